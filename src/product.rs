@@ -159,7 +159,8 @@ impl MatrixProduct {
             Some(choice) => choice,
             None => untuned(&op, options.work_group, limits)?,
         };
-        let launch = op.plan(&choice, limits)?;
+        let kernel = op.kernel(choice.variant)?;
+        let launch = kernel.plan(&choice, limits)?;
         let mut buffers = Vec::with_capacity(operands.len());
         for operand in operands {
             buffers.push((operand, device.alloc(stored_bytes(&op, operand), options.memory)?));
@@ -173,7 +174,7 @@ impl MatrixProduct {
             };
             let own = buffers.iter().find(|(operand, _)| *operand == binding.operand);
             resources.push(match (constant, own, binding.element) {
-                (Some(data), _, _) => upload(device, &op.pack(&choice, binding.operand, data)?)?,
+                (Some(data), _, _) => upload(device, &kernel.pack(&choice, binding.operand, data)?)?,
                 (None, Some((_, rows)), Element::Image2d(_)) => {
                     let (recording, resource) = image_of(device, &op, rows)?;
                     image = Some(recording);
@@ -426,7 +427,8 @@ fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recordin
     let [width, height] = Layout::image_extent(&shape);
     let image = device.alloc_image(width, height, DType::F32)?;
     let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
-    let launch = convert.plan(&untuned(&convert, WorkGroup::Table, limits)?, limits)?;
+    let choice = untuned(&convert, WorkGroup::Table, limits)?;
+    let launch = convert.kernel(choice.variant)?.plan(&choice, limits)?;
     let dispatch = Dispatch {
         pipeline: compile_planned(device, &launch.spec.render_written(limits.dialect)?)?,
         resources: vec![rows.into(), (&image).into()],

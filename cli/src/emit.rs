@@ -5,7 +5,7 @@ use crate::output::print;
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
-use diptych::internals::ops::{self, Launch, Op, OpEntry};
+use diptych::internals::ops::{self, BoundKernel, Launch, Op, OpEntry};
 use diptych::internals::tune::work_group;
 use diptych::{Choice, Limits, Precision, WorkGroup};
 use std::sync::Arc;
@@ -91,28 +91,24 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
     if let Some(name) = wanted.filter(|name| !variants.contains(name)) {
         bail!("{} has no variant {name:?}; it has {}", op.name(), variants.join(", "));
     }
-    let space = op.space(limits);
-    let allowed = |variant: &str| wanted.is_none_or(|wanted| wanted == variant);
-    let mut choices: Vec<(&'static str, [u32; 3])> = space
-        .iter()
-        .copied()
-        .filter(|(variant, tile)| allowed(variant) && arguments.tile.is_none_or(|wanted| wanted == *tile))
-        .collect();
-    if choices.is_empty() {
-        // Asked all the same, because the op says best why it does not offer them.
+    let kernels = op.kernels();
+    let allowed = |kernel: &dyn BoundKernel| wanted.is_none_or(|wanted| wanted == kernel.name());
+    let mut offered = kernels.space(limits);
+    offered.retain(|(kernel, tile)| allowed(*kernel) && arguments.tile.is_none_or(|wanted| wanted == *tile));
+    if offered.is_empty() {
+        // Asked all the same, because a kernel says best why it does not offer them.
         let tile = arguments.tile.unwrap_or([1; 3]);
-        choices =
-            variants.into_iter().filter(|variant| allowed(variant)).map(|variant| (variant, tile)).collect();
+        offered = kernels.iter().filter(|kernel| allowed(*kernel)).map(|kernel| (kernel, tile)).collect();
     }
     let mut refused = Vec::new();
-    for (variant, tile) in choices {
+    for (kernel, tile) in offered {
         let work_group = match given {
             WorkGroup::Fixed(size) => size,
             // Not every tile that is asked for can be divided by.
-            WorkGroup::Table => work_group::table(op, variant, tile.map(|extent| extent.max(1)), limits),
+            WorkGroup::Table => work_group::table(kernel, tile.map(|extent| extent.max(1)), limits),
             other => bail!("work-groups by {other:?} are not for one kernel"),
         };
-        match op.plan(&Choice::new(variant, tile, work_group), limits) {
+        match kernel.plan(&Choice::new(kernel.name(), tile, work_group), limits) {
             Ok(launch) => return Ok(launch),
             Err(error) => refused.push(error.to_string()),
         }

@@ -13,9 +13,9 @@ pub mod interface;
 #[cfg(feature = "shaders")]
 pub mod check;
 mod constants;
-mod folded;
 #[cfg(feature = "shaders")]
 pub(crate) mod depth;
+mod folded;
 #[cfg(feature = "shaders")]
 pub mod opencl;
 mod template;

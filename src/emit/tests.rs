@@ -5,7 +5,7 @@ use super::{Activation, Dialect, KernelSource, Template};
 use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits, MatrixUnit};
-use crate::ops::{self, Choice, Op, OpEntry};
+use crate::ops::{self, BoundKernel, Choice, Launch, Op, OpEntry};
 #[cfg(feature = "shaders")]
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ const WORK_GROUPS: [[u32; 3]; 3] = [[8, 4, 8], [1, 1, 1], [3, 5, 2]];
 
 /// The work-groups that `walk` shows of a kernel, at most `most`: those that it is made for, or else all
 /// sorts.
-fn work_groups(op: &dyn Op, variant: &'static str, tile: [u32; 3], most: usize) -> Vec<[u32; 3]> {
-    let made_for = op.work_groups(variant, tile);
+fn work_groups(kernel: &dyn BoundKernel, tile: [u32; 3], most: usize) -> Vec<[u32; 3]> {
+    let made_for = kernel.work_groups(tile);
     let groups = if made_for.is_empty() { WORK_GROUPS.to_vec() } else { made_for };
     groups.into_iter().take(most).collect()
 }
@@ -47,20 +47,22 @@ fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, 
         let examples = (entry.examples)(precision).expect("examples are valid").into_iter();
         for example in examples.filter(|example| example.precision() == precision) {
             let mut shown = BTreeSet::new();
-            for (variant, tile) in example.space(&limits) {
+            let kernels = example.kernels();
+            for (kernel, tile) in kernels.space(&limits) {
+                let variant = kernel.name();
                 let described = entry.variants().into_iter().find(|described| described.name == variant);
                 assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
                 if described.is_some_and(|described| described.speaks(dialect)) {
                     let most = if shown.insert(variant) { WORK_GROUPS.len() } else { 1 };
-                    for work_group in work_groups(&*example, variant, tile, most) {
+                    for work_group in work_groups(kernel, tile, most) {
                         let choice = Choice::new(variant, tile, work_group);
-                        for &layout in example.layouts(variant) {
+                        for &layout in kernel.layouts() {
                             let choice = choice.with_layout(layout);
-                            if example.fits(&choice, &limits).is_err() {
+                            if kernel.fits(&choice, &limits).is_err() {
                                 continue;
                             }
                             // The kernels without matrix units are those of f32.
-                            let another = example
+                            let another = kernel
                                 .plan(&choice, &limits)
                                 .is_ok_and(|launch| launch.spec.precision != precision);
                             if !another && (layout != Layout::Image2d || dialect == Dialect::OpenClC) {
@@ -80,8 +82,13 @@ fn pointwise() -> Box<dyn Op> {
     (entry.examples)(Precision::F32).expect("examples").remove(0)
 }
 
+fn plan(op: &dyn Op, choice: &Choice, limits: &Limits) -> crate::error::Result<Launch> {
+    op.kernel(choice.variant)?.plan(choice, limits)
+}
+
 fn render(op: &dyn Op, choice: &Choice, dialect: Dialect) -> KernelSource {
-    let launch = op.plan(choice, &limits(dialect)).unwrap_or_else(|error| panic!("{op:?} {choice}: {error}"));
+    let launch =
+        plan(op, choice, &limits(dialect)).unwrap_or_else(|error| panic!("{op:?} {choice}: {error}"));
     launch.spec.render(dialect).unwrap_or_else(|error| panic!("{op:?} {choice}: {error}"))
 }
 
@@ -114,7 +121,7 @@ fn every_kernel_renders_in_every_precision_and_naga_accepts_it() {
             let mut kernels = 0;
             let mut seen = BTreeSet::new();
             walk(dialect, precision, |entry, op, choice| {
-                let launch = op.plan(&choice, &limits(dialect)).expect("a plan");
+                let launch = plan(op, &choice, &limits(dialect)).expect("a plan");
                 kernels += 1;
                 // A text depends little on the work-group, and how it depends on the tile little on the precision.
                 // OpenCL C is written from the same text.
@@ -160,7 +167,7 @@ fn every_kernel_renders_with_an_activation_that_is_a_function() {
                 if !seen.insert((entry.name, choice.variant)) {
                     return;
                 }
-                let mut spec = op.plan(&choice, &limits(dialect)).expect("a plan").spec;
+                let mut spec = plan(op, &choice, &limits(dialect)).expect("a plan").spec;
                 spec.epilogue.activation = Activation::Gelu;
                 let written = spec.render_written(dialect).expect("a text");
                 assert!(written.text.contains("gelu("), "{}", written.text);
@@ -195,7 +202,7 @@ fn the_rendered_text_is_the_one_that_was_reviewed() {
                 if !first && !printed {
                     return;
                 }
-                let launch = op.plan(&choice, &limits(dialect)).expect("a plan");
+                let launch = plan(op, &choice, &limits(dialect)).expect("a plan");
                 let mut review = |source: KernelSource| {
                     let name = format!("{name}.{}", source.dialect.folder_and_ending().1);
                     if texts.get(&name).is_none_or(|known| source.text.len() < known.len()) {
@@ -238,7 +245,7 @@ fn an_opencl_text_that_names_no_extent_serves_every_work_group() {
 fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
     let example = pointwise();
     let choice = Choice::new("micro", [4, 2, 1], [8, 4, 1]);
-    let launch = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan");
+    let launch = plan(&*example, &choice, &limits(Dialect::Wgsl)).expect("a plan");
     assert_eq!(launch.spec.label(), "pointwise_micro_f32_t4x2x1_bias_relu6_wg8x4x1");
     assert_eq!(launch.grid, [21, 3, 1]);
     assert_eq!(launch.groups(), [3, 1, 1]);
@@ -248,7 +255,7 @@ fn a_label_names_op_variant_precision_tile_epilogue_and_work_group() {
 fn a_name_that_the_spec_does_not_give_is_an_error_that_names_the_template() {
     let example = pointwise();
     let choice = Choice::new("micro", [1, 1, 1], [8, 4, 1]);
-    let mut spec = example.plan(&choice, &limits(Dialect::Wgsl)).expect("a plan").spec;
+    let mut spec = plan(&*example, &choice, &limits(Dialect::Wgsl)).expect("a plan").spec;
     spec.template = Some(Template { dialect: Dialect::Wgsl, text: "${no_such_name}" });
     let text = spec.render(Dialect::Wgsl).expect_err("no such name").to_string();
     assert!(text.contains("shaders/pointwise/micro.wgsl"), "{text}");

@@ -21,7 +21,8 @@ pub(crate) fn change_times(device: &dyn Device, shape: Shape, precision: Precisi
     let image = Resource::from(&device.alloc_image(width, height, dtype)?);
     let time = |from: Layout, to: Layout, resources: [&Resource; 2]| -> Result<Duration> {
         let op = ConvertOp::new(shape, from, to, precision)?;
-        let launch = op.plan(&untuned(&op, WorkGroup::Table, limits)?, limits)?;
+        let choice = untuned(&op, WorkGroup::Table, limits)?;
+        let launch = op.kernel(choice.variant)?.plan(&choice, limits)?;
         let recording = device.record(&[Dispatch {
             pipeline: compile_planned(device, &launch.spec.render_written(limits.dialect)?)?,
             resources: resources.map(Resource::clone).to_vec(),

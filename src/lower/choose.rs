@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::{Choice, Op};
+use crate::ops::{Choice, Op, Purpose};
 use crate::options::{Picking, SessionOptions};
 use crate::pick::network::{Edge, cheapest};
 use crate::pick::{self, Candidate, KernelPlace, Pick, Place, Tensors};
@@ -121,8 +121,8 @@ impl Choosing<'_> {
             // from the bytes that the network moves, and its kernel from the record.
             if !by_hand
                 && unit.host.is_none()
-                && op.untunable().is_none()
-                && !forms::offers(&*op, Layout::Nhwc, self.limits)
+                && op.obstacle(Purpose::Tuning).is_none()
+                && !op.kernels().serve(Layout::Nhwc, self.limits)
             {
                 units.push(unit);
             }
@@ -181,7 +181,13 @@ impl Choosing<'_> {
         let known = self.recorded(&*op, layout).filter(|known| wanted(known.choice.variant));
         let choice = match known {
             Some(known) => known.choice,
-            None => untuned_of(&*op, &wanted, self.options.work_group, layout, self.limits)?,
+            None => untuned_of(
+                &*op,
+                &|kernel| wanted(kernel.name()),
+                self.options.work_group,
+                layout,
+                self.limits,
+            )?,
         };
         let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();
         Ok(UnitPick { choice, precision, from: format!("preference: {why}") })

@@ -26,7 +26,8 @@ pub(crate) struct Constant {
 impl Constant {
     /// Its elements in the order in which the kernel reads them.
     fn packed(&self) -> Result<Vec<f32>> {
-        let packed = self.op.pack(&self.choice, self.operand, &self.tensor.to_nhwc());
+        let kernel = self.op.kernel(self.choice.variant);
+        let packed = kernel.and_then(|own| own.pack(&self.choice, self.operand, &self.tensor.to_nhwc()));
         packed.map_err(|error| error.at_node(&self.node))
     }
 

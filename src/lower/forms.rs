@@ -13,7 +13,6 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::layout::{Form, Layout};
-use crate::limits::Limits;
 use crate::ops::{Choice, Op, OperandInfo};
 use crate::pick::network::{Edge, cheapest};
 use crate::tune::work_group::untuned_in;
@@ -87,11 +86,6 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     Ok(sides.given.iter().zip(sides.times.iter().zip(&chosen)).map(layout).collect())
 }
 
-/// Whether a kernel of `op` computes in `layout`.
-pub(super) fn offers(op: &dyn Op, layout: Layout, limits: &Limits) -> bool {
-    op.space(limits).iter().any(|(variant, _)| op.layouts(variant).contains(&layout))
-}
-
 /// Bytes as a time: a nanosecond for each.
 const fn cost(bytes: u64) -> Duration {
     Duration::from_nanos(bytes)
@@ -120,17 +114,17 @@ struct Sides {
 
 impl Sides {
     fn add(&mut self, op: &dyn Op, choosing: &Choosing<'_>) {
-        let space = op.space(choosing.limits);
-        let offers = |layout| offers(op, layout, choosing.limits);
+        let kernels = op.kernels();
+        let offers = |layout| kernels.serve(layout, choosing.limits);
         let mut choices = [None; 2];
         if offers(Layout::Nhwc) {
             choices = LAYOUTS.map(|layout| {
                 let work_group = choosing.options.work_group;
                 offers(layout).then(|| untuned_in(op, work_group, layout, choosing.limits).ok()).flatten()
             });
-        } else if let Some(&(variant, tile)) = space.first() {
+        } else if let Some(&(kernel, tile)) = kernels.space(choosing.limits).first() {
             // Its forms are the same in any choice.
-            choices[0] = Some(Choice::new(variant, tile, [1; 3]));
+            choices[0] = Some(Choice::new(kernel.name(), tile, [1; 3]));
         }
         self.times.push(choices.map(|choice| choice.map(|choice| cost(moved(op, &choice)))));
         let rows = choices[0].is_none() && choices[1].is_some();
@@ -152,7 +146,8 @@ impl Sides {
         if self.hosts.binary_search(&index).is_ok() {
             return fixed[1];
         }
-        let forms = self.choices[index].map(|choice| choice.and_then(|choice| op.form(operand, &choice)));
+        let form = |choice: Choice| op.kernel(choice.variant).ok()?.form(operand, &choice);
+        let forms = self.choices[index].map(|choice| choice.and_then(form));
         match forms {
             [Some(Form::C4), Some(Form::Rows)] => index,
             [Some(Form::Rows), _] | [None, Some(Form::Rows)] => fixed[1],
@@ -164,7 +159,8 @@ impl Sides {
 /// Bytes that `choice` reads and writes, if each operand is read once: by an op that moves elements and computes
 /// nothing no more of them than it writes.
 fn moved(op: &dyn Op, choice: &Choice) -> u64 {
-    let bytes = |info: &OperandInfo| match op.form(info.operand, choice) {
+    let kernel = op.kernel(choice.variant).ok();
+    let bytes = |info: &OperandInfo| match kernel.as_ref().and_then(|own| own.form(info.operand, choice)) {
         None => 0,
         Some(Form::Rows) => 4 * info.elements(),
         Some(form) => info.stored_elements(form) * op.precision().storage().bytes(),

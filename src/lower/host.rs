@@ -11,7 +11,7 @@ use super::unit::{Input, Network, Unit};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::limits::Limits;
-use crate::ops::{Op, Role};
+use crate::ops::{Op, Purpose, Role};
 use crate::options::SessionOptions;
 use std::sync::Arc;
 
@@ -21,10 +21,11 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
     for unit in network.units_mut() {
         let by_hand = options.on_cpu.contains(&unit.name).then(|| "by hand".to_owned());
         let op = unit.op(graph, options.precision)?;
-        let obstacle = || op.device_obstacle().map(str::to_owned);
+        let obstacle = || op.obstacle(Purpose::Device).map(str::to_owned);
         let single = unit.parts().is_empty() && !options.choices.contains_key(&unit.name);
         let known = |operand| matches!(unit.input(operand), Ok(Input::Constant(..)));
-        let large = || too_large(&*op, &known, limits).filter(|_| single && op.cpu_obstacle().is_none());
+        let large =
+            || too_large(&*op, &known, limits).filter(|_| single && op.obstacle(Purpose::Cpu).is_none());
         let why = by_hand.or_else(obstacle).or_else(large);
         unit.host = why.map(|why| format!("on the CPU: {why}"));
     }

@@ -56,11 +56,12 @@ impl Builder<'_, '_> {
         writes: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Join>> {
         let Some(choice) = choice else { return Ok(None) };
-        let (Some(offsets), &[output]) = (op.joins(choice), &unit.outputs[..]) else { return Ok(None) };
+        let own = op.kernel(choice.variant)?;
+        let (Some(offsets), &[output]) = (own.joins(choice), &unit.outputs[..]) else { return Ok(None) };
         let infos = op.operands();
         let kind_of = |operand| {
             let info = infos.iter().find(|info| info.operand == operand)?;
-            Some(Self::kind(&**op, info, op.form(operand, choice)?))
+            Some(Self::kind(&**op, info, own.form(operand, choice)?))
         };
         let Some(kind) = crate::ops::outputs(&**op).next().and_then(|info| kind_of(info.operand)) else {
             return Ok(None);

@@ -320,7 +320,8 @@ impl<'n, 'g> Builder<'n, 'g> {
     /// A step that moves a value, between buffers.
     pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
-        let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
+        let choice = untuned(op, WorkGroup::Table, limits)?;
+        let launch = op.plan(&choice, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
         let from = "rule".to_owned();
         let work = Work::Device { launch: Box::new(launch), sources };
@@ -331,10 +332,11 @@ impl<'n, 'g> Builder<'n, 'g> {
     fn step(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
         let op = Arc::clone(&kernel.op);
         let choice = kernel.choice()?;
+        let own = op.kernel(choice.variant)?;
         let written = crate::ops::outputs(&*op).zip(&unit.outputs);
         let mut targets = Vec::with_capacity(unit.outputs.len());
         for (info, &value) in written {
-            let form = op.form(info.operand, &choice).unwrap_or(Form::Rows);
+            let form = own.form(info.operand, &choice).unwrap_or(Form::Rows);
             targets.push((info.operand, value, Self::kind(&*op, &info, form)));
         }
         self.launch(unit, kernel, &mut |builder, operand| {
@@ -352,7 +354,8 @@ impl<'n, 'g> Builder<'n, 'g> {
     ) -> Result<()> {
         let choice = kernel.choice()?;
         let Kernel { op, from, .. } = kernel;
-        let launch = op.plan(&choice, &self.program.limits)?;
+        let own = op.kernel(choice.variant)?;
+        let launch = own.plan(&choice, &self.program.limits)?;
         let infos = op.operands();
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in &launch.spec.interface.bindings {
@@ -376,7 +379,7 @@ impl<'n, 'g> Builder<'n, 'g> {
                     }
                 },
                 Role::Input => {
-                    let form = op.form(operand, &choice).unwrap_or(Form::Rows);
+                    let form = own.form(operand, &choice).unwrap_or(Form::Rows);
                     let kind = Self::kind(&*op, info, form);
                     Source::Stored(self.input(unit, operand, kind)?)
                 }

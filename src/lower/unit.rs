@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Origin, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
-use crate::ops::{Op, Operands, Role};
+use crate::ops::{Op, Operands, Purpose, Role};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -289,7 +289,9 @@ impl<'a> Network<'a> {
         match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
             Lowered::View(view) => self.view(node, &inputs, view),
             Lowered::Op(op) => {
-                if inputs.iter().all(|(_, input)| input.value().is_none()) && op.cpu_obstacle().is_none() {
+                if inputs.iter().all(|(_, input)| input.value().is_none())
+                    && op.obstacle(Purpose::Cpu).is_none()
+                {
                     return self.fold(node, &*op, &inputs);
                 }
                 self.units.push(Unit {

@@ -324,7 +324,8 @@ impl Wiring {
     }
 
     fn plan(&self, op: &dyn Op) -> Result<Box<Launch>> {
-        Ok(Box::new(op.plan(&untuned(op, WorkGroup::Table, &self.limits)?, &self.limits)?))
+        let choice = untuned(op, WorkGroup::Table, &self.limits)?;
+        Ok(Box::new(op.plan(&choice, &self.limits)?))
     }
 
     /// A kernel that copies rows, from where they lie.

@@ -3,8 +3,8 @@
 //! In a graph this is three nodes, as in residual networks (He et al., *Deep Residual Learning for Image
 //! Recognition*, 2016); the lowering makes one of them.
 
+use super::op::Op;
 use super::operator::{self, Arguments, Lowered, Operator, same};
-use super::plan::Op;
 use crate::dtype::Precision;
 use crate::emit::Residual;
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! A compute shader of an application as an op: WGSL with bounds checks, on every API.
 
+use super::op::Op;
 use super::operator::{Arguments, Lowered, Operator};
-use super::plan::Op;
 use super::{OperandInfo, Role};
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -73,7 +73,7 @@ pub struct Custom {
 }
 
 /// A text, and what it says of itself.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Shader {
     foreign: Foreign,
     reflection: Arc<Reflection>,

@@ -5,8 +5,8 @@
 //! magnitudes that the bound needs are the same sums of the operands' absolute values, by the same
 //! kernels. Tests compare this with the oracles.
 
+use super::op::Op;
 use super::operands::{self, Operands, Role};
-use super::plan::Op;
 use super::reference::{Reference, Sum};
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
@@ -17,7 +17,7 @@ use std::borrow::Cow;
 const ROUNDED: f64 = 1.001;
 
 /// How far the result of a correct kernel in `precision` may be from `expected`, which is what
-/// [`Op::expected`] gave. `own` is that of a kernel that forms other sums.
+/// [`Answer::Quick`](super::Answer::Quick) gave. `own` is that of a kernel that forms other sums.
 pub fn tolerance(expected: &Reference, own: Option<&Reference>, index: usize, precision: Precision) -> f64 {
     let kernel = own.unwrap_or(expected).usual_tolerance(index, precision);
     match expected {

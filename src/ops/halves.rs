@@ -64,7 +64,7 @@ pub(super) fn convolved(
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::ops::plan::Op;
+    use crate::ops::op::Op;
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::Shape;
 

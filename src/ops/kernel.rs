@@ -1,30 +1,69 @@
 //! What a kernel of an op is: one file, one text, one place in the list of its op.
 
-use super::definition::Definition;
 use super::effort::Effort;
 use super::operands::Operands;
 use super::plan::Choice;
 use super::reference::Reference;
-use super::registry::VariantEntry;
 use super::spec::Params;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Body, Operand, Value};
+use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use std::fmt;
+
+/// A kernel of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariantEntry {
+    /// The name of its text.
+    pub name: &'static str,
+    /// Its text.
+    pub template: Template,
+    /// The only language that has it, and why.
+    pub solo: Option<(Dialect, &'static str)>,
+}
+
+impl VariantEntry {
+    /// A kernel in WGSL, from which OpenCL C is printed.
+    pub(super) const fn wgsl(name: &'static str, text: &'static str) -> Self {
+        VariantEntry { name, template: Template { dialect: Dialect::Wgsl, text }, solo: None }
+    }
+
+    /// The same with images, which only OpenCL has here.
+    pub(super) const fn image(name: &'static str, text: &'static str) -> Self {
+        VariantEntry::wgsl(name, text).only(Dialect::OpenClC, "WGSL has no images here")
+    }
+
+    /// A kernel in OpenCL C, and why it is not in WGSL.
+    pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
+        // No browser has OpenCL.
+        let text = if cfg!(target_family = "wasm") { "" } else { text };
+        let template = Template { dialect: Dialect::OpenClC, text };
+        VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
+    }
+
+    /// The same for devices that take `dialect` alone.
+    pub(super) const fn only(self, dialect: Dialect, why: &'static str) -> Self {
+        VariantEntry { solo: Some((dialect, why)), ..self }
+    }
+
+    /// Whether the kernel exists in `dialect`.
+    pub fn speaks(&self, dialect: Dialect) -> bool {
+        self.solo.is_none_or(|(only, _)| only == dialect)
+    }
+}
 
 /// Named constants of a kernel's text.
 pub(crate) type Constants = Vec<(&'static str, Value)>;
 
 /// A tile that a kernel offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub struct Offer {
     /// Its place among all that the op's kernels offer, the least first. Equal ones follow each other
     /// as the kernels do in their op's list.
-    pub(crate) preference: u32,
+    pub preference: u32,
     /// Outputs per invocation.
-    pub(crate) tile: [u32; 3],
+    pub tile: [u32; 3],
 }
 
 /// `tiles` with one preference.
@@ -46,7 +85,7 @@ pub enum Ordinary {
 }
 
 /// A kernel of the op `O`.
-pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
+pub(crate) trait Kernel<O>: fmt::Debug + Sync {
     /// Its name, which is that of its text, and the language if only one has it.
     fn entry(&self) -> VariantEntry;
 
@@ -81,14 +120,14 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         &[Layout::C4]
     }
 
-    /// In which form it reads or writes `operand`, which is no packed constant.
-    fn form(&self, op: &O, operand: Operand, choice: &Choice) -> Form {
-        op.form(operand, choice)
+    /// In which form it reads or writes `operand`, which is no packed constant; `None` for the op's own.
+    fn form(&self, _op: &O, _operand: Operand, _choice: &Choice) -> Option<Form> {
+        None
     }
 
     /// The layout that distinguishes it from the op's other kernels in a list of candidates.
     fn place(&self) -> Layout {
-        Layout::C4
+        if self.layouts().contains(&Layout::C4) { Layout::C4 } else { Layout::Nhwc }
     }
 
     /// The buffers and images that it takes.
@@ -105,9 +144,9 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         Body::default()
     }
 
-    /// What it computes in.
-    fn precision(&self, op: &O) -> Precision {
-        op.precision().without_matrix_units()
+    /// What it computes in; `None` for the op's precision without matrix units.
+    fn precision(&self, _op: &O) -> Option<Precision> {
+        None
     }
 
     /// Whether its buffers of vec4s of halves are typed as such in every precision.
@@ -115,8 +154,11 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         false
     }
 
-    /// A constant operand as it reads it. `data`, in the op's public layout, has the right length.
-    fn pack(&self, op: &O, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32>;
+    /// A constant operand as it reads it: as it is, unless it says otherwise. `data`, in the op's public layout, has
+    /// the right length.
+    fn pack(&self, _op: &O, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
 
     /// What `choice` asks of a device; `None` where it was not counted.
     fn effort(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -7,8 +7,8 @@
 
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
+use super::kernel::VariantEntry;
 use super::plan::Choice;
-use super::registry::VariantEntry;
 use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::{Dialect, Value};

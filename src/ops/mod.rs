@@ -33,18 +33,23 @@ pub mod top_k;
 pub mod transposed_conv2d;
 pub mod view;
 
+mod bound;
 mod convolution;
+mod defined;
 mod definition;
 mod effort;
+mod examples;
 mod expected;
 mod halves;
 mod kernel;
 mod matrix;
+mod op;
 mod operands;
 mod plan;
 mod problem;
 mod reference;
 mod registry;
+mod rows;
 mod spec;
 mod split;
 mod stored;
@@ -53,19 +58,22 @@ mod tolerance;
 mod turns;
 
 pub use crate::cpu::CpuKernel;
+pub use bound::{BoundKernel, Kernels, Offered};
 pub use convolution::Convolution;
 pub use effort::Effort;
+#[cfg(test)]
+pub(crate) use examples::ACTIVATIONS;
+pub use examples::{Examples, Numbers, OfNumbers};
 pub use expected::{on_cpu, tolerance as expected_tolerance};
 pub(crate) use halves::LARGEST_HALF;
 pub use halves::Magnitudes;
-pub use kernel::Ordinary;
+pub use kernel::{Offer, Ordinary, VariantEntry};
+pub use op::{Answer, Op, Purpose};
 pub use operands::{OperandInfo, Operands, Role};
-pub use plan::{Choice, Launch, Op};
+pub use plan::{Choice, Launch};
 pub(crate) use problem::EXTENTS;
 pub use reference::{Reference, Sum};
-#[cfg(test)]
-pub(crate) use registry::ACTIVATIONS;
-pub use registry::{Examples, Numbers, OfNumbers, OpEntry, VariantEntry, all};
+pub use registry::{OpEntry, all};
 
 /// What `op` writes, in the order of its operands.
 pub fn outputs(op: &dyn Op) -> impl Iterator<Item = OperandInfo> {

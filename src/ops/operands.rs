@@ -1,6 +1,5 @@
 //! What an op reads and writes, and its values on the host.
 
-use super::plan::Op;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
@@ -16,7 +15,7 @@ pub type Operands<'a> = BTreeMap<Operand, Cow<'a, [f32]>>;
 pub enum Role {
     /// Read: a value of a network, or a constant as it is.
     Input,
-    /// Read: a constant that is packed for its kernel ([`Op::pack`]).
+    /// Read: a constant that is packed for its kernel ([`super::BoundKernel::pack`]).
     Constant,
     /// Written.
     Output,
@@ -155,22 +154,21 @@ pub(super) fn need<'a>(op: &'static str, constants: &'a Operands<'_>, operand: O
     values.ok_or_else(|| Error::input(format!("{op} {}", operand.name()), "none", "values"))
 }
 
-/// Refuses operands of `op` that are missing, too many, or of another length than its shapes say. What
+/// Refuses operands of `op` that are missing, too many, or of another length than `infos` say. What
 /// is given for an output that is only written is not looked at.
-pub(super) fn check(op: &dyn Op, operands: &Operands<'_>) -> Result<()> {
-    let infos = op.operands();
+pub(super) fn check(op: &'static str, infos: &[OperandInfo], operands: &Operands<'_>) -> Result<()> {
     for info in infos.iter().filter(|info| info.role != Role::Output) {
         let found = get(operands, info.operand).map(<[f32]>::len);
         if found != Some(info.elements()) {
             let found = found.map_or("none".to_owned(), |found| format!("{found} values"));
             let wanted = format!("{} values", info.elements());
-            return Err(Error::input(format!("{} {}", op.name(), info.operand.name()), found, wanted));
+            return Err(Error::input(format!("{op} {}", info.operand.name()), found, wanted));
         }
     }
     match operands.keys().find(|operand| infos.iter().all(|info| info.operand != **operand)) {
         None => Ok(()),
         Some(operand) => {
-            let what = format!("{} {}", op.name(), operand.name());
+            let what = format!("{op} {}", operand.name());
             Err(Error::input(what, format!("a {}", operand.name()), "none, as the op says"))
         }
     }

@@ -1,7 +1,7 @@
 //! What a node of a graph computes, before its shapes are known.
 
 use super::elementwise::Program;
-use super::plan::Op;
+use super::op::Op;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};

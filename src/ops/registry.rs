@@ -9,13 +9,14 @@ use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::elementwise::{self, ElementwiseOp};
+use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::kernel::VariantEntry;
 use super::moments::{self, MomentsOp};
 use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
-use super::plan::Op;
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
 use super::reduce::{self, ReduceOp};
@@ -25,76 +26,6 @@ use super::softmax::{self, SoftmaxOp};
 use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
-use crate::dtype::Precision;
-use crate::emit::{Activation, Bits, Dialect, Template};
-use crate::error::{Error, Result};
-use std::sync::Arc;
-
-/// A kernel of an op.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VariantEntry {
-    /// The name of its text.
-    pub name: &'static str,
-    /// Its text.
-    pub template: Template,
-    /// The only language that has it, and why.
-    pub solo: Option<(Dialect, &'static str)>,
-}
-
-impl VariantEntry {
-    /// A kernel in WGSL, from which OpenCL C is printed.
-    pub(super) const fn wgsl(name: &'static str, text: &'static str) -> Self {
-        VariantEntry { name, template: Template { dialect: Dialect::Wgsl, text }, solo: None }
-    }
-
-    /// The same with images, which only OpenCL has here.
-    pub(super) const fn image(name: &'static str, text: &'static str) -> Self {
-        VariantEntry::wgsl(name, text).only(Dialect::OpenClC, "WGSL has no images here")
-    }
-
-    /// A kernel in OpenCL C, and why it is not in WGSL.
-    pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
-        // No browser has OpenCL.
-        let text = if cfg!(target_family = "wasm") { "" } else { text };
-        let template = Template { dialect: Dialect::OpenClC, text };
-        VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
-    }
-
-    /// The same for devices that take `dialect` alone.
-    pub(super) const fn only(self, dialect: Dialect, why: &'static str) -> Self {
-        VariantEntry { solo: Some((dialect, why)), ..self }
-    }
-
-    /// Whether the kernel exists in `dialect`.
-    pub fn speaks(&self, dialect: Dialect) -> bool {
-        self.solo.is_none_or(|(only, _)| only == dialect)
-    }
-}
-
-/// Makes an op's example problems in a precision.
-pub type Examples = fn(Precision) -> Result<Vec<Box<dyn Op>>>;
-
-/// Makes an op of extents, a kernel's name and a precision.
-pub type OfNumbers = fn(&[usize], Option<&str>, Precision) -> Result<Arc<dyn Op>>;
-
-/// An op by its extents alone, as a command line or a table of benchmarks has it.
-#[derive(Debug, Clone, Copy)]
-pub struct Numbers {
-    /// What the extents are.
-    pub names: &'static str,
-    /// A usual problem.
-    pub usual: &'static [usize],
-    /// The op of as many extents as there are names. Convolutions have SAME padding, a bias and ReLU6,
-    /// products are plain. A kernel, if it is named, may say which way round the op is.
-    pub op: OfNumbers,
-}
-
-impl Numbers {
-    /// The error of another count of extents.
-    pub(super) fn refuse<T>(op: &'static str, names: &str, found: &[usize]) -> Result<T> {
-        Err(Error::input(format!("extents of {op}"), format!("{} numbers", found.len()), names))
-    }
-}
 
 /// An op with its kernels.
 #[derive(Debug, Clone, Copy)]
@@ -154,18 +85,3 @@ static ALL: &[OpEntry] = &[
 pub fn all() -> &'static [OpEntry] {
     ALL
 }
-
-/// Every activation, with one slope for the leaky one.
-pub(crate) const ACTIVATIONS: [Activation; 11] = [
-    Activation::None,
-    Activation::Relu,
-    Activation::Relu6,
-    Activation::LeakyRelu(Bits(0.125)),
-    Activation::PRelu,
-    Activation::Sigmoid,
-    Activation::Tanh,
-    Activation::HardSwish,
-    Activation::Silu,
-    Activation::Gelu,
-    Activation::GeluTanh,
-];

@@ -91,7 +91,6 @@ mod tests {
     use super::*;
     use crate::dtype::Precision;
     use crate::emit::turns::longest;
-    use crate::ops::plan::Choice;
 
     /// What is not known would be refused on such a device.
     #[test]
@@ -106,10 +105,10 @@ mod tests {
         let (mut failures, mut kernels) = (Vec::new(), 0);
         for entry in crate::ops::all() {
             for op in (entry.examples)(Precision::F32).expect("examples") {
-                for (variant, tile) in op.space(&limits) {
-                    let size = op.work_groups(variant, tile).first().copied().unwrap_or([8, 4, 1]);
-                    let choice = Choice::first(&*op, variant, tile, size);
-                    let Ok(launch) = op.plan(&choice, &limits) else { continue };
+                for (kernel, tile) in op.kernels().space(&limits) {
+                    let size = kernel.work_groups(tile).first().copied().unwrap_or([8, 4, 1]);
+                    let choice = kernel.choice(tile, size);
+                    let Ok(launch) = kernel.plan(&choice, &limits) else { continue };
                     let source = launch.spec.render_written(Dialect::Wgsl).expect("a text");
                     let names = names(&source.text, &launch, &limits);
                     let most = longest(&source.text, &source.entry, &|name| known(&names, name));

@@ -6,21 +6,21 @@ use crate::emit::{Access, Dialect, Operand};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::{self, Choice, Launch, Op, VariantEntry};
+use crate::ops::{BoundKernel, Launch, Offer, Op, Purpose};
+use crate::sorted;
 use crate::tune::work_group;
 
-/// Every kernel of `op` on the API of `limits`, in the registry's order, one with feature maps in
+/// Every kernel of `op` on the API of `limits`, in the op's order, one with feature maps in
 /// several layouts once for each. `precision` is the one
 /// that `op` was made with.
 ///
 /// A kernel that cannot run, with any tile that it offers, says why. Precisions and targets are
 /// compared by putting several such lists together.
 pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
-    let entry = ops::all().iter().find(|entry| entry.name == op.name());
-    let variants = entry.map_or(Vec::new(), |entry| entry.variants());
-    let each = variants.iter().flat_map(|variant| {
-        let layouts = op.layouts(variant.name).iter();
-        layouts.map(move |&layout| candidate(op, variant, layout, precision, limits))
+    let kernels = op.kernels();
+    let each = kernels.iter().flat_map(|kernel| {
+        let layouts = kernel.layouts().iter();
+        layouts.map(move |&layout| candidate(op, kernel, layout, precision, limits))
     });
     each.collect()
 }
@@ -36,28 +36,28 @@ pub fn on_cpu(op: &dyn Op) -> Candidate {
             layout: Layout::Nhwc,
         },
         tensors: [DType::F32; 2],
-        obstacle: op.cpu_obstacle().map(str::to_owned),
+        obstacle: op.obstacle(Purpose::Cpu).map(str::to_owned),
     }
 }
 
 fn candidate(
     op: &dyn Op,
-    variant: &VariantEntry,
+    own: &dyn BoundKernel,
     maps: Layout,
     precision: Precision,
     limits: &Limits,
 ) -> Candidate {
     let kernel = KernelPlace {
         op: op.name(),
-        variant: variant.name,
+        variant: own.name(),
         target: match limits.dialect {
             Dialect::Wgsl => Target::Wgpu,
             Dialect::OpenClC => Target::OpenCl,
         },
         precision,
-        layout: if maps == Layout::C4 { op.place(variant.name) } else { maps },
+        layout: if maps == Layout::C4 { own.place() } else { maps },
     };
-    match first_launch(op, variant, maps, limits) {
+    match first_launch(own, maps, limits) {
         Ok(launch) => {
             let kernel = KernelPlace { precision: launch.spec.precision, ..kernel };
             Candidate { kernel, tensors: ends(&launch, precision), obstacle: None }
@@ -67,13 +67,8 @@ fn candidate(
 }
 
 /// The launch of the first tile that fits, or why none does.
-fn first_launch(
-    op: &dyn Op,
-    variant: &VariantEntry,
-    maps: Layout,
-    limits: &Limits,
-) -> Result<Launch, String> {
-    if let Some((only, why)) = variant.solo.filter(|(only, _)| *only != limits.dialect) {
+fn first_launch(kernel: &dyn BoundKernel, maps: Layout, limits: &Limits) -> Result<Launch, String> {
+    if let Some((only, why)) = kernel.solo().filter(|(only, _)| *only != limits.dialect) {
         return Err(format!("only in {only}: {why}"));
     }
     let reason = |error: Error| match error {
@@ -81,17 +76,19 @@ fn first_launch(
         other => other.to_string(),
     };
     let mut reasons = Vec::new();
-    for (_, tile) in op.space(limits).into_iter().filter(|(name, _)| *name == variant.name) {
-        let work_group = work_group::table(op, variant.name, tile, limits);
-        match op.plan(&Choice::new(variant.name, tile, work_group).with_layout(maps), limits) {
+    let mut offers = kernel.offers(limits);
+    sorted::sort_by_key(&mut offers, |offer| offer.preference);
+    for Offer { tile, .. } in offers {
+        let work_group = work_group::table(kernel, tile, limits);
+        match kernel.plan(&kernel.choice(tile, work_group).with_layout(maps), limits) {
             Ok(launch) => return Ok(launch),
             Err(error) => reasons.push(reason(error)),
         }
     }
     if reasons.is_empty() {
-        // Not in the space: the op says what is missing.
-        let choice = Choice::new(variant.name, [1; 3], [1; 3]).with_layout(maps);
-        reasons.extend(op.fits(&choice, limits).err().map(reason));
+        // Not in the space: the kernel says what is missing.
+        let choice = kernel.choice([1; 3], [1; 3]).with_layout(maps);
+        reasons.extend(kernel.fits(&choice, limits).err().map(reason));
     }
     reasons.dedup();
     Err(if reasons.is_empty() { "not offered for these shapes".to_owned() } else { reasons.join("; ") })
@@ -113,14 +110,14 @@ mod tests {
     #[test]
     fn layouts_agree_with_what_the_kernels_bind() {
         let limits = Limits::opencl();
-        for entry in ops::all() {
+        for entry in crate::ops::all() {
             for op in (entry.examples)(Precision::F32).expect("valid examples") {
-                let variants = entry.variants();
-                let each = variants.iter();
-                let each = each
-                    .flat_map(|variant| op.layouts(variant.name).iter().map(move |maps| (variant, *maps)));
-                for (variant, maps) in each {
-                    let Ok(launch) = first_launch(&*op, variant, maps, &limits) else { continue };
+                let kernels = op.kernels();
+                let each = kernels
+                    .iter()
+                    .flat_map(|kernel| kernel.layouts().iter().map(move |maps| (kernel, *maps)));
+                for (kernel, maps) in each {
+                    let Ok(launch) = first_launch(kernel, maps, &limits) else { continue };
                     let bindings = &launch.spec.interface.bindings;
                     let wanted = if op.name() == "gemm" { Operand::B } else { Operand::Dst };
                     let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
@@ -131,7 +128,7 @@ mod tests {
                         ("gemm", _) | (_, Element::Scalar(_)) => Layout::Nhwc,
                         (_, Element::Vec4(_)) => Layout::C4,
                     };
-                    let found = candidate(&*op, variant, maps, Precision::F32, &limits).kernel.layout;
+                    let found = candidate(&*op, kernel, maps, Precision::F32, &limits).kernel.layout;
                     assert_eq!(found, layout, "{}", launch.spec.label());
                 }
             }

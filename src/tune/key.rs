@@ -270,7 +270,7 @@ impl SourceHash {
     /// same hash.
     ///
     /// # Errors
-    /// If the choice does not fit ([`Op::plan`]).
+    /// If the choice does not fit.
     pub fn of_kernel(op: &dyn Op, choice: &Choice, limits: &Limits) -> crate::Result<Self> {
         let written = op.plan(choice, limits)?.spec.render_written(limits.dialect)?;
         Ok(match limits.dialect {

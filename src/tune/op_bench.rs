@@ -31,7 +31,7 @@ use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::{Choice, Launch, Op, OperandInfo, Operands};
+use crate::ops::{Choice, Launch, Op, OperandInfo, Operands, Purpose};
 #[cfg(target_family = "wasm")]
 use crate::task::Local;
 #[cfg(not(target_family = "wasm"))]
@@ -102,9 +102,9 @@ impl OpBench {
     /// Lays out nothing yet, but computes the expected result on the CPU.
     ///
     /// # Errors
-    /// If its kernels are not measured ([`Op::untunable`]).
+    /// If its kernels are not measured ([`Op::obstacle`]).
     pub fn new(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
-        if let Some(why) = op.untunable() {
+        if let Some(why) = op.obstacle(Purpose::Tuning) {
             return Err(Error::unsupported(format!("tuning {}", op.name()), why));
         }
         let info = device.info();
@@ -164,6 +164,10 @@ impl OpBench {
         &self.clock
     }
 
+    fn launch(&self, choice: &Choice) -> Result<Launch> {
+        self.op.plan(choice, self.limits())
+    }
+
     fn prepared(&self, choice: &Choice) -> Result<&Prepared> {
         let prepared = self.prepared.get(choice);
         prepared.ok_or_else(|| Error::Internal(format!("{choice} runs before it is compiled")))
@@ -197,10 +201,10 @@ impl Bench for OpBench {
     }
 
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
-        let op = &self.op;
-        let mut space = op.space(self.limits());
-        space.retain(|(variant, _)| op.layouts(variant).contains(&self.layout));
-        space
+        let kernels = self.op.kernels();
+        let space = kernels.space(self.limits()).into_iter();
+        let space = space.filter(|(kernel, _)| kernel.layouts().contains(&self.layout));
+        space.map(|(kernel, tile)| (kernel.name(), tile)).collect()
     }
 
     fn layout(&self) -> Layout {
@@ -208,15 +212,15 @@ impl Bench for OpBench {
     }
 
     fn grid(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        self.op.grid(variant, tile)
+        self.op.kernel(variant).map_or([0; 3], |kernel| kernel.grid(tile))
     }
 
     fn table(&self, variant: &'static str, tile: [u32; 3]) -> [u32; 3] {
-        table(&*self.op, variant, tile, self.limits())
+        self.op.kernel(variant).map_or([1; 3], |kernel| table(&*kernel, tile, self.limits()))
     }
 
     fn work_groups(&self, variant: &'static str, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        self.op.work_groups(variant, tile)
+        self.op.kernel(variant).map_or(Vec::new(), |kernel| kernel.work_groups(tile))
     }
 
     fn limits(&self) -> &Limits {
@@ -333,7 +337,7 @@ impl Bench for OpBench {
                 continue;
             }
             // What cannot be planned or rendered says so when it is prepared.
-            let Ok(launch) = self.op.plan(choice, self.limits()) else { continue };
+            let Ok(launch) = self.launch(choice) else { continue };
             let Ok(source) = launch.spec.render_written(self.limits().dialect) else { continue };
             if self.ahead.start(&self.device, *choice, source).is_err() {
                 break;

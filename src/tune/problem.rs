@@ -2,11 +2,11 @@
 //!
 //! **Operands** are seeded noise in [-1, 1), multiples of 1/512: exact in f16, never subnormal.
 //!
-//! **The expected result** is [`Op::expected`]'s, of every element.
+//! **The expected result** is a quick one ([`Answer::Quick`]), of every element.
 
 use crate::error::{Error, Result};
 use crate::layout::Form;
-use crate::ops::{Op, OperandInfo, Operands, Role, expected_tolerance};
+use crate::ops::{Answer, BoundKernel, Op, OperandInfo, Operands, Role, expected_tolerance};
 use crate::tune::bench::Check;
 
 fn noise(seed: u64, len: usize) -> Vec<f32> {
@@ -40,14 +40,15 @@ impl Expectation {
         Self::of(op, operands, None)
     }
 
-    /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `variant` does not.
-    pub(super) fn of_variant(op: &dyn Op, operands: &Operands<'_>, variant: &str) -> Result<Option<Self>> {
-        op.sums_otherwise(variant).then(|| Self::of(op, operands, Some(variant))).transpose()
+    /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `kernel` does not.
+    pub(super) fn of_kernel(op: &dyn Op, operands: &Operands<'_>, kernel: &str) -> Result<Option<Self>> {
+        let kernel = op.kernel(kernel)?;
+        kernel.sums_otherwise().then(|| Self::of(op, operands, Some(&*kernel))).transpose()
     }
 
-    fn of(op: &dyn Op, operands: &Operands<'_>, variant: Option<&str>) -> Result<Self> {
-        let (output, expected) = (output(op)?, op.expected(operands)?);
-        let own = variant.map(|variant| op.reference_of(variant, operands, expected.clone())).transpose()?;
+    fn of(op: &dyn Op, operands: &Operands<'_>, kernel: Option<&dyn BoundKernel>) -> Result<Self> {
+        let (output, expected) = (output(op)?, op.reference(operands, Answer::Quick)?);
+        let own = kernel.map(|kernel| kernel.reference(operands, expected.clone())).transpose()?;
         let element = |(index, value): (usize, &f64)| {
             (*value as f32, expected_tolerance(&expected, own.as_ref(), index, op.precision()))
         };

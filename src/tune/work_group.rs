@@ -5,7 +5,7 @@ use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::{Choice, Op, Ordinary};
+use crate::ops::{BoundKernel, Choice, Offered, Op, Ordinary};
 use crate::sorted;
 
 /// Where the work-groups of a session come from.
@@ -43,31 +43,29 @@ pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
     size
 }
 
-/// The table's work-group for a kernel of `op`.
+/// The table's work-group for `kernel`.
 ///
 /// The tables are made for grids of width x height x slices. A kernel whose grid is a row of
 /// pixels by slices gets the same number of invocations: width and height folded into one axis.
-pub fn table(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> [u32; 3] {
-    let made_for = op.work_groups(variant, tile);
-    if !made_for.is_empty() {
-        let fitting = made_for
-            .iter()
-            .find(|&&work_group| op.fits(&Choice::first(op, variant, tile, work_group), limits).is_ok());
-        return *fitting.unwrap_or(&made_for[0]);
+pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let made_for = kernel.work_groups(tile);
+    if let Some(first) = made_for.first() {
+        let fits = |&&size: &&[u32; 3]| kernel.fits(&kernel.choice(tile, size), limits).is_ok();
+        return *made_for.iter().find(fits).unwrap_or(first);
     }
-    let size = match op.ordinary(variant) {
+    let size = match kernel.ordinary() {
         // One for all of a network's maps, so that they share a text.
         Ordinary::Folded if limits.has_lanes() => [16, 4, 1],
         Ordinary::Folded => {
-            let [x, y, z] = tables::gl_conv(limits.family, op.dst_depth());
+            let [x, y, z] = tables::gl_conv(limits.family, kernel.dst_depth());
             [x * y, z, 1]
         }
-        Ordinary::Convolution => tables::gl_conv(limits.family, op.dst_depth()),
+        Ordinary::Convolution => tables::gl_conv(limits.family, kernel.dst_depth()),
         Ordinary::Size(size) => size,
-        Ordinary::Workload => tables::gl_workload(limits.family, op.grid(variant, tile)[2]),
+        Ordinary::Workload => tables::gl_workload(limits.family, kernel.grid(tile)[2]),
     };
     let size = shrink(size, limits);
-    if limits.has_lanes() { within(size, op.grid(variant, tile)) } else { size }
+    if limits.has_lanes() { within(size, kernel.grid(tile)) } else { size }
 }
 
 /// Halves each extent as long as a work-group covers the grid.
@@ -92,31 +90,12 @@ fn enough_invocations(limits: &Limits) -> u64 {
     }
 }
 
-/// The choice that the op estimates to be fastest, if it estimates those of the first kernel that
-/// is wanted.
-fn estimated(op: &dyn Op, wanted: &dyn Fn(&str) -> bool, layout: Layout, limits: &Limits) -> Option<Choice> {
-    let mut best: Option<(f64, Choice)> = None;
-    for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
-        let made_for = op.work_groups(variant, tile);
-        let choices = made_for.iter().map(|&size| Choice::new(variant, tile, size).with_layout(layout));
-        for choice in choices.filter(|choice| op.fits(choice, limits).is_ok()) {
-            let Some(time) = op.estimate(&choice, limits) else { break };
-            if best.is_none_or(|(least, _)| time < least) {
-                best = Some((time, choice));
-            }
-        }
-        // The first kernel has no estimate: this op, or this precision, has another rule.
-        best?;
-    }
-    best.map(|(_, choice)| choice)
-}
-
-/// What an untuned node runs, with the table's or the given work-group: the first (variant, tile) of
+/// What an untuned node runs, with the table's or the given work-group: the first (kernel, tile) of
 /// its space that leaves the device enough invocations, or else the one with the most.
 ///
 /// With the table's work-groups, times come first where they can be estimated, each op's in one way. Of
-/// a matrix product's kernels the one with the least [`Op::estimate`] runs. Of a convolution's, on a
-/// device whose times follow from its [`Op::effort`] (`tune/occupancy.rs`), one that is estimated to be
+/// a matrix product's kernels the one with the least [`BoundKernel::estimate`] runs. Of a convolution's, on a
+/// device whose times follow from its [`BoundKernel::effort`] (`tune/occupancy.rs`), one that is estimated to be
 /// shorter by more than a tenth takes the place of the first, with any of the work-groups that it is
 /// made for.
 ///
@@ -131,7 +110,7 @@ pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Ch
 /// # Errors
 /// Those of [`untuned`].
 pub fn untuned_in(op: &dyn Op, work_group: WorkGroup, layout: Layout, limits: &Limits) -> Result<Choice> {
-    untuned_of(op, &|variant| op.untuned(variant, limits), work_group, layout, limits)
+    untuned_of(op, &|kernel| kernel.untuned(limits), work_group, layout, limits)
 }
 
 /// The layouts in which a kernel of `op` can run on such a device, but for images: feature maps in C4, rows. Ops
@@ -141,60 +120,82 @@ pub fn layouts(op: &dyn Op, limits: &Limits) -> Vec<Layout> {
     [Layout::C4, Layout::Nhwc].into_iter().filter(can_run).collect()
 }
 
-/// As [`untuned_in`], of the variants that `wanted` names.
+/// As [`untuned_in`], of the kernels that are `wanted`.
 pub(crate) fn untuned_of(
     op: &dyn Op,
-    wanted: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(&dyn BoundKernel) -> bool,
     work_group: WorkGroup,
     layout: Layout,
     limits: &Limits,
 ) -> Result<Choice> {
+    let kernels = op.kernels();
+    let mut space = kernels.space(limits);
+    space.retain(|(kernel, _)| wanted(*kernel));
     if work_group == WorkGroup::Table
-        && let Some(choice) = estimated(op, wanted, layout, limits)
+        && let Some(choice) = estimated(&space, layout, limits)
     {
         return Ok(choice);
     }
-    let ruled = filling(op, wanted, work_group, layout, limits)?;
+    let (kernel, ruled) = filling(op, &space, work_group, layout, limits)?;
     if work_group != WorkGroup::Table || !occupancy::knows(limits) {
         return Ok(ruled);
     }
-    Ok(quicker(op, &ruled, wanted, limits).unwrap_or(ruled))
+    Ok(quicker(&space, kernel, &ruled, limits).unwrap_or(ruled))
+}
+
+/// The choice that is estimated to be fastest, if that of the first kernel can be estimated.
+fn estimated(space: &[Offered<'_>], layout: Layout, limits: &Limits) -> Option<Choice> {
+    let mut best: Option<(f64, Choice)> = None;
+    for &(kernel, tile) in space {
+        let made_for = kernel.work_groups(tile);
+        let choices = made_for.iter().map(|&size| kernel.choice(tile, size).with_layout(layout));
+        for choice in choices.filter(|choice| kernel.fits(choice, limits).is_ok()) {
+            let Some(time) = kernel.estimate(&choice, limits) else { break };
+            if best.is_none_or(|(least, _)| time < least) {
+                best = Some((time, choice));
+            }
+        }
+        // The first kernel has no estimate: this op, or this precision, has another rule.
+        best?;
+    }
+    best.map(|(_, choice)| choice)
 }
 
 /// The first that leaves the device enough invocations.
-fn filling(
+fn filling<'k>(
     op: &dyn Op,
-    wanted: &dyn Fn(&str) -> bool,
+    space: &[Offered<'k>],
     work_group: WorkGroup,
     layout: Layout,
     limits: &Limits,
-) -> Result<Choice> {
-    let enough = enough_invocations(limits) / op.share().max(1);
-    let mut best: Option<(u64, Choice)> = None;
+) -> Result<(&'k dyn BoundKernel, Choice)> {
+    let enough = enough_invocations(limits);
+    let mut best = None;
+    let mut most = None;
     let mut refused = Vec::new();
-    for (variant, tile) in op.space(limits).into_iter().filter(|(variant, _)| wanted(variant)) {
-        if !op.layouts(variant).contains(&layout) {
-            refused.push(format!("{}_{variant}: no feature maps in {layout}", op.name()));
+    for &(kernel, tile) in space {
+        if !kernel.layouts().contains(&layout) {
+            refused.push(format!("{}_{}: no feature maps in {layout}", op.name(), kernel.name()));
             continue;
         }
         let work_group = match work_group {
-            WorkGroup::Table => table(op, variant, tile, limits),
+            WorkGroup::Table => table(kernel, tile, limits),
             WorkGroup::Fixed(size) => size,
         };
-        let choice = Choice::new(variant, tile, work_group).with_layout(layout);
-        if let Err(error) = op.fits(&choice, limits) {
+        let choice = kernel.choice(tile, work_group).with_layout(layout);
+        if let Err(error) = kernel.fits(&choice, limits) {
             refused.push(error.to_string());
             continue;
         }
-        let invocations = op.counted(&choice);
+        let invocations = kernel.counted(&choice);
         if invocations >= enough {
-            return Ok(choice);
+            return Ok((kernel, choice));
         }
-        if best.is_none_or(|(most, _)| invocations > most) {
-            best = Some((invocations, choice));
+        if most.is_none_or(|most| invocations > most) {
+            (most, best) = (Some(invocations), Some((kernel, choice)));
         }
     }
-    best.map(|(_, choice)| choice).ok_or_else(|| {
+    best.ok_or_else(|| {
         let reason = match &refused[..] {
             [] => "no kernel serves these shapes on this device".to_owned(),
             [one] => one.clone(),
@@ -209,22 +210,31 @@ fn filling(
 /// How much shorter an estimate must be to count: they are not better than that.
 const MAX_TIME_RATIO: f64 = 0.9;
 
-/// The choice with the least estimate, if that is less than `ruled`'s.
-fn quicker(op: &dyn Op, ruled: &Choice, wanted: &dyn Fn(&str) -> bool, limits: &Limits) -> Option<Choice> {
-    let estimate = |choice: &Choice| Some(occupancy::clocks(&op.effort(choice, limits)?, limits));
-    let enough = MAX_TIME_RATIO * estimate(ruled)?;
+/// The choice with the least estimate, if that is less than that of `ruled`, a choice of `kernel`.
+fn quicker(
+    space: &[Offered<'_>],
+    kernel: &dyn BoundKernel,
+    ruled: &Choice,
+    limits: &Limits,
+) -> Option<Choice> {
+    let estimate = |kernel: &dyn BoundKernel, choice: &Choice| {
+        Some(occupancy::clocks(&kernel.effort(choice, limits)?, limits))
+    };
+    let enough = MAX_TIME_RATIO * estimate(kernel, ruled)?;
     let mut ranked = Vec::new();
-    for (variant, tile) in op.space(limits) {
-        if !wanted(variant) || !op.layouts(variant).contains(&ruled.layout) {
+    for &(kernel, tile) in space {
+        if !kernel.layouts().contains(&ruled.layout) {
             continue;
         }
-        for work_group in op.work_groups(variant, tile) {
-            let choice = Choice::new(variant, tile, work_group).with_layout(ruled.layout);
-            ranked.extend(estimate(&choice).filter(|&clocks| clocks < enough).map(|clocks| (clocks, choice)));
+        for work_group in kernel.work_groups(tile) {
+            let choice = kernel.choice(tile, work_group).with_layout(ruled.layout);
+            let shorter = estimate(kernel, &choice).filter(|&clocks| clocks < enough);
+            ranked.extend(shorter.map(|clocks| (clocks, kernel, choice)));
         }
     }
-    sorted::sort(&mut ranked, |(one, _), (other, _)| one.total_cmp(other));
-    ranked.into_iter().map(|(_, choice)| choice).find(|choice| op.fits(choice, limits).is_ok())
+    sorted::sort(&mut ranked, |(one, ..), (other, ..)| one.total_cmp(other));
+    let fitting = ranked.into_iter().find(|(_, kernel, choice)| kernel.fits(choice, limits).is_ok());
+    fitting.map(|(.., choice)| choice)
 }
 
 #[cfg(test)]
@@ -254,8 +264,9 @@ mod tests {
     #[test]
     fn the_table_covers_folded_grids_with_as_many_invocations() {
         let op = node_27();
-        assert_eq!(table(&op, "direct", [1, 1, 1], &Limits::webgpu()), [8, 4, 8]);
-        assert_eq!(table(&op, "micro", [4, 2, 1], &Limits::webgpu()), [32, 8, 1]);
+        let of = |name, tile| table(&*op.kernel(name).expect("a kernel"), tile, &Limits::webgpu());
+        assert_eq!(of("direct", [1, 1, 1]), [8, 4, 8]);
+        assert_eq!(of("micro", [4, 2, 1]), [32, 8, 1]);
     }
 
     #[test]

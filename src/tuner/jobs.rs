@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::lower::{has_halves, joined, multiple, simplified};
-use crate::ops::Op;
+use crate::ops::{Op, Purpose};
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
 use crate::tune::key::{DeviceKey, ProblemKey};
@@ -64,7 +64,7 @@ impl Work {
         for unit in stacks.into_iter().chain(nodes) {
             for precision in self.precisions() {
                 let op = unit.op(graph, precision)?;
-                if op.untunable().is_none() {
+                if op.obstacle(Purpose::Tuning).is_none() {
                     self.line_up(&unit.name, op);
                 }
             }

@@ -14,7 +14,7 @@ use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::{Choice, Op};
+use diptych::internals::ops::{BoundKernel, Choice, Op};
 use diptych::{
     Activation, Bits, Border, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
@@ -54,7 +54,9 @@ impl Case {
     pub(crate) fn choices(&self, limits: &Limits) -> Vec<Choice> {
         let mut seen = Vec::new();
         let mut choices = Vec::new();
-        for (index, (variant, tile)) in self.problem.space(limits).into_iter().enumerate() {
+        let kernels = self.problem.kernels();
+        for (index, (kernel, tile)) in kernels.space(limits).into_iter().enumerate() {
+            let variant = kernel.name();
             let first = !seen.contains(&variant);
             seen.push(variant);
             let groups = match self.breadth {
@@ -63,8 +65,7 @@ impl Case {
                 Breadth::Groups if first => &GROUPS[..],
                 _ => &[],
             };
-            let op = &*self.problem;
-            let made_for = made_for(op, variant, tile, limits);
+            let made_for = made_for(kernel, tile, limits);
             // Many tiles with long texts: each case meets the first and every third, the next case the
             // thirds beside them. Few cases are offered the deepest tiles.
             let thinned = variant == "tiled" && !first && tile[2] < 8;
@@ -72,8 +73,7 @@ impl Case {
                 continue;
             }
             if made_for.is_empty() {
-                choices
-                    .extend(groups.iter().map(|&work_group| choice(op, variant, tile, work_group, limits)));
+                choices.extend(groups.iter().map(|&work_group| kernel.choice(tile, work_group)));
             } else {
                 choices.extend(made_for.into_iter().take(groups.len()));
             }
@@ -85,7 +85,8 @@ impl Case {
         choices.retain(|choice| !another(choice));
         // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
-            let layouts = self.problem.layouts(choice.variant).iter();
+            let kernel = kernels.iter().find(|kernel| kernel.name() == choice.variant);
+            let layouts = kernel.map_or(&[][..], |kernel| kernel.layouts()).iter();
             let others = layouts.filter(|&&layout| layout != choice.layout);
             others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });
@@ -117,10 +118,10 @@ impl Case {
 }
 
 /// The choices with the work-groups that a kernel is made for and that fit the device.
-fn made_for(op: &dyn Op, variant: &'static str, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
-    let choices = op.work_groups(variant, tile).into_iter();
-    let choices = choices.map(|work_group| Choice::first(op, variant, tile, work_group));
-    choices.filter(|choice| op.fits(choice, limits).is_ok()).collect()
+fn made_for(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> Vec<Choice> {
+    let choices = kernel.work_groups(tile).into_iter();
+    let choices = choices.map(|work_group| kernel.choice(tile, work_group));
+    choices.filter(|choice| kernel.fits(choice, limits).is_ok()).collect()
 }
 
 /// The choice with the first work-group that the kernel is made for, or with this one where it is made for none.
@@ -131,10 +132,8 @@ pub(crate) fn choice(
     work_group: [u32; 3],
     limits: &Limits,
 ) -> Choice {
-    if let Some(&choice) = made_for(op, variant, tile, limits).first() {
-        return choice;
-    }
-    Choice::first(op, variant, tile, work_group)
+    let kernel = op.kernel(variant).expect("a kernel of the op");
+    made_for(&*kernel, tile, limits).first().copied().unwrap_or_else(|| kernel.choice(tile, work_group))
 }
 
 /// A fifth of the table, without rows that take an interpreter long, and for each kernel, layout and precision that

@@ -4,7 +4,7 @@ use crate::cases;
 use crate::problem::{compare, expected, operands, output};
 use diptych::internals::emit::Operand;
 use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::{Op, Operands, Role};
+use diptych::internals::ops::{Op, Operands, Purpose, Role};
 use diptych::{Pointwise, Precision, Shape};
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ fn the_cpu_backend_agrees_with_the_oracles() {
         for case in cases::full_table() {
             let op = &*case.problem;
             // The backend computes in f32 whatever the op says.
-            if op.precision() != Precision::F32 || op.cpu_obstacle().is_some() {
+            if op.precision() != Precision::F32 || op.obstacle(Purpose::Cpu).is_some() {
                 continue;
             }
             runs += 1;

@@ -13,7 +13,7 @@ use diptych::Precision;
 use diptych::internals::device::Device;
 use diptych::internals::emit::Operand;
 use diptych::internals::ops;
-use diptych::internals::ops::{Op, Operands, Reference, Role};
+use diptych::internals::ops::{Op, Operands, Purpose, Reference, Role};
 use std::sync::Arc;
 
 /// The most elements of an example's operand.
@@ -103,7 +103,8 @@ pub(crate) async fn every_op(devices: &[Arc<dyn Device>]) -> Vec<String> {
                         if problem.fits(&choice, limits).is_err() {
                             continue;
                         }
-                        let spreads = problem.sums_otherwise(choice.variant);
+                        let spreads =
+                            problem.kernel(choice.variant).is_ok_and(|kernel| kernel.sums_otherwise());
                         let by: gpu::Comparison<'_> = if sums {
                             &|precision, expected, result| {
                                 compare_reached(spreads, precision, expected, result)
@@ -119,7 +120,7 @@ pub(crate) async fn every_op(devices: &[Arc<dyn Device>]) -> Vec<String> {
                         failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
                     }
                 }
-                if problem.cpu_obstacle().is_some() {
+                if problem.obstacle(Purpose::Cpu).is_some() {
                     continue;
                 }
                 let result = cpu::run(&*problem, &operands).expect("a run");

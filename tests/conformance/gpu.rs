@@ -111,8 +111,9 @@ fn stored(
     binding: &Binding,
 ) -> diptych::Result<Vec<f32>> {
     let operand = binding.operand;
-    let Some(form) = op.form(operand, choice) else {
-        return op.pack(choice, operand, &operands[&operand]);
+    let kernel = op.kernel(choice.variant)?;
+    let Some(form) = kernel.form(operand, choice) else {
+        return kernel.pack(choice, operand, &operands[&operand]);
     };
     let info = info(op, operand);
     let canaries = || vec![f32::from_ne_bytes(CANARY); info.stored_elements(form)];
@@ -206,8 +207,11 @@ async fn conversion(
     src: &Resource,
     dst: &Resource,
 ) -> diptych::Result<Dispatch> {
-    let (variant, tile) = op.space(&device.info().limits)[0];
-    let choice = Choice::new(variant, tile, [8, 4, 1]);
+    let choice = {
+        let kernels = op.kernels();
+        let (kernel, tile) = kernels.space(&device.info().limits)[0];
+        Choice::new(kernel.name(), tile, [8, 4, 1])
+    };
     let mut bind =
         |binding: &Binding| Ok(if binding.operand == Operand::Dst { dst.clone() } else { src.clone() });
     dispatch(device, op, &choice, &|_| {}, &mut bind).await
@@ -247,11 +251,11 @@ pub(crate) async fn check_by(
     let outcome = run(device, op, operands, choice, mutate).await;
     let (target, read) = outcome.map_err(|error| error.to_string())?;
     let stored = target.values(&read)?;
-    let own = op.sums_otherwise(choice.variant);
-    let own = own.then(|| op.reference_of(choice.variant, operands, expected.clone())).transpose();
+    let kernel = op.kernel(choice.variant).map_err(|error| error.to_string())?;
+    let own = kernel.sums_otherwise().then(|| kernel.reference(operands, expected.clone())).transpose();
     let own = own.map_err(|error| error.to_string())?;
     let output = output(op);
-    let form = op.form(output.operand, choice).expect("an output is stored");
+    let form = kernel.form(output.operand, choice).expect("an output is stored");
     let place = |index| output.stored_place(form, index);
     let result: Vec<f32> = (0..output.shape.elements()).map(|index| stored[place(index)]).collect();
     compare(op.precision(), own.as_ref().unwrap_or(expected), &result)?;

@@ -248,9 +248,11 @@ fn few_texts_meet_every_tile_that_is_offered() {
         }
         // The table offers each tile that the op does.
         let tiles = |case: &Case| {
-            let tiles = case.problem.space(limits).into_iter();
-            let tiles =
-                tiles.map(|(variant, tile)| cases::choice(&*case.problem, variant, tile, [8, 4, 1], limits));
+            let kernels = case.problem.kernels();
+            let tiles = kernels
+                .space(limits)
+                .into_iter()
+                .map(|(kernel, tile)| cases::choice(&*case.problem, kernel.name(), tile, [8, 4, 1], limits));
             let tiles = tiles.filter(|choice| case.problem.fits(choice, limits).is_ok());
             tiles.map(|choice| (case.problem.name(), choice.variant, choice.tile)).collect::<Vec<_>>()
         };

@@ -800,7 +800,9 @@ impl Mistake {
             println!("{info}: {what}: no images");
             return None;
         }
-        if *variant == "wide" && !problem.space(&info.limits).iter().any(|(own, _)| own == variant) {
+        if *variant == "wide"
+            && problem.kernel(variant).is_ok_and(|kernel| kernel.offers(&info.limits).is_empty())
+        {
             println!("{info}: {what}: no OpenCL on a CPU");
             return None;
         }

@@ -1,7 +1,7 @@
 //! A problem, its operands, and how a result is compared with the oracle's.
 
 use diptych::internals::emit::Operand;
-use diptych::internals::ops::{Op, OperandInfo, Operands, Reference, Role};
+use diptych::internals::ops::{Answer, Op, OperandInfo, Operands, Reference, Role};
 use diptych::{DType, Precision};
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn indexes(op: &dyn Op, operand: Operand) -> bool {
 
 /// The oracle's answer.
 pub(crate) fn expected(op: &dyn Op, operands: &Operands<'_>) -> Reference {
-    op.oracle(operands).expect("operands of the op")
+    op.reference(operands, Answer::Exact).expect("operands of the op")
 }
 
 /// The operand that `op` writes.

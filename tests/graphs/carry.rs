@@ -13,7 +13,7 @@
 use crate::oracle::{Given, Known, own};
 use diptych::internals::ops::elementwise::Step as ProgramStep;
 use diptych::internals::ops::operator::{Arguments, Lowered, Operator};
-use diptych::internals::ops::{Op, Operands, Reference, Sum};
+use diptych::internals::ops::{Answer, Op, Operands, Reference, Sum};
 use diptych::{Function, Normalize, Operand, Reduce, Reduction, Softmax};
 use std::any::Any;
 use std::borrow::Cow;
@@ -61,7 +61,7 @@ fn unknown(reference: &Reference) -> Result<Known, String> {
 
 /// The op's oracle of other operands: its magnitudes, if it is a sum, else its values.
 fn magnitudes(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f64>, String> {
-    Ok(match op.oracle(operands).map_err(|error| error.to_string())? {
+    Ok(match op.reference(operands, Answer::Exact).map_err(|error| error.to_string())? {
         Reference::Sum(Sum { magnitude, .. }) => magnitude,
         Reference::Bounded { value, .. } => value,
     })
@@ -200,7 +200,7 @@ fn product(given: &Given<'_>, reference: &Reference) -> Result<Known, String> {
     let known = given.get(Operand::Src).ok_or("no source")?.1;
     let of = |values: Vec<f32>| {
         let operands = BTreeMap::from([(Operand::Src, Cow::Owned(values))]);
-        given.op.oracle(&operands).map_err(|error| error.to_string())
+        given.op.reference(&operands, Answer::Exact).map_err(|error| error.to_string())
     };
     let [least, most] = [of(known.value.iter().map(|value| value.abs()).collect())?, of(known.largest())?];
     let error = |at: usize| most.value()[at] - least.value()[at] + most.tolerance(at, given.precision);
@@ -234,7 +234,7 @@ fn moved(given: &Given<'_>) -> Result<Vec<f64>, String> {
     let of = |values: &dyn Fn(&Known) -> Vec<f32>| {
         let each = given.arguments.iter().zip(&given.known);
         let operands = each.map(|(argument, known)| (argument.operand, Cow::Owned(values(known)))).collect();
-        given.op.oracle(&operands).map_err(|error| error.to_string())
+        given.op.reference(&operands, Answer::Exact).map_err(|error| error.to_string())
     };
     let errors = of(&Known::errors)?;
     let constants = of(&|known| vec![0.0; known.value.len()])?;

@@ -12,7 +12,7 @@
 use crate::carry;
 use diptych::internals::ops::elementwise::Step;
 use diptych::internals::ops::operator::{Argument, Arguments, Lowered};
-use diptych::internals::ops::{Op, Operands, Reference};
+use diptych::internals::ops::{Answer, Op, Operands, Reference};
 use diptych::{DType, Function, Graph, Node, Operand, Precision, Value};
 use half::f16;
 use std::borrow::Cow;
@@ -174,12 +174,13 @@ pub(crate) fn node(
     };
     let given = Given { node, precision: op.precision(), op, arguments, known: inputs };
     let operands = given.operands();
-    let reference = given.op.oracle(&operands).map_err(text)?;
+    let reference = given.op.reference(&operands, Answer::Exact).map_err(text)?;
     let mut candidates = vec![reference.clone()];
     if arithmetic.otherwise {
-        let space = given.op.space(&crate::run::widest());
-        for (variant, _) in space.into_iter().filter(|(variant, _)| given.op.sums_otherwise(variant)) {
-            candidates.push(given.op.reference_of(variant, &operands, reference.clone()).map_err(text)?);
+        let kernels = given.op.kernels();
+        let space = kernels.space(&crate::run::widest()).into_iter();
+        for (kernel, _) in space.filter(|(kernel, _)| kernel.sums_otherwise()) {
+            candidates.push(kernel.reference(&operands, reference.clone()).map_err(text)?);
         }
     }
     let carried = candidates.into_iter().map(|reference| carry::on(&given, reference));

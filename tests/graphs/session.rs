@@ -111,20 +111,21 @@ fn choice(
     let node = built.graph.nodes().iter().find(|node| node.outputs().first() == Some(value))?;
     let precision = if precision.storage() == DType::F16 { precision } else { Precision::F32 };
     let op = built.graph.op(node, precision).ok()??;
-    let space = op.space(limits);
-    let mut variants: Vec<&str> = space.iter().map(|(variant, _)| *variant).collect();
+    let kernels = op.kernels();
+    let space = kernels.space(limits);
+    let mut variants: Vec<&str> = space.iter().map(|(kernel, _)| kernel.name()).collect();
     variants.dedup();
     let variant = random.pick(&variants);
-    let tiles: Vec<_> = space.into_iter().filter(|(name, _)| *name == variant).collect();
-    let (variant, tile) = random.pick(&tiles);
-    let groups = op.work_groups(variant, tile);
+    let tiles: Vec<_> = space.into_iter().filter(|(kernel, _)| kernel.name() == variant).collect();
+    let (kernel, tile) = random.pick(&tiles);
+    let groups = kernel.work_groups(tile);
     let usual = [[8, 4, 1], [1, 1, 1], [3, 5, 2], [16, 2, 1]];
     let work_group = if groups.is_empty() { random.pick(&usual) } else { random.pick(&groups) };
-    let layouts = op.layouts(variant);
+    let layouts = kernel.layouts();
     let layout = if layouts.is_empty() { Layout::C4 } else { random.pick(layouts) };
-    let choice = Choice::new(variant, tile, work_group).with_layout(layout);
+    let choice = Choice::new(kernel.name(), tile, work_group).with_layout(layout);
     let there = layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;
-    (there && op.fits(&choice, limits).is_ok()).then_some((number, choice))
+    (there && kernel.fits(&choice, limits).is_ok()).then_some((number, choice))
 }
 
 /// Runs graphs `first..first + count` until the time is over. `contexts_for` gives the contexts for the graph that is the

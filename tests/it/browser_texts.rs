@@ -3,7 +3,7 @@
 //! `DIPTYCH_TEXTS=DIR` writes them there, for `scripts/web tint`, which compiles them with the compiler of Chromium.
 
 use diptych::internals::ops;
-use diptych::{Choice, Layout, Limits, Precision};
+use diptych::{Layout, Limits, Precision};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -30,15 +30,16 @@ fn texts(all: bool) -> BTreeMap<String, String> {
     for precision in [Precision::F32, Precision::F16Storage, Precision::F16] {
         for entry in ops::all() {
             for op in (entry.examples)(precision).expect("examples are valid") {
-                for (variant, tile) in op.space(&limits) {
-                    let made_for = op.work_groups(variant, tile);
+                let kernels = op.kernels();
+                for (kernel, tile) in kernels.space(&limits) {
+                    let made_for = kernel.work_groups(tile);
                     let groups = if made_for.is_empty() { GROUPS.to_vec() } else { made_for };
-                    for &layout in op.layouts(variant).iter().filter(|&&layout| layout != Layout::Image2d) {
+                    for &layout in kernel.layouts().iter().filter(|&&layout| layout != Layout::Image2d) {
                         let choices =
-                            groups.iter().map(|&group| Choice::new(variant, tile, group).with_layout(layout));
-                        let fitting = choices.filter(|choice| op.fits(choice, &limits).is_ok());
+                            groups.iter().map(|&group| kernel.choice(tile, group).with_layout(layout));
+                        let fitting = choices.filter(|choice| kernel.fits(choice, &limits).is_ok());
                         for choice in fitting.take(if all { usize::MAX } else { 1 }) {
-                            let launch = op.plan(&choice, &limits).expect("a plan");
+                            let launch = kernel.plan(&choice, &limits).expect("a plan");
                             let source = launch.spec.render(limits.dialect).expect("a text");
                             let mut name = source.label.to_string();
                             let mut number = 1;

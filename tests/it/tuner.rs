@@ -122,13 +122,11 @@ fn point() -> PointwiseOp {
 /// Another kernel of it than `choice`.
 fn other(choice: Choice, limits: &Limits) -> Choice {
     let op = point();
-    let kernels =
-        op.space(limits).into_iter().filter(|(variant, _)| op.layouts(variant).contains(&choice.layout));
-    let choices = kernels.map(|(variant, tile)| {
-        Choice::new(variant, tile, work_group::table(&op, variant, tile, limits)).with_layout(choice.layout)
-    });
-    let mut others = choices.filter(|other| {
-        (other.variant, other.tile) != (choice.variant, choice.tile) && op.fits(other, limits).is_ok()
+    let kernels = op.kernels();
+    let mut others = kernels.space(limits).into_iter().filter_map(|(kernel, tile)| {
+        let other = kernel.choice(tile, work_group::table(kernel, tile, limits)).with_layout(choice.layout);
+        let differs = (other.variant, other.tile) != (choice.variant, choice.tile);
+        (differs && kernel.fits(&other, limits).is_ok()).then_some(other)
     });
     others.next().expect("a kernel")
 }

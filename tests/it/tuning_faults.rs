@@ -206,8 +206,8 @@ fn problem() -> Arc<dyn Op> {
 /// The candidate that is planted: not the default, and one that every search tries.
 fn planted(device: &dyn Device) -> Choice {
     let (limits, problem) = (&device.info().limits, problem());
-    let work_group = work_group::table(&*problem, "direct", [1, 1, 1], limits);
-    Choice::new("direct", [1, 1, 1], work_group)
+    let kernel = problem.kernel("direct").expect("a kernel");
+    kernel.choice([1, 1, 1], work_group::table(&*kernel, [1, 1, 1], limits))
 }
 
 fn say(text: &str) {

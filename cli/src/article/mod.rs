@@ -132,10 +132,12 @@ fn article_choices(
     let mut choices = BTreeMap::new();
     for node in graph.nodes() {
         let Some(op) = graph.op(node, Precision::F32)? else { continue };
-        if !op.space(limits).contains(&("direct", [1, 1, 1])) {
-            continue;
-        }
-        let work_group = size.unwrap_or_else(|| work_group::table(&*op, "direct", [1, 1, 1], limits));
+        let kernel = op
+            .kernel("direct")
+            .ok()
+            .filter(|kernel| kernel.offers(limits).iter().any(|offer| offer.tile == [1, 1, 1]));
+        let Some(kernel) = kernel else { continue };
+        let work_group = size.unwrap_or_else(|| work_group::table(&*kernel, [1, 1, 1], limits));
         let choice = Choice::new("direct", [1, 1, 1], work_group);
         choices.insert(node.name().to_owned(), choice);
     }

@@ -5,7 +5,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use diptych::Precision;
 use diptych::internals::emit::Operand;
-use diptych::internals::ops::{CpuKernel, Op, OperandInfo, Operands, Reference, Role};
+use diptych::internals::ops::{Answer, CpuKernel, Op, OperandInfo, Operands, Reference, Role};
 use std::sync::Arc;
 
 /// Of an op of more operations than this, three rows are checked: its first, its last and one between.
@@ -86,7 +86,7 @@ impl CpuOp {
         let found: Vec<f32> =
             (0..self.output.shape.elements()).map(|index| self.dst[self.output.place(index)]).collect();
         if self.op.flops() <= MOST_CHECKED {
-            hold(&self.op.oracle(&self.operands)?, &found)?;
+            hold(&self.op.reference(&self.operands, Answer::Exact)?, &found)?;
             return Ok("every element, against the oracle in f64");
         }
         let last = found.len() / columns - 1;
@@ -94,7 +94,7 @@ impl CpuOp {
         let picked: Option<Vec<&[f32]>> =
             rows.iter().map(|row| found.get(row * columns..(row + 1) * columns)).collect();
         let picked = picked.context("a row beyond the result")?.concat();
-        hold(&self.op.oracle_rows(&self.operands, &rows)?, &picked)?;
+        hold(&self.op.reference(&self.operands, Answer::Rows(&rows))?, &picked)?;
         Ok("three rows, against the oracle in f64")
     }
 }

@@ -88,10 +88,7 @@ impl Target {
             let found = database.lookup(
                 &DeviceKey::of(device.info()),
                 &ProblemKey::in_layout(op, layout),
-                &|choice| {
-                    op.fits(choice, limits).ok()?;
-                    SourceHash::of_kernel(op, choice, limits).ok()
-                },
+                &|choice| SourceHash::of_kernel(op, choice, limits).ok(),
             );
             if let Some(found) = found {
                 return Ok((found.choice, found.from.to_string()));

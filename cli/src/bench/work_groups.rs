@@ -75,7 +75,8 @@ impl Kernel {
 
     /// The work-groups to try: boxes of powers of two, and those that the kernel is made for.
     fn sizes(&self) -> Vec<[u32; 3]> {
-        let made_for = self.problem.work_groups(self.variant, self.tile);
+        let kernel = self.problem.kernel(self.variant);
+        let made_for = kernel.map_or(Vec::new(), |kernel| kernel.work_groups(self.tile));
         let mut sizes = boxes(self.most);
         sizes.extend(made_for.into_iter().filter(|size| !sizes.contains(size)).collect::<Vec<_>>());
         sizes

@@ -6,7 +6,7 @@ use super::tree::Tree;
 use diptych::internals::ops::{self, Op};
 use diptych::internals::tune::db::{Row, Timing, Verdict};
 use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
-use diptych::{Choice, Database, Dialect, Limits, Precision};
+use diptych::{Database, Dialect, Limits, Precision};
 use std::path::{Path, PathBuf};
 
 const LINES: &str = include_str!("../../seeds/onnx.txt");
@@ -182,12 +182,13 @@ pub fn records() -> Vec<Vec<u8>> {
         Verdict::Rejected { reason: "work-group of 2048".into() },
     ];
     for (op, verdict) in ops().into_iter().zip(verdicts.iter().cycle()) {
-        for (variant, tile) in op.space(&Limits::webgpu()).into_iter().take(1) {
-            let choice = Choice::first(&*op, variant, tile, [8, 8, 1]);
+        let kernels = op.kernels();
+        for (kernel, tile) in kernels.space(&Limits::webgpu()).into_iter().take(1) {
+            let choice = kernel.choice(tile, [8, 8, 1]);
             let problem = ProblemKey::of(&*op, choice.layout);
             let time =
                 Timing { median_ns: 1000, p10_ns: 900, p90_ns: 1200, samples: 9, default_ns: Some(1100) };
-            let key = Key::new(&device, &problem, choice, Some(SourceHash::of(variant)));
+            let key = Key::new(&device, &problem, choice, Some(SourceHash::of(kernel.name())));
             rows.push(Row::measured(key, verdict.clone(), Some(time)));
         }
     }
@@ -206,11 +207,12 @@ pub fn shaders() -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     for op in ops() {
         let limits = Limits::webgpu();
-        for (variant, tile) in op.space(&limits).into_iter().take(1) {
-            let made = op.work_groups(variant, tile).first().copied();
-            let choice = Choice::first(&*op, variant, tile, made.unwrap_or([8, 8, 1]));
+        let kernels = op.kernels();
+        for (kernel, tile) in kernels.space(&limits).into_iter().take(1) {
+            let made = kernel.work_groups(tile).first().copied();
+            let choice = kernel.choice(tile, made.unwrap_or([8, 8, 1]));
             let written =
-                op.plan(&choice, &limits).and_then(|launch| launch.spec.render_written(Dialect::Wgsl));
+                kernel.plan(&choice, &limits).and_then(|launch| launch.spec.render_written(Dialect::Wgsl));
             texts.extend(written.ok().map(|source| source.text.into_bytes()));
         }
     }

@@ -14,8 +14,7 @@ pub(super) fn oracle(op: &ArgOp, src: &[f32]) -> Reference {
         };
         (1..count).fold(0, better) as f64
     };
-    let value: Vec<f64> = (0..outer * inner).map(index).collect();
-    Reference::Bounded { bound: vec![0.0; value.len()], value }
+    Reference::exact((0..outer * inner).map(index))
 }
 
 #[cfg(test)]

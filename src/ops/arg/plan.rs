@@ -50,14 +50,6 @@ impl Definition for ArgOp {
         Ok(Box::new(cpu::ArgKernel::new(self)))
     }
 
-    fn with_precision(&self, _precision: Precision) -> Self {
-        *self
-    }
-
-    fn network_precision(_wanted: Precision) -> Precision {
-        Precision::F32
-    }
-
     fn record_layout() -> Layout {
         Layout::Nhwc
     }

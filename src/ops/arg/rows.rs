@@ -1,13 +1,13 @@
 //! `serial`: one line along the axis per invocation; `group`: one per work-group, whose size is `tile[0]`.
 
 use super::ArgOp;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Binding, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, LINE, bindings, group_sizes, groups, line, wrong_group};
-use crate::ops::registry::VariantEntry;
+use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, wrong_group};
+use crate::ops::rows::{self, line_width};
 use crate::ops::spec::{Params, extent, unsigned};
 
 fn lines(op: &ArgOp) -> usize {
@@ -33,7 +33,7 @@ impl Kernel<ArgOp> for Serial {
     }
 
     fn grid(&self, op: &ArgOp, _tile: [u32; 3]) -> [u32; 3] {
-        line(lines(op))
+        rows::lines(lines(op))
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -42,10 +42,6 @@ impl Kernel<ArgOp> for Serial {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
@@ -57,12 +53,7 @@ impl Kernel<ArgOp> for Serial {
     }
 
     fn constants(&self, op: &ArgOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("LARGEST", Value::U32(u32::from(op.largest))), ("WIDTH", Value::U32(extent(LINE)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ArgOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+        vec![("LARGEST", Value::U32(u32::from(op.largest))), line_width()]
     }
 }
 
@@ -95,10 +86,6 @@ impl Kernel<ArgOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, _op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
         bindings()
     }
@@ -113,10 +100,5 @@ impl Kernel<ArgOp> for Group {
             ("SIZE", Value::U32(choice.tile[0])),
             ("WIDTH", Value::U32(extent(GROUPS))),
         ]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ArgOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

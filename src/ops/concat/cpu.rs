@@ -1,7 +1,6 @@
 //! The inputs' rows, copied in turn.
 
-use super::plan::operand;
-use super::{ConcatOp, OP};
+use super::{ConcatOp, OP, operand};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};

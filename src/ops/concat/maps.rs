@@ -1,13 +1,11 @@
 //! `maps`: one vec4 of channels per invocation, on a grid of width x height x slices.
 
-use super::ConcatOp;
-use super::plan::operand;
 use super::rows::ENDS;
+use super::{ConcatOp, operand};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -71,10 +69,5 @@ impl Kernel<ConcatOp> for Maps {
             ("AXIS", Value::U32(extent(op.map_axis().unwrap_or_default()))),
             ("SLICES", Value::U32(u32::from(op.keeps_slices()))),
         ]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ConcatOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

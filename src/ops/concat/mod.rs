@@ -21,6 +21,7 @@ pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::Precision;
+use crate::emit::Operand;
 use crate::emit::interface::MAX_ARGS;
 use crate::error::{Error, Result};
 
@@ -107,6 +108,11 @@ impl ConcatOp {
         let filled = |input: &Dims| input.shape().c.is_multiple_of(4);
         self.inputs.split_last().is_none_or(|(_, inputs)| inputs.iter().all(filled))
     }
+}
+
+/// `Arg(0)`, `Arg(1)` and so on.
+fn operand(index: usize) -> Operand {
+    Operand::Arg(u8::try_from(index).unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]

@@ -1,24 +1,19 @@
 //! What `concat` is, and its kernels.
 
-use super::{ConcatOp, OP, cpu, maps, oracle, rows};
+use super::{ConcatOp, OP, cpu, maps, operand, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 use crate::shape::Shape;
-
-/// `Arg(0)`, `Arg(1)` and so on.
-pub(super) fn operand(index: usize) -> Operand {
-    Operand::Arg(u8::try_from(index).unwrap_or(u8::MAX))
-}
 
 impl Definition for ConcatOp {
     const NAME: &'static str = OP;
@@ -68,10 +63,6 @@ impl Definition for ConcatOp {
             .iter()
             .map(|info| if info.role == Role::Output { 0.0 } else { inputs(info.operand) })
             .fold(0.0, f64::max)
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        ConcatOp { precision, ..self.clone() }
     }
 
     fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {

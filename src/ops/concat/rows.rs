@@ -1,18 +1,14 @@
 //! `rows`: one element per invocation, or four where every input's rows are of whole vec4s.
 
-use super::plan::operand;
-use super::{ConcatOp, MAX_INPUTS};
+use super::{ConcatOp, MAX_INPUTS, operand};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
 
 /// Behind which element of a row each input ends.
 pub(super) const ENDS: [&str; MAX_INPUTS] = ["end0", "end1", "end2", "end3", "end4", "end5", "end6"];
@@ -38,8 +34,7 @@ impl Kernel<ConcatOp> for Rows {
     }
 
     fn grid(&self, op: &ConcatOp, _tile: [u32; 3]) -> [u32; 3] {
-        let elements = op.target.elements() / op.width();
-        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+        lines(op.target.elements() / op.width())
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -50,13 +45,9 @@ impl Kernel<ConcatOp> for Rows {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     /// Rows are f32 in every precision.
-    fn precision(&self, _op: &ConcatOp) -> Precision {
-        Precision::F32
+    fn precision(&self, _op: &ConcatOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 
     fn bindings(&self, op: &ConcatOp, _choice: &Choice) -> Vec<Binding> {
@@ -75,14 +66,9 @@ impl Kernel<ConcatOp> for Rows {
 
     fn constants(&self, op: &ConcatOp, _choice: &Choice, _limits: &Limits) -> Constants {
         vec![
-            ("WIDTH", Value::U32(extent(LINE))),
+            line_width(),
             ("INPUTS", Value::U32(extent(op.inputs.len()))),
             ("LANES", Value::U32(extent(op.width()))),
         ]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ConcatOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -4,14 +4,12 @@
 //! the input slices of its group, four vec4s over the output channels, one for each input lane.
 
 use super::Conv2dOp;
-use super::grouped::{shares, whole_slices};
-use super::plan::{params, slices};
+use super::arguments::{params, shares, slices, whole_slices};
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 use crate::ops::split;
 

@@ -7,25 +7,14 @@
 //! Weights are packed as `[slice][kh][kw][k][4]`, over the inputs `k` of a group.
 
 use super::Conv2dOp;
+use super::arguments::{pack_terms, params, shares, slices, whole_slices};
 use super::direct::Direct;
-use super::plan::{pack_terms, params, slices};
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, unsigned};
-
-/// Whether the groups are whole slices of input and output channels, so that `direct` serves them.
-pub(super) fn whole_slices(problem: &Convolution) -> bool {
-    problem.group_inputs().is_multiple_of(4) && problem.group_outputs().is_multiple_of(4)
-}
-
-/// Whether `slices` slices of outputs that begin at a multiple of as many are of one group.
-pub(super) fn shares(problem: &Convolution, slices: usize) -> bool {
-    problem.group_outputs().is_multiple_of(4 * slices)
-}
 
 /// The groups that the four channels of an output slice are of, at most; 4 is a multiple of it, and
 /// channels of as many runs of equal length are of one group.

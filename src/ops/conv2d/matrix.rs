@@ -5,15 +5,14 @@
 //! them.
 
 use super::Conv2dOp;
-use super::plan::{pack_rows, params};
+use super::arguments::{pack_rows, params};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::matrix::{self, Matrix};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
 pub(super) const MATRIX: Matrix =
@@ -48,8 +47,8 @@ impl Kernel<Conv2dOp> for Matrix {
         Matrix::work_groups(*self, &op.0, tile)
     }
 
-    fn precision(&self, _op: &Conv2dOp) -> Precision {
-        Precision::F16Storage
+    fn precision(&self, _op: &Conv2dOp) -> Option<Precision> {
+        Some(Precision::F16Storage)
     }
 
     fn native_half(&self) -> bool {

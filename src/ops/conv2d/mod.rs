@@ -14,7 +14,8 @@
 //! spread it over the pixels of a tile as NaN. A weight whose tap is outside of the input is left out or times 0, kernel
 //! by kernel: an infinite or NaN weight may make the pixels at the border NaN that it does not reach.
 
-pub(super) mod cpu;
+mod arguments;
+mod cpu;
 mod direct;
 mod examples;
 mod grouped;
@@ -26,6 +27,8 @@ mod shallow;
 mod sliding;
 mod split;
 mod tiled;
+mod transforms;
+pub(in crate::ops) mod windows;
 mod winograd;
 mod winograd_bound;
 

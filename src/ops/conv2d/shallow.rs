@@ -4,16 +4,14 @@
 //! Weights are packed as `[slice][kh][kw][channel][4]`.
 
 use super::Conv2dOp;
-use super::plan::{pack_terms, params, slices};
-use super::sliding;
+use super::arguments::{SHARE, columns, is_long, pack_terms, params, slices};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 use crate::ops::split;
 
@@ -47,13 +45,13 @@ impl Kernel<Conv2dOp> for Shallow {
         let few = takes(problem, limits);
         let tiles = if limits.compiles_slowly() {
             [[1, 1], [1, 2], [2, 2], [4, 1], [4, 2]]
-        } else if split::first(limits) && sliding::is_long(problem) {
+        } else if split::first(limits) && is_long(problem) {
             // Each pixel more of a long row spares the loads of all taps.
             [[4, 2], [4, 1], [2, 2], [1, 2], [1, 1]]
         } else {
             [[2, 2], [1, 2], [1, 1], [4, 2], [4, 1]]
         };
-        let fits = |[pixels, _]: &[usize; 2]| few && sliding::columns(problem, *pixels) <= MAX_COLUMNS;
+        let fits = |[pixels, _]: &[usize; 2]| few && columns(problem, *pixels) <= MAX_COLUMNS;
         let tiles = tiles.into_iter().filter(fits);
         offers(1, tiles.map(|[pixels, slices]| [extent(pixels), 1, extent(slices)]))
     }
@@ -73,12 +71,12 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
-        let share = if sliding::is_long(&op.0) { sliding::SHARE } else { 1 };
+        let share = if is_long(&op.0) { SHARE } else { 1 };
         share * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
-    fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Form {
-        if operand == Operand::Src { Form::Rows } else { Form::C4 }
+    fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Option<Form> {
+        Some(if operand == Operand::Src { Form::Rows } else { Form::C4 })
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {

@@ -4,43 +4,27 @@
 //! Weights are packed as those of `direct`.
 
 use super::Conv2dOp;
+use super::arguments::{SHARE, columns, is_long, params};
 use super::direct::Direct;
-use super::plan::params;
 use super::shallow;
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::convolution::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params};
 use crate::ops::split;
 
 /// The most input columns that are kept in registers.
 const MAX_COLUMNS: usize = 20;
 
-/// Taps of a row from which on it is offered, and from which on it is preferred: the loads of as many are spared.
+/// Taps of a row from which on it is offered: the loads of as many are spared.
 const TAPS: usize = 4;
-const MANY_TAPS: usize = 7;
 
 /// The most slices of output channels where it is preferred: with more, local memory shares the input among them.
 const FEW_SLICES: usize = 2;
 
-/// Ordinary invocations that keep a device as busy as one whose sums are as many and as long.
-pub(super) const SHARE: u64 = 4;
-
 #[derive(Debug)]
 pub(super) struct Sliding;
-
-/// Input columns that an invocation of `pixels` reads.
-pub(super) fn columns(problem: &Convolution, pixels: usize) -> usize {
-    (pixels - 1) * problem.stride[1] + (problem.kernel[1] - 1) * problem.dilation[1] + 1
-}
-
-/// Whether a row of the window has enough taps to spare most loads.
-pub(super) fn is_long(problem: &Convolution) -> bool {
-    problem.kernel[1] >= MANY_TAPS
-}
 
 impl Kernel<Conv2dOp> for Sliding {
     fn entry(&self) -> VariantEntry {

@@ -5,13 +5,12 @@
 //! number of steps.
 
 use super::Conv2dOp;
-use super::plan::{pack_rows, params, slices};
+use super::arguments::{pack_rows, params, slices};
 use crate::emit::{Binding, Operand};
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::ops::split;
 

@@ -12,7 +12,8 @@
 //! to a whole number of steps and one step of zeros after the last, for the stacks that have nothing
 //! left to do. They are transformed in f64 and rounded once.
 
-use super::plan::slices;
+use super::arguments::slices;
+use super::transforms::transformed;
 use super::{Conv2dOp, winograd_bound};
 use crate::dtype::{DType, Precision};
 use crate::emit::winograd::Minimal;
@@ -20,11 +21,10 @@ use crate::emit::{Binding, Operand, Value};
 use crate::error::Result;
 use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::operands::Operands;
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::shape::Border;
 
@@ -325,33 +325,6 @@ fn params(problem: &Convolution, results: u32, tile: [u32; 3]) -> Params {
         ("tiles", unsigned(problem.output.n * rows * columns)),
         ("steps", unsigned(steps(problem, tile))),
     ]
-}
-
-/// `rows * x * rows^T` by rows; `x` is square, its side the length of a row.
-pub(super) fn both_sides(rows: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    let dot = |left: &[f64], right: &[f64]| left.iter().zip(right).map(|(a, b)| a * b).sum::<f64>();
-    let side = rows.first().map_or(0, Vec::len);
-    let half = rows.iter().map(|row| {
-        let column = |j: usize| row.iter().zip(x.chunks_exact(side)).map(|(a, line)| a * line[j]).sum();
-        (0..side).map(column).collect::<Vec<f64>>()
-    });
-    half.flat_map(|left| rows.iter().map(move |row| dot(&left, row))).collect()
-}
-
-/// `G w G^T` of each filter: `[position][input channel][output channel]`.
-pub(super) fn transformed(problem: &Convolution, minimal: &Minimal, data: &[f32]) -> Vec<f64> {
-    let rows: Vec<Vec<f64>> = minimal.filter.iter().map(|row| row.to_vec()).collect();
-    let (inputs, outputs) = (problem.input.c, problem.output.c);
-    let mut out = vec![0.0; rows.len().pow(2) * inputs * outputs];
-    for (o, window) in data.chunks_exact(9 * inputs).enumerate() {
-        for k in 0..inputs {
-            let taps: [f64; 9] = std::array::from_fn(|tap| f64::from(window[tap * inputs + k]));
-            for (position, value) in both_sides(&rows, &taps).into_iter().enumerate() {
-                out[(position * inputs + k) * outputs + o] = value;
-            }
-        }
-    }
-    out
 }
 
 /// The weights as the kernel reads them; `data` is `oc 3 3 c`.

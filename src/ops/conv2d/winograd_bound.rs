@@ -1,6 +1,7 @@
 //! What a Winograd kernel's error is measured by: the sum that it really forms.
 
-use super::{Conv2dOp, winograd};
+use super::Conv2dOp;
+use super::transforms::{both_sides, transformed};
 use crate::emit::winograd::Minimal;
 use crate::ops::convolution::Inputs;
 use crate::ops::operands::Operands;
@@ -28,7 +29,7 @@ pub(super) fn reference(op: &Conv2dOp, results: u32, operands: &Operands<'_>, ex
     let accumulator = conv.precision.accumulator();
     let floor = smallest_normal(accumulator) / (2.0 * accumulator.unit_roundoff());
 
-    let mut weights = winograd::transformed(conv, minimal, inputs.weights);
+    let mut weights = transformed(conv, minimal, inputs.weights);
     weights.iter_mut().for_each(|weight| *weight = weight.abs());
     let mut magnitude = vec![0.0; y.elements()];
     let mut square = vec![0.0; patch * patch];
@@ -46,7 +47,7 @@ pub(super) fn reference(op: &Conv2dOp, results: u32, operands: &Operands<'_>, ex
                     _ => 0.0,
                 };
             }
-            for (position, value) in winograd::both_sides(&before, &square).into_iter().enumerate() {
+            for (position, value) in both_sides(&before, &square).into_iter().enumerate() {
                 patches[position * x.c + k] = value + floor;
             }
         }

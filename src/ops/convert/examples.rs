@@ -4,8 +4,8 @@ use super::{ConvertOp, OP};
 use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::ops::plan::Op;
-use crate::ops::registry::Numbers;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
 

@@ -6,9 +6,8 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// The constants that say where parts begin, and where the last ends.
@@ -165,10 +164,5 @@ impl Kernel<ConvertOp> for Move {
             FIRSTS.into_iter().zip(firsts.map(|first| Value::U32(extent(first)))).collect();
         constants.push(("PARTS", Value::U32(extent(op.ranges().count()))));
         constants
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ConvertOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -98,14 +98,6 @@ impl Definition for ConvertOp {
         Some(NOTHING_TO_CONVERT)
     }
 
-    fn with_precision(&self, precision: Precision) -> Self {
-        if self.stored[0] != self.stored[1] {
-            return *self;
-        }
-        let precision = precision.without_matrix_units();
-        ConvertOp { precision, stored: [precision.storage(); 2], ..*self }
-    }
-
     fn untunable(&self) -> Option<&'static str> {
         let images = self.from == Layout::Image2d || self.to == Layout::Image2d;
         let storage = self.stored[0] != self.stored[1];

@@ -11,8 +11,6 @@
 //! Elements are moved as they are, NaN and infinities too.
 
 mod examples;
-mod oracle;
-mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};

@@ -1,58 +1,56 @@
-//! `rows`: one element per invocation, in lines of `LINE` invocations.
+//! What `copy` is as an op of rows: one element per invocation.
 
-use super::CopyOp;
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
-use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
-use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{Params, binding, extent, unsigned};
+use super::{CopyOp, OP};
+use crate::emit::Operand;
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
 
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
+impl RowsOp for CopyOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/copy/rows.wgsl");
 
-#[derive(Debug)]
-pub(super) struct Rows;
-
-impl Kernel<CopyOp> for Rows {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/copy/rows.wgsl"))
+    fn problem_key(&self) -> String {
+        format!("from{} of{} elements{}", self.first, self.source.elements(), self.target.elements())
     }
 
-    fn offers(&self, _op: &CopyOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.source)]
     }
 
-    fn grid(&self, op: &CopyOp, _tile: [u32; 3]) -> [u32; 3] {
-        let elements = op.target.elements();
-        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+    fn output(&self) -> Shape {
+        self.target
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
+    fn params(&self) -> Params {
+        vec![("first", unsigned(self.first)), ("elements", unsigned(self.target.elements()))]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
+    /// The elements themselves.
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        let taken = get(operands, Operand::Src).unwrap_or_default().iter().skip(self.first);
+        Reference::exact(taken.take(self.target.elements()).map(|&value| f64::from(value)))
     }
 
-    fn bindings(&self, _op: &CopyOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(DType::F32);
-        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        dst.copy_from_slice(&src[self.first..self.first + dst.len()]);
     }
+}
 
-    fn params(&self, op: &CopyOp, _choice: &Choice) -> Params {
-        vec![("first", unsigned(op.first)), ("elements", unsigned(op.target.elements()))]
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::operands::of;
 
-    fn constants(&self, _op: &CopyOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("WIDTH", Value::U32(extent(LINE)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &CopyOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    #[test]
+    fn elements_are_counted_from_the_first_that_is_taken() {
+        let op = CopyOp::new(Shape::nhwc(1, 1, 2, 4), 3, Shape::nhwc(1, 1, 1, 4)).expect("within");
+        let reference = op.oracle(&of(&[(Operand::Src, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])]));
+        assert_eq!(reference.value(), [3.0, 4.0, 5.0, 6.0]);
+        assert!(CopyOp::new(Shape::nhwc(1, 1, 2, 4), 5, Shape::nhwc(1, 1, 1, 4)).is_err());
+        assert!(CopyOp::new(Shape::nhwc(1, 1, 2, 4), usize::MAX, Shape::nhwc(1, 1, 1, 4)).is_err());
     }
 }

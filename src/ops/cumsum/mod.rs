@@ -12,7 +12,6 @@
 mod examples;
 mod operator;
 mod oracle;
-mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};

@@ -1,70 +1,81 @@
-//! `rows`: all sums of one row per invocation, in lines of `LINE` invocations.
+//! What `cumsum` is as an op of rows: all sums of one row per invocation.
 
-use super::CumSumOp;
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
-use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
-use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{Params, binding, extent, unsigned};
+use super::{CumSumOp, OP, oracle};
+use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::workers::each;
+use crate::emit::{Operand, Value};
+use crate::ops::kernel::Constants;
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
 
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
+impl RowsOp for CumSumOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/cumsum/rows.wgsl");
 
-#[derive(Debug)]
-pub(super) struct Rows;
-
-impl Kernel<CumSumOp> for Rows {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/cumsum/rows.wgsl"))
+    fn problem_key(&self) -> String {
+        let mut text = format!("of{} axis{}", self.dims, self.axis);
+        for (told, word) in [(self.exclusive, " exclusive"), (self.reverse, " reverse")] {
+            if told {
+                text.push_str(word);
+            }
+        }
+        text
     }
 
-    fn offers(&self, _op: &CumSumOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.dims.shape())]
     }
 
-    fn grid(&self, op: &CumSumOp, _tile: [u32; 3]) -> [u32; 3] {
-        let rows = op.dims.elements() / op.extent();
-        [extent(rows.min(LINE)), extent(rows.div_ceil(LINE)), 1]
+    fn output(&self) -> Shape {
+        self.dims.shape()
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
+    fn flops(&self) -> u64 {
+        self.dims.elements() as u64
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
+    fn invocations(&self) -> usize {
+        self.dims.elements() / self.extent()
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, _op: &CumSumOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(DType::F32);
-        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
-    }
-
-    fn params(&self, op: &CumSumOp, _choice: &Choice) -> Params {
+    fn params(&self) -> Params {
         vec![
-            ("rows", unsigned(op.dims.elements() / op.extent())),
-            ("terms", unsigned(op.extent())),
-            ("inner", unsigned(op.inner())),
+            ("rows", unsigned(self.invocations())),
+            ("terms", unsigned(self.extent())),
+            ("inner", unsigned(self.inner())),
         ]
     }
 
-    fn constants(&self, op: &CumSumOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![
-            ("WIDTH", Value::U32(extent(LINE))),
-            ("EXCLUSIVE", Value::U32(u32::from(op.exclusive))),
-            ("REVERSE", Value::U32(u32::from(op.reverse))),
-        ]
+    fn constants(&self) -> Constants {
+        let flag = |told: bool| Value::U32(u32::from(told));
+        vec![("EXCLUSIVE", flag(self.exclusive)), ("REVERSE", flag(self.reverse))]
     }
 
-    /// It has no constants.
-    fn pack(&self, _op: &CumSumOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        let (extent, inner) = (self.extent(), self.inner());
+        let whole = extent * inner;
+        let block = independent_rows(dst.len() / whole, MOVED * whole) * whole;
+        each(dst.chunks_mut(block).zip(src.chunks(block)), |(dst, src)| {
+            for (dst, src) in dst.chunks_exact_mut(whole).zip(src.chunks_exact(whole)) {
+                let mut sums = vec![0.0; inner];
+                for step in 0..extent {
+                    let at = if self.reverse { extent - 1 - step } else { step } * inner;
+                    let terms = dst[at..at + inner].iter_mut().zip(&src[at..at + inner]).zip(&mut sums);
+                    for ((value, term), sum) in terms {
+                        let before = *sum;
+                        *sum += term;
+                        *value = if self.exclusive { before } else { *sum };
+                    }
+                }
+            }
+        });
     }
 }

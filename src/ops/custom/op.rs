@@ -1,16 +1,21 @@
 //! An application's kernel as an op.
 
 use super::host::HostKernel;
-use super::{Custom, NO_SHADER, OP, VARIANT};
+use super::{Custom, NO_SHADER, OP, Shader, VARIANT};
 use crate::cpu::CpuKernel;
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::{Body, Epilogue, Interface, KernelSpec, Operand, Scalar};
+use crate::emit::{Body, Dialect, Epilogue, Interface, KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::plan::{Choice, Launch, Op, Sealed, check_axes, check_work_group};
-use crate::ops::{OperandInfo, Operands, Reference};
+use crate::ops::bound::{BoundKernel, Kernels};
+use crate::ops::effort::Effort;
+use crate::ops::kernel::{Offer, Ordinary, offers};
+use crate::ops::op::{Answer, Op, Purpose, Sealed};
+use crate::ops::operands::{OperandInfo, Operands};
+use crate::ops::plan::{Choice, Launch, check_axes, check_work_group};
+use crate::ops::reference::Reference;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -26,6 +31,12 @@ pub(super) struct CustomOp {
     pub(super) grid: [u32; 3],
 }
 
+impl CustomOp {
+    fn reject<T>(&self, reason: impl Into<String>) -> Result<T> {
+        Err(Error::Reject { kernel: format!("{OP}_{}", self.custom.name), reason: reason.into() })
+    }
+}
+
 impl Sealed for CustomOp {}
 
 impl Op for CustomOp {
@@ -37,15 +48,25 @@ impl Op for CustomOp {
         self
     }
 
+    fn problem_key(&self) -> String {
+        let operand = |info: &OperandInfo| info.shape.to_string();
+        let operands: Vec<String> = self.operands.iter().map(operand).collect();
+        format!("{} {}", self.custom.name, operands.join(" "))
+    }
+
     fn operands(&self) -> Vec<OperandInfo> {
         self.operands.clone()
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Option<Form> {
-        Some(Form::Rows)
+    fn precision(&self) -> Precision {
+        Precision::F32
     }
 
-    fn oracle(&self, _operands: &Operands<'_>) -> Result<Reference> {
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn reference(&self, _operands: &Operands<'_>, _answer: Answer<'_>) -> Result<Reference> {
         Err(Error::unsupported(self.custom.name.as_ref(), "only the application knows its result"))
     }
 
@@ -63,67 +84,107 @@ impl Op for CustomOp {
         }
     }
 
-    fn cpu_obstacle(&self) -> Option<&'static str> {
-        self.custom.host.is_none().then_some("it is a shader, and has no Custom::on_cpu")
-    }
-
-    fn device_obstacle(&self) -> Option<&'static str> {
-        self.custom.shader.is_none().then_some(NO_SHADER)
-    }
-
-    fn with_precision(&self, _precision: Precision) -> Arc<dyn Op> {
-        Arc::new(self.clone())
+    fn obstacle(&self, purpose: Purpose) -> Option<&'static str> {
+        match purpose {
+            Purpose::Cpu => self.custom.host.is_none().then_some("it is a shader, and has no Custom::on_cpu"),
+            Purpose::Device => self.custom.shader.is_none().then_some(NO_SHADER),
+            Purpose::Tuning => Some("an application's kernel is as it is"),
+        }
     }
 
     fn record_layout(&self) -> Layout {
         Layout::Nhwc
     }
 
-    fn untunable(&self) -> Option<&'static str> {
-        Some("an application's kernel is as it is")
+    fn kernels(&self) -> Kernels<'_> {
+        Kernels::new(self.kernel(VARIANT).ok())
     }
 
-    fn problem_key(&self) -> String {
-        let operand = |info: &OperandInfo| info.shape.to_string();
-        let operands: Vec<String> = self.operands.iter().map(operand).collect();
-        format!("{} {}", self.custom.name, operands.join(" "))
+    fn kernel(&self, name: &str) -> Result<Box<dyn BoundKernel + '_>> {
+        match &self.custom.shader {
+            Some(shader) if name == VARIANT => Ok(Box::new(CustomKernel { op: self, shader })),
+            Some(_) => self.reject(format!("it has no kernel {name}")),
+            None => self.reject(NO_SHADER),
+        }
+    }
+}
+
+/// The kernel that the application wrote.
+#[derive(Debug)]
+struct CustomKernel<'a> {
+    op: &'a CustomOp,
+    shader: &'a Shader,
+}
+
+impl BoundKernel for CustomKernel<'_> {
+    fn name(&self) -> &'static str {
+        VARIANT
     }
 
-    fn precision(&self) -> Precision {
-        Precision::F32
+    fn solo(&self) -> Option<(Dialect, &'static str)> {
+        None
     }
 
-    fn flops(&self) -> u64 {
-        0
+    fn offers(&self, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[1, 1, 1]])
     }
 
-    fn space(&self, _limits: &Limits) -> Vec<(&'static str, [u32; 3])> {
-        self.custom.shader.iter().map(|_| (VARIANT, [1, 1, 1])).collect()
+    fn grid(&self, _tile: [u32; 3]) -> [u32; 3] {
+        self.op.grid
     }
 
-    fn grid(&self, _variant: &str, _tile: [u32; 3]) -> [u32; 3] {
-        self.grid
+    fn work_groups(&self, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![self.shader.reflection.work_group]
     }
 
-    fn work_groups(&self, _variant: &str, _tile: [u32; 3]) -> Vec<[u32; 3]> {
-        self.custom.shader.iter().map(|shader| shader.reflection.work_group).collect()
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size(self.shader.reflection.work_group)
     }
 
     fn dst_depth(&self) -> u32 {
         1
     }
 
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::C4]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::C4
+    }
+
+    fn form(&self, _operand: Operand, _choice: &Choice) -> Option<Form> {
+        Some(Form::Rows)
+    }
+
+    fn joins(&self, _choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        None
+    }
+
+    fn untuned(&self, _limits: &Limits) -> bool {
+        true
+    }
+
+    fn counted(&self, _choice: &Choice) -> u64 {
+        self.op.grid.iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    fn effort(&self, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        None
+    }
+
+    fn estimate(&self, _choice: &Choice, _limits: &Limits) -> Option<f64> {
+        None
+    }
+
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
-        let label = format!("{OP}_{}", self.custom.name);
-        let Some(shader) = &self.custom.shader else {
-            return Err(Error::Reject { kernel: label, reason: NO_SHADER.to_owned() });
-        };
-        if choice.variant != VARIANT || choice.work_group != shader.reflection.work_group {
-            let reason = format!("its work-group is {:?}", shader.reflection.work_group);
-            return Err(Error::Reject { kernel: label, reason });
+        let own = self.shader.reflection.work_group;
+        if choice.work_group != own {
+            return self.op.reject(format!("its work-group is {own:?}"));
         }
-        check_work_group(&label, choice.work_group, limits)?;
-        check_axes(&label, choice.work_group, self.grid, limits)
+        let label = format!("{OP}_{}", self.op.custom.name);
+        check_work_group(&label, own, limits)?;
+        check_axes(&label, own, self.op.grid, limits)
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -141,14 +202,22 @@ impl Op for CustomOp {
             between: None,
             epilogue: Epilogue::default(),
             body: Body::default(),
-            interface: self.interface.clone(),
+            interface: self.op.interface.clone(),
             template: None,
-            foreign: self.custom.shader.as_ref().map(|shader| shader.foreign.clone()),
+            foreign: Some(self.shader.foreign.clone()),
         };
-        Ok(Launch { spec, params: self.params.clone(), grid: self.grid })
+        Ok(Launch { spec, params: self.op.params.clone(), grid: self.op.grid })
     }
 
     fn pack(&self, _choice: &Choice, operand: Operand, _data: &[f32]) -> Result<Vec<f32>> {
         Err(Error::Internal(format!("{OP} has no constant operand {}", operand.name())))
+    }
+
+    fn sums_otherwise(&self) -> bool {
+        false
+    }
+
+    fn reference(&self, _operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
+        Ok(reference)
     }
 }

@@ -16,7 +16,7 @@ use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::conv2d::cpu::Windows;
+use crate::ops::conv2d::windows::Windows;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{Operands, need};
 use crate::ops::pointwise::cpu::transpose;

@@ -1,13 +1,12 @@
 //! `direct`: one vec4 of channels per invocation, on a grid of width x height x slices.
 
 use super::DepthwiseOp;
-use super::plan::{grid, pack, params};
+use super::arguments::{grid, pack, params};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params};
 
 #[derive(Debug)]

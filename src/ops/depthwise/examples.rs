@@ -4,8 +4,8 @@ use super::{Depthwise, DepthwiseOp, OP};
 use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
-use crate::ops::plan::Op;
-use crate::ops::registry::Numbers;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use crate::shape::{Padding, Shape};
 use std::sync::Arc;
 

@@ -2,13 +2,12 @@
 //! of width x height x slices, the tile being columns and rows.
 
 use super::DepthwiseOp;
-use super::plan::{grid, in_registers, pack, params};
+use super::arguments::{grid, in_registers, pack, params};
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
 /// Columns and rows of an invocation.
@@ -97,6 +96,7 @@ mod tests {
         // 16 columns one apart and five taps wide; 16 rows two apart and three taps high.
         assert_eq!(staged(&op.0, &choice), [20, 33]);
         let limits = Limits { local_memory: 10_000, ..Limits::webgpu() };
+        let op: &dyn Op = &op;
         let refused = |choice| op.fits(&choice, &limits).expect_err("refused").to_string();
         let choice = Choice::new("local", [2, 2, 1], [16, 8, 1]);
         // 36 x 33 vec4s.

@@ -1,12 +1,11 @@
 //! `micro`: a tile of columns and rows per invocation, in registers, on a grid of the tiles of a plane x slices.
 
 use super::DepthwiseOp;
-use super::plan::{in_registers, pack, params};
+use super::arguments::{in_registers, pack, params};
 use crate::emit::{Binding, Operand, Scalar, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]

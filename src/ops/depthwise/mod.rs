@@ -12,6 +12,7 @@
 //! A NaN or an infinity reaches the windows that read it. A weight whose tap is outside of the input is left out or
 //! times 0, kernel by kernel: an infinite or NaN weight may make the pixels at the border NaN that it does not reach.
 
+mod arguments;
 pub(super) mod cpu;
 mod direct;
 mod examples;

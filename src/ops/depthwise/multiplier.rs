@@ -1,12 +1,11 @@
 //! `multiplier`: channel multipliers above 1, one vec4 of output channels per invocation.
 
 use super::DepthwiseOp;
-use super::plan::{grid, pack, params};
+use super::arguments::{grid, pack, params};
 use crate::emit::{Binding, Operand};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, unsigned};
 
 #[derive(Debug)]

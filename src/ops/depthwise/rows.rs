@@ -1,12 +1,11 @@
 //! `rows`: neighbouring pixels of a row per invocation, on a grid of width x height x slices.
 
 use super::DepthwiseOp;
-use super::plan::{fits_row, grid, pack, params};
+use super::arguments::{fits_row, grid, pack, params};
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Bits;
 use crate::error::Result;
-use crate::ops::plan::Op;
-use crate::ops::registry::Numbers;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use std::sync::Arc;
 
 /// The examples in `precision`.

@@ -1,12 +1,12 @@
 //! `flat`: feature maps of one shape, one vec4 per invocation, in lines of `LINE` invocations.
 
 use super::ElementwiseOp;
-use super::plan::{LINE, lines, numbers};
+use super::arguments::numbers;
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -60,16 +60,11 @@ impl Kernel<ElementwiseOp> for Flat {
         vec![
             ("INPUTS", Value::U32(extent(op.inputs.len()))),
             ("MASK", Value::U32(u32::from(op.must_mask()))),
-            ("WIDTH", Value::U32(extent(LINE))),
+            line_width(),
         ]
     }
 
     fn body(&self, op: &ElementwiseOp, _choice: &Choice) -> Body {
         op.program.body(op.precision.accumulator(), true)
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ElementwiseOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

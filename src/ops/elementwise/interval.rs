@@ -1,7 +1,7 @@
 //! Where a value lies that several correct kernels compute: an interval that contains what each of them may
 //! give.
 
-use super::tolerance::Unit;
+use super::unit::Unit;
 
 /// `lo ..= hi`; both NaN where a value is none.
 #[derive(Debug, Clone, Copy, PartialEq)]

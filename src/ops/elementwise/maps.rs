@@ -1,12 +1,11 @@
 //! `maps`: feature maps of which some have extents of 1, one vec4 of channels per invocation.
 
 use super::ElementwiseOp;
-use super::plan::{STEPS, bits, numbers};
+use super::arguments::{STEPS, bits, numbers};
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 use crate::shape::Shape;
 
@@ -78,10 +77,5 @@ impl Kernel<ElementwiseOp> for Maps {
 
     fn body(&self, op: &ElementwiseOp, _choice: &Choice) -> Body {
         op.program.body(op.precision.accumulator(), true)
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ElementwiseOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

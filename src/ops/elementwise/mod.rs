@@ -14,6 +14,7 @@
 //! that there is none; arithmetic with one is left to the device, and lavapipe, PoCL and NVIDIA's drivers keep it. Numbers
 //! below the smallest normal one may count as 0 on a GPU, and a zero may lose its sign.
 
+mod arguments;
 mod broadcast;
 mod cpu;
 mod examples;
@@ -28,6 +29,7 @@ mod program;
 mod rows;
 mod table;
 mod tolerance;
+mod unit;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Elementwise;

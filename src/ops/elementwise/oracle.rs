@@ -3,7 +3,8 @@
 use super::ElementwiseOp;
 use super::interval::{self, Interval};
 use super::program::{Program, Source};
-use super::tolerance::{Unit, Units};
+use super::tolerance::Units;
+use super::unit::Unit;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::emit::{Bits, Body};
 use crate::error::{Error, Result};
-use crate::ops::Magnitudes;
+use crate::ops::halves::Magnitudes;
 use std::fmt::Write;
 
 /// The most inputs of a program.

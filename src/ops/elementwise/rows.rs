@@ -1,14 +1,14 @@
 //! `rows`: rows of any rank in f32, four elements of the innermost axis per invocation or one.
 
 use super::ElementwiseOp;
-use super::plan::{LINE, STEPS, bits, lines, numbers};
+use super::arguments::{STEPS, bits, numbers};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Names of the output's extents, the innermost first.
@@ -56,10 +56,6 @@ impl Kernel<ElementwiseOp> for Rows {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {
         let input = |index| binding(Operand::Arg(index as u8), element(op, index), Access::Read);
         let written = if width(op) == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
@@ -92,7 +88,7 @@ impl Kernel<ElementwiseOp> for Rows {
             ("RANK", Value::U32(extent(op.broadcast.extents.len()))),
             ("WIDE", Value::U32(u32::from(wide))),
             ("SPLAT", Value::U32(if wide { bits(op, &|input| is_splat(op, input)) } else { 0 })),
-            ("WIDTH", Value::U32(extent(LINE))),
+            line_width(),
         ]
     }
 
@@ -101,12 +97,7 @@ impl Kernel<ElementwiseOp> for Rows {
     }
 
     /// Rows are f32 in every precision.
-    fn precision(&self, _op: &ElementwiseOp) -> Precision {
-        Precision::F32
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ElementwiseOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &ElementwiseOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }

@@ -7,7 +7,7 @@
 
 use super::interval::Enclosure::{self, Points, Quarters, Rule};
 use super::interval::{self, Interval};
-use super::tolerance::Unit;
+use super::unit::Unit;
 use crate::emit::Activation;
 use crate::{erf, vector};
 

@@ -4,9 +4,9 @@ use super::{GateOp, OP};
 use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
-use crate::ops::plan::Op;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
-use crate::ops::registry::Numbers;
 use crate::shape::Shape;
 use std::sync::Arc;
 

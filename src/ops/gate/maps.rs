@@ -7,10 +7,9 @@ use super::GateOp;
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
 /// The most work-groups along an axis in WebGPU.

@@ -5,8 +5,8 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -90,16 +90,6 @@ impl Definition for GateOp {
         };
         let residual = if self.residual { inputs(Operand::Residual) } else { 0.0 };
         factor * inputs(Operand::Arg(0)) + residual
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        let precision = precision.with_f32_sums();
-        let [first, second] = [self.first, self.second].map(|problem| problem.with_precision(precision));
-        GateOp { first, second, ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
     }
 
     fn untunable(&self) -> Option<&'static str> {

@@ -9,11 +9,9 @@
 //! An index is an f32 that holds an integer. Where it is not within its axis, or is no number, the elements are
 //! zero, as in TensorFlow Lite on a GPU.
 
-mod cpu;
 mod examples;
 mod operator;
 mod oracle;
-mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};

@@ -31,8 +31,7 @@ pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
         });
         from.and_then(|from| src.get(from as usize)).map_or(0.0, |&value| f64::from(value))
     });
-    let value: Vec<f64> = value.collect();
-    Reference::Bounded { bound: vec![0.0; value.len()], value }
+    Reference::exact(value)
 }
 
 #[cfg(test)]

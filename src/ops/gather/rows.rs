@@ -1,23 +1,19 @@
-//! `rows`: one element per invocation, or four where what an index selects is of whole vec4s.
+//! What `gather` is as an op of rows: one element per invocation, or four where what an index selects is of whole vec4s.
 
-use super::GatherOp;
+use super::{GatherOp, OP, Sizes};
+use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::workers::each;
 use crate::dims::MAX_RANK;
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
-use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
-use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
+use crate::emit::{Element, Operand, Value};
+use crate::ops::kernel::Constants;
+use crate::ops::operands::Operands;
+use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, extent, unsigned};
+use crate::shape::Shape;
 
 const EXTENTS: [&str; MAX_RANK] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
-
-#[derive(Debug)]
-pub(super) struct Rows;
 
 impl GatherOp {
     /// Elements that every invocation moves at once.
@@ -26,66 +22,73 @@ impl GatherOp {
     }
 }
 
-impl Kernel<GatherOp> for Rows {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/gather/rows.wgsl"))
+impl RowsOp for GatherOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/gather/rows.wgsl");
+
+    fn problem_key(&self) -> String {
+        let GatherOp { source, indices, axis, axes, batch_dims, .. } = self;
+        format!("from{source} by{indices} axis{axis} axes{axes} shared{batch_dims}")
     }
 
-    fn offers(&self, _op: &GatherOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.source.shape()), (Operand::Arg(0), self.indices.shape())]
     }
 
-    fn grid(&self, op: &GatherOp, _tile: [u32; 3]) -> [u32; 3] {
-        let elements = op.target.elements() / op.width();
-        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+    fn output(&self) -> Shape {
+        self.target.shape()
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
+    fn invocations(&self) -> usize {
+        self.target.elements() / self.width()
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GatherOp, _choice: &Choice) -> Vec<Binding> {
-        let scalar = Element::Scalar(DType::F32);
-        let element = if op.width() == 4 { Element::Vec4(DType::F32) } else { scalar };
-        vec![
-            binding(Operand::Src, element, Access::Read),
-            binding(Operand::Arg(0), scalar, Access::Read),
-            binding(Operand::Dst, element, Access::Write),
-        ]
+    fn element(&self, operand: Operand) -> Element {
+        let wide = self.width() == 4 && operand != Operand::Arg(0);
+        if wide { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) }
     }
 
     /// Elements are counted in vec4s where they are moved.
-    fn params(&self, op: &GatherOp, _choice: &Choice) -> Params {
-        let (width, sizes) = (op.width(), op.sizes());
+    fn params(&self) -> Params {
+        let (width, sizes) = (self.width(), self.sizes());
         let mut params = vec![
-            ("elements", unsigned(op.target.elements() / width)),
+            ("elements", unsigned(self.target.elements() / width)),
             ("outer", unsigned(sizes.outer)),
             ("count", unsigned(sizes.count)),
             ("inner", unsigned(sizes.inner / width)),
         ];
-        let extents = EXTENTS.into_iter().zip(sizes.extents).take(op.axes);
+        let extents = EXTENTS.into_iter().zip(sizes.extents).take(self.axes);
         params.extend(extents.map(|(name, extent)| (name, unsigned(extent))));
         params
     }
 
-    fn constants(&self, op: &GatherOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![
-            ("WIDTH", Value::U32(extent(LINE))),
-            ("AXES", Value::U32(extent(op.axes))),
-            ("LANES", Value::U32(extent(op.width()))),
-        ]
+    fn constants(&self) -> Constants {
+        vec![("AXES", Value::U32(extent(self.axes))), ("LANES", Value::U32(extent(self.width())))]
     }
 
-    /// It has no constants.
-    fn pack(&self, _op: &GatherOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        super::oracle::oracle(self, operands)
+    }
+
+    /// What each index selects, copied in one piece.
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src, indices] = inputs else { return };
+        let sizes = self.sizes();
+        let Sizes { outer, count, inner, .. } = sizes;
+        let (axes, indexed) = (self.axes, sizes.indexed());
+        let block = independent_rows(dst.len() / inner, MOVED * inner);
+        each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
+            for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
+                let row = index * block + row;
+                let entry = row % count + count * (row / count / outer);
+                match sizes.place(&indices[axes * entry..axes * (entry + 1)]) {
+                    Some(place) => {
+                        let first = (row / count * indexed + place) * inner;
+                        dst.copy_from_slice(&src[first..first + inner]);
+                    }
+                    None => dst.fill(0.0),
+                }
+            }
+        });
     }
 }

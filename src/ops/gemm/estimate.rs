@@ -6,8 +6,8 @@
 //! share the multiprocessor; a work-group has a beginning and an end; whole rounds of work-groups
 //! wait for their slowest. The few constants are those of an H200 (1.85 GHz, 132 multiprocessors).
 
-use super::tiled::Staging;
-use super::{GemmOp, thin};
+use super::GemmOp;
+use super::staging::{self, Staging};
 use crate::limits::{Family, Limits};
 use crate::ops::plan::Choice;
 
@@ -112,10 +112,10 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> f64 {
     // Half a line of a row of B at once wastes the other half.
     let line = f64::from(4 * columns4 * x) * bytes / 64.0;
     // Eight rows took as many invocations of either language, whatever is loaded ahead.
-    let ahead = if rows < 4 { thin::ahead(choice.tile, limits.dialect) } else { 1 };
+    let ahead = if rows < 4 { staging::ahead(choice.tile, limits.dialect) } else { 1 };
     let each = 16.0 * bytes * f64::from(columns4 * ahead);
     // What is not staged is not loaded while something is multiplied.
-    let always = if thin::shared(choice.tile) { 1.0 } else { 0.5 };
+    let always = if staging::shared(choice.tile) { 1.0 } else { 0.5 };
     let flying = always * each * f64::from(x * y * splits) * groups / (BYTES_IN_FLIGHT_PER_UNIT * units);
     // A tenth of the multiprocessors may have nothing to do: the others take its share.
     let share = (1.1 * groups / units).min(1.0) * line.min(1.0) * flying.min(1.0);

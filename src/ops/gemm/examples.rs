@@ -4,8 +4,8 @@ use super::{Gemm, GemmOp, OP};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits};
 use crate::error::Result;
-use crate::ops::plan::Op;
-use crate::ops::registry::Numbers;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use std::sync::Arc;
 
 /// The examples in `precision`.

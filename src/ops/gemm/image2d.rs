@@ -1,13 +1,12 @@
 //! `image2d`: as `micro`, with `B` in an image: row `term` is a row of pixels.
 
 use super::GemmOp;
-use super::plan::{SQUARE, TILES, preference};
+use super::arguments::{SQUARE, TILES, preference};
 use crate::emit::{Binding, Element, Operand};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, unsigned};
 
 #[derive(Debug)]
@@ -44,8 +43,8 @@ impl Kernel<GemmOp> for Image2d {
         op.scalar_obstacle(limits)
     }
 
-    fn form(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> Form {
-        if operand == Operand::B { Form::Image } else { Form::Rows }
+    fn form(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> Option<Form> {
+        Some(if operand == Operand::B { Form::Image } else { Form::Rows })
     }
 
     fn ordinary(&self) -> Ordinary {

@@ -6,14 +6,13 @@
 //! ([`Precision::SplitF16`]) are staged as two halves each; `matrix` serves them as well.
 
 use super::GemmOp;
-use super::plan::preference;
+use super::arguments::preference;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// Invocations that work on one small matrix together.
@@ -284,8 +283,8 @@ impl Kernel<GemmOp> for Matrix {
         op.constants_and(choice, &constants)
     }
 
-    fn precision(&self, op: &GemmOp) -> Precision {
-        op.precision
+    fn precision(&self, op: &GemmOp) -> Option<Precision> {
+        Some(op.precision)
     }
 
     fn native_half(&self) -> bool {

@@ -13,6 +13,7 @@
 //!
 //! A NaN or an infinity of `A` reaches its row of `C`, one of `B` its column: 0 times an infinity is NaN.
 
+mod arguments;
 mod cpu;
 mod estimate;
 mod examples;
@@ -24,6 +25,7 @@ mod oracle;
 mod plan;
 mod split;
 mod staged;
+mod staging;
 mod subgroup;
 mod thin;
 mod tiled;
@@ -412,15 +414,16 @@ impl GemmOp {
 mod tests {
     use super::*;
     use crate::limits::Limits;
-    use crate::ops::{Choice, Op};
+    use crate::ops::{Offered, Op};
 
     /// How many kernels of `op` are launched, in grids that a device has.
     fn launched(op: &GemmOp, limits: &Limits) -> usize {
-        let of = |(variant, tile): (&'static str, [u32; 3])| {
-            let work_group = op.work_groups(variant, tile).first().copied().unwrap_or([8, 8, 1]);
-            op.plan(&Choice::new(variant, tile, work_group), limits).ok()
+        let of = |(kernel, tile): Offered<'_>| {
+            let work_group = kernel.work_groups(tile).first().copied().unwrap_or([8, 8, 1]);
+            kernel.plan(&kernel.choice(tile, work_group), limits).ok()
         };
-        let launches = op.space(limits).into_iter().filter_map(of);
+        let kernels = op.kernels();
+        let launches = kernels.space(limits).into_iter().filter_map(of);
         let within = |(groups, most): (u32, u32)| groups >= 1 && groups <= most;
         launches
             .inspect(|launch| {

@@ -5,8 +5,8 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
+use crate::ops::op::Op;
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
-use crate::ops::plan::Op;
 use std::sync::Arc;
 
 const OP: &str = "gemm";

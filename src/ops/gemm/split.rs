@@ -3,14 +3,13 @@
 //!
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the splits.
 
-use super::plan::{has_local_memory, preference, staged};
+use super::arguments::{has_local_memory, preference, staged};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// The most rows of a tile.

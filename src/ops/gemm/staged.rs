@@ -2,15 +2,14 @@
 //!
 //! The tile is as there; a work-group is as deep as the splits of the sum.
 
-use super::plan::{has_local_memory, preference, staged};
-use super::tiled::{Fetching, Staging, tile_obstacle, work_groups};
+use super::arguments::{has_local_memory, preference, staged};
+use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// Groups of four columns, rows, and splits of the sum; the largest reuse first.

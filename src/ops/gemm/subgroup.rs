@@ -7,13 +7,12 @@
 //! does not write. So the kernel relies on neither: see its first note.
 
 use super::GemmOp;
-use super::plan::preference;
+use super::arguments::preference;
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// Groups of four columns by rows, per invocation.

@@ -3,14 +3,14 @@
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the
 //! splits and narrow, so that there are enough of them: 64 bytes of a row of B side by side.
 
-use super::plan::{has_local_memory, preference, staged};
+use super::arguments::{has_local_memory, preference, staged};
+use super::staging::{ahead, shared};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// The most rows of a tile, and of a product. On an H200 sixteen rows, which two tiles share, took less
@@ -23,19 +23,6 @@ const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 
 /// The most invocations of a work-group that is offered: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
-
-/// Whether a work-group stages its rows of A, and loads the next of B meanwhile. With few rows
-/// each invocation can read them itself; which is faster depends on how many invocations there are, so
-/// that of these tiles one stages and the others do not.
-pub(super) const fn shared(tile: [u32; 3]) -> bool {
-    tile[1] >= 4 || (tile[0] == 1 && tile[2] == 32)
-}
-
-/// Groups of four terms that an invocation sums at a time: as many loads of B are on their way. On an
-/// H200, of 1 and 2, through Vulkan and OpenCL: eight rows of A in 28 and 36, 25 and 22 microseconds.
-pub(super) fn ahead(tile: [u32; 3], dialect: Dialect) -> u32 {
-    if shared(tile) && dialect == Dialect::Wgsl { 1 } else { 2 }
-}
 
 /// Vec4s that a work-group keeps: its rows of A twice over, then partial sums.
 fn kept(choice: &Choice, dialect: Dialect) -> u32 {

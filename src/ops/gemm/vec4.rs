@@ -1,13 +1,12 @@
 //! `vec4`: a tile of columns and rows per invocation, in registers, from operands read as whole vec4s.
 
 use super::GemmOp;
-use super::plan::{SQUARE, TILES, preference};
+use super::arguments::{SQUARE, TILES, preference};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 #[derive(Debug)]

@@ -13,14 +13,13 @@
 //! [`MatrixUnit::Ptx`]'s `warp_groups` says that the driver was seen to take one of [`WARP_GROUP_MEMORY`].
 
 use super::GemmOp;
-use super::plan::preference;
+use super::arguments::preference;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, extent};
 
 /// Invocations that multiply together.
@@ -149,8 +148,8 @@ impl Kernel<GemmOp> for WarpGroups {
         op.constants_and(choice, &constants)
     }
 
-    fn precision(&self, op: &GemmOp) -> Precision {
-        op.precision
+    fn precision(&self, op: &GemmOp) -> Option<Precision> {
+        Some(op.precision)
     }
 
     /// A matrix unit is kept busy by fewer invocations: that of an H200 by 128 work-groups of two warp

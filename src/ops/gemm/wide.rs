@@ -2,14 +2,13 @@
 //! sixteen floats. Staging would copy what a cache already holds.
 
 use super::GemmOp;
-use super::plan::preference;
+use super::arguments::preference;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::Params;
 
 /// Vectors of sixteen columns, rows: as many sums as there are registers of that length, or half as

@@ -3,8 +3,8 @@
 use super::{MomentsOp, OP};
 use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::plan::Op;
-use crate::ops::registry::Numbers;
+use crate::ops::examples::Numbers;
+use crate::ops::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
 

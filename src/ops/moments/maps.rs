@@ -5,10 +5,9 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -36,8 +35,8 @@ impl Kernel<MomentsOp> for Maps {
         wrong_group(choice)
     }
 
-    fn form(&self, _op: &MomentsOp, operand: Operand, _choice: &Choice) -> Form {
-        if operand == Operand::Src { Form::C4 } else { Form::Rows }
+    fn form(&self, _op: &MomentsOp, operand: Operand, _choice: &Choice) -> Option<Form> {
+        Some(if operand == Operand::Src { Form::C4 } else { Form::Rows })
     }
 
     fn bindings(&self, op: &MomentsOp, _choice: &Choice) -> Vec<Binding> {
@@ -57,10 +56,5 @@ impl Kernel<MomentsOp> for Maps {
 
     fn constants(&self, _op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Constants {
         vec![("SIZE", Value::U32(choice.tile[0])), ("PART", Value::U32(extent(PART)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &MomentsOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

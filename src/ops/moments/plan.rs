@@ -52,14 +52,6 @@ impl Definition for MomentsOp {
         Ok(Box::new(cpu::MomentsKernel { op: *self }))
     }
 
-    fn with_precision(&self, precision: Precision) -> Self {
-        MomentsOp { precision: precision.with_f32_sums(), ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
-    }
-
     /// It reads a map that may be stored so; what it writes is f32.
     fn halves(&self) -> bool {
         true

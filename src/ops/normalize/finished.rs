@@ -6,8 +6,8 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand, Residual};
 use crate::error::{Error, Result};
+use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
-use crate::ops::plan::Op;
 use std::sync::Arc;
 
 /// The most pixels of a map that a work-group of any device keeps.

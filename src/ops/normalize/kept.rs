@@ -2,14 +2,13 @@
 //! invocations: they are read once, and all reads are under way together.
 
 use super::NormalizeOp;
-use super::plan::{bindings, constants, params};
+use super::arguments::{bindings, constants, params};
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::{Family, Limits};
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::Pixels;
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent};
 
 use super::maps::Maps;

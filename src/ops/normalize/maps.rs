@@ -2,14 +2,13 @@
 //! pixels x slices.
 
 use super::NormalizeOp;
-use super::plan::{bindings, constants, epsilon};
+use super::arguments::{bindings, constants, epsilon};
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 fn pixels(op: &NormalizeOp) -> Pixels {

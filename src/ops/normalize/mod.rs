@@ -17,6 +17,7 @@
 //!
 //! A NaN or an infinity makes all that is normalised with it NaN.
 
+mod arguments;
 mod cpu;
 mod examples;
 mod finished;

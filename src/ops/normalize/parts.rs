@@ -2,16 +2,14 @@
 //! of the map's parts first, on a grid of pixels x slices of all images.
 
 use super::NormalizeOp;
-use super::plan::{bindings, constants, params};
+use super::arguments::{bindings, constants, params};
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
-use crate::ops::definition::Definition;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::moments::PART;
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 #[derive(Debug)]
@@ -41,8 +39,8 @@ impl Kernel<NormalizeOp> for Parts {
         wrong_group(choice)
     }
 
-    fn form(&self, op: &NormalizeOp, operand: Operand, choice: &Choice) -> Form {
-        if operand == Operand::Arg(2) { Form::Rows } else { Definition::form(op, operand, choice) }
+    fn form(&self, _op: &NormalizeOp, operand: Operand, _choice: &Choice) -> Option<Form> {
+        (operand == Operand::Arg(2)).then_some(Form::Rows)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

@@ -2,54 +2,17 @@
 
 use super::{NormalizeOp, OP, Vector, cpu, kept, maps, oracle, parts, rows};
 use crate::cpu::CpuKernel;
-use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Element, Epilogue, Operand, Scalar, Value};
+use crate::dtype::Precision;
+use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::convolution;
 use crate::ops::definition::Definition;
-use crate::ops::kernel::{Constants, Kernel};
+use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
 use crate::ops::reference::Reference;
-use crate::ops::spec::{Params, binding, extent, unsigned};
+use crate::ops::spec::extent;
 use crate::shape::Shape;
-
-/// The constants that all kernels have.
-pub(super) fn constants(op: &NormalizeOp) -> Constants {
-    let number = |vector: Vector| match vector {
-        Vector::None => 0,
-        Vector::Constant => 1,
-        Vector::Given => 2,
-    };
-    [("SCALED", number(op.scale)), ("MOVED", number(op.bias))]
-        .map(|(name, value)| (name, Value::U32(value)))
-        .to_vec()
-}
-
-/// The bindings of a kernel of feature maps.
-pub(super) fn bindings(op: &NormalizeOp) -> Vec<Binding> {
-    let map = Element::Vec4(op.precision.storage());
-    let infos = Definition::operands(op);
-    let binding = |info: &OperandInfo| match info.operand {
-        Operand::Weights | Operand::Bias | Operand::Arg(2) => {
-            binding(info.operand, Element::Vec4(DType::F32), Access::Read)
-        }
-        Operand::Dst => binding(Operand::Dst, map, Access::Write),
-        operand => binding(operand, map, Access::Read),
-    };
-    infos.iter().map(binding).collect()
-}
-
-/// Where an instance normalisation of a feature map is, for kernels that compute nothing else.
-pub(super) fn params(op: &NormalizeOp) -> Params {
-    let x = op.dims.shape();
-    vec![("plane", unsigned(x.h * x.w)), ("slices", unsigned(x.slices())), epsilon(op)]
-}
-
-/// The summand of the variance.
-pub(super) fn epsilon(op: &NormalizeOp) -> (&'static str, Scalar) {
-    ("epsilon", Scalar::F32(op.epsilon.0))
-}
 
 impl Definition for NormalizeOp {
     const NAME: &'static str = OP;
@@ -116,14 +79,6 @@ impl Definition for NormalizeOp {
 
     fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::NormalizeKernel::new(self, constants)?))
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        NormalizeOp { precision: precision.with_f32_sums(), ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
     }
 
     /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:

@@ -1,16 +1,16 @@
 //! `group`: what has one mean per work-group, whose size is `tile[0]`, in lines of [`GROUPS`] work-groups;
-//! `serial`: per invocation, in lines of [`LINE`] invocations.
+//! `serial`: per invocation, in lines of [`LINE`](crate::ops::rows::LINE) invocations.
 
-use super::plan::{constants, epsilon};
+use super::arguments::{constants, epsilon};
 use super::{NormalizeOp, Vector};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{FEWEST, GROUPS, LINE, group_sizes, groups, line, wrong_group};
-use crate::ops::registry::VariantEntry;
+use crate::ops::reduce::rows::{FEWEST, GROUPS, group_sizes, groups, wrong_group};
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 fn bindings(op: &NormalizeOp) -> Vec<Binding> {
@@ -76,10 +76,6 @@ impl Kernel<NormalizeOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
         bindings(op)
     }
@@ -98,13 +94,8 @@ impl Kernel<NormalizeOp> for Group {
         constants
     }
 
-    fn precision(&self, _op: &NormalizeOp) -> Precision {
-        Precision::F32
-    }
-
-    /// As they are.
-    fn pack(&self, _op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &NormalizeOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }
 
@@ -125,7 +116,7 @@ impl Kernel<NormalizeOp> for Serial {
     }
 
     fn grid(&self, op: &NormalizeOp, _tile: [u32; 3]) -> [u32; 3] {
-        line(op.merged().outputs())
+        lines(op.merged().outputs())
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -134,10 +125,6 @@ impl Kernel<NormalizeOp> for Serial {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
@@ -150,16 +137,11 @@ impl Kernel<NormalizeOp> for Serial {
 
     fn constants(&self, op: &NormalizeOp, _choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = constants(op);
-        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants.push(line_width());
         constants
     }
 
-    fn precision(&self, _op: &NormalizeOp) -> Precision {
-        Precision::F32
-    }
-
-    /// As they are.
-    fn pack(&self, _op: &NormalizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &NormalizeOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }

@@ -10,10 +10,9 @@ use crate::dtype::Precision;
 use crate::emit::{Binding, Operand};
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::matrix::{self, Matrix};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params};
 
 pub(super) const MATRIX: Matrix =
@@ -46,8 +45,8 @@ impl Kernel<PointwiseOp> for Matrix {
         Matrix::work_groups(*self, &op.0, tile)
     }
 
-    fn precision(&self, _op: &PointwiseOp) -> Precision {
-        Precision::F16Storage
+    fn precision(&self, _op: &PointwiseOp) -> Option<Precision> {
+        Some(Precision::F16Storage)
     }
 
     fn native_half(&self) -> bool {

@@ -7,9 +7,8 @@ use super::PointwiseOp;
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::ops::split;
 

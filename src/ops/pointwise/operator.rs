@@ -5,8 +5,8 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
 use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
+use crate::ops::op::Op;
 use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
-use crate::ops::plan::Op;
 use crate::shape::{Border, Shape};
 use std::sync::Arc;
 

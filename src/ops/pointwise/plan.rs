@@ -5,14 +5,14 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
 use crate::ops::halves;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
+use crate::ops::op::Op;
 use crate::ops::operands::{OperandInfo, Operands};
-use crate::ops::plan::Op;
 use crate::ops::problem;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -72,10 +72,6 @@ impl Definition for PointwiseOp {
 
     fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
         halves::convolved(&self.0, false, inputs, constants)
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        PointwiseOp(self.0.with_precision(precision))
     }
 
     /// 1x1 convolutions of one input with one activation and no residual are one with their weights

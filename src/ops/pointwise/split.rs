@@ -9,9 +9,8 @@ use super::micro::{grid, params, slices};
 use crate::emit::{Binding, Operand};
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params};
 use crate::ops::split;
 

@@ -5,9 +5,8 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -70,10 +69,5 @@ impl Kernel<PoolOp> for Direct {
         ]
         .map(|(name, value)| (name, Value::U32(value)))
         .to_vec()
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &PoolOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -5,9 +5,9 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::halves;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -72,10 +72,6 @@ impl Definition for PoolOp {
 
     fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
         halves::finished(&self.epilogue(), inputs(Operand::Src), inputs, constants)
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        PoolOp { windows: self.windows.with_precision(precision), ..*self }
     }
 
     /// A window is short, as a depthwise convolution's.

@@ -2,14 +2,13 @@
 //! whose size is `tile[0]`, on a grid of pixels x slices.
 
 use super::ReduceOp;
-use super::plan::constants;
+use super::arguments::constants;
 use super::rows::{group_sizes, pays, wrong_group};
 use crate::dims::{Dims, MAX_RANK};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// The most work-groups along an axis in WebGPU: with more pixels, an invocation for each is enough.
@@ -116,11 +115,6 @@ impl Kernel<ReduceOp> for Maps {
     fn constants(&self, op: &ReduceOp, _choice: &Choice, _limits: &Limits) -> Constants {
         constants(op.reduction)
     }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
-    }
 }
 
 #[derive(Debug)]
@@ -174,10 +168,5 @@ impl Kernel<ReduceOp> for MapsGroup {
                 .map(|(name, value)| (name, Value::U32(value))),
         );
         constants
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -8,6 +8,7 @@
 //! A NaN makes every reduction NaN but `Any` and `All`, which take what is not 0 as true, a NaN too, and give 1 or 0.
 //! Sums are in f32 in every precision: halves end at 65504.
 
+mod arguments;
 mod axes;
 mod cpu;
 mod examples;

@@ -5,8 +5,8 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
-use crate::ops::plan::Op;
 use std::sync::Arc;
 
 impl Operator for Reduce {

@@ -50,8 +50,7 @@ pub(super) fn oracle(op: &ReduceOp, src: &[f32]) -> Reference {
                 Reduction::Any => elements(out).any(|x| x != 0.0),
                 _ => elements(out).all(|x| x != 0.0),
             };
-            let value: Vec<f64> = outputs.map(|out| f64::from(u8::from(truth(out)))).collect();
-            Reference::Bounded { bound: vec![0.0; value.len()], value }
+            Reference::exact(outputs.map(|out| f64::from(u8::from(truth(out)))))
         }
         Reduction::Product => {
             let unit = 2.0 * DType::F32.unit_roundoff();

@@ -3,25 +3,13 @@
 use super::{OP, ReduceOp, Reduction, cpu, maps, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
-use crate::emit::{Operand, Value};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::kernel::{Constants, Kernel};
+use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
-
-/// The constants that say what many elements become.
-pub(super) fn constants(reduction: Reduction) -> Constants {
-    let one_of = |reductions: &[Reduction]| Value::U32(u32::from(reductions.contains(&reduction)));
-    vec![
-        ("ADDS", one_of(&[Reduction::Sum, Reduction::Mean])),
-        ("MULTIPLIES", one_of(&[Reduction::Product])),
-        ("LARGEST", one_of(&[Reduction::Max, Reduction::Any])),
-        ("LOGICAL", one_of(&[Reduction::Any, Reduction::All])),
-        ("DIVIDES", one_of(&[Reduction::Mean])),
-    ]
-}
 
 impl Definition for ReduceOp {
     const NAME: &'static str = OP;
@@ -61,14 +49,6 @@ impl Definition for ReduceOp {
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::ReduceKernel::new(self)))
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        ReduceOp { precision: precision.with_f32_sums(), ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
     }
 
     /// Means and choices are no larger than what is read, and sums are in f32; by how much a difference of means is

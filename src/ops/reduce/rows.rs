@@ -1,19 +1,16 @@
-//! `serial`: one output per invocation, in lines of [`LINE`] invocations; `group`: one per work-group, whose
+//! `serial`: one output per invocation, in lines of [`LINE`](crate::ops::rows::LINE) invocations; `group`: one per work-group, whose
 //! size is `tile[0]`, in lines of [`GROUPS`] work-groups.
 
 use super::ReduceOp;
-use super::plan::constants;
+use super::arguments::constants;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Dialect, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-pub(in crate::ops) const LINE: usize = 65536;
 
 /// Work-groups of a line.
 pub(in crate::ops) const GROUPS: usize = 32768;
@@ -46,11 +43,6 @@ pub(in crate::ops) fn pays(count: usize, limits: &Limits) -> bool {
 /// The grid of `outputs` work-groups of `size` invocations.
 pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
     [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]
-}
-
-/// The grid of `outputs` invocations.
-pub(in crate::ops) fn line(outputs: usize) -> [u32; 3] {
-    [extent(outputs.min(LINE)), extent(outputs.div_ceil(LINE)), 1]
 }
 
 /// Why the work-group of `choice` is not the one that its tile names, if so.
@@ -99,7 +91,7 @@ impl Kernel<ReduceOp> for Serial {
     }
 
     fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
-        line(op.merged().outputs())
+        lines(op.merged().outputs())
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -108,10 +100,6 @@ impl Kernel<ReduceOp> for Serial {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
@@ -124,17 +112,12 @@ impl Kernel<ReduceOp> for Serial {
 
     fn constants(&self, op: &ReduceOp, _choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = constants(op.reduction);
-        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants.push(line_width());
         constants
     }
 
-    fn precision(&self, _op: &ReduceOp) -> Precision {
-        Precision::F32
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &ReduceOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }
 
@@ -170,10 +153,6 @@ impl Kernel<ReduceOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
         bindings()
     }
@@ -189,12 +168,7 @@ impl Kernel<ReduceOp> for Group {
         constants
     }
 
-    fn precision(&self, _op: &ReduceOp) -> Precision {
-        Precision::F32
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ReduceOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &ReduceOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }

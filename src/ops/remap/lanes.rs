@@ -3,9 +3,8 @@
 use super::RemapOp;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -60,10 +59,5 @@ impl Kernel<RemapOp> for Lanes {
         let mut constants = op.part_constants();
         constants.push(("WHOLE", Value::U32(u32::from(op.moves_slices()))));
         constants
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

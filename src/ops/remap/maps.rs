@@ -6,9 +6,8 @@ use super::texts::{number, signed};
 use super::{RemapOp, Rule};
 use crate::emit::{Access, Binding, Bits, Element, Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -82,11 +81,6 @@ impl Kernel<RemapOp> for Maps {
     fn constants(&self, op: &RemapOp, _choice: &Choice, _limits: &Limits) -> Constants {
         let slices = op.maps().is_some_and(|axes| keeps_slices(&axes[3], &op.rule));
         vec![("RULE", Value::U32(map_rule(op))), ("SLICES", Value::U32(u32::from(slices)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }
 

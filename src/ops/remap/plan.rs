@@ -5,8 +5,8 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -73,9 +73,5 @@ impl Definition for RemapOp {
         // Halves have an infinity too.
         let fill = if self.fill().is_infinite() { 0.0 } else { self.fill().abs() };
         inputs(Operand::Src).max(f64::from(fill))
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        RemapOp { precision, ..self.clone() }
     }
 }

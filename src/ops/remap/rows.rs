@@ -5,13 +5,10 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
+use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
 
 #[derive(Debug)]
 pub(super) struct Rows;
@@ -26,8 +23,7 @@ impl Kernel<RemapOp> for Rows {
     }
 
     fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {
-        let elements = op.target.elements() / op.width();
-        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+        lines(op.target.elements() / op.width())
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -38,13 +34,9 @@ impl Kernel<RemapOp> for Rows {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     /// Rows are f32 in every precision.
-    fn precision(&self, _op: &RemapOp) -> Precision {
-        Precision::F32
+    fn precision(&self, _op: &RemapOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 
     fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
@@ -62,13 +54,8 @@ impl Kernel<RemapOp> for Rows {
 
     fn constants(&self, op: &RemapOp, _choice: &Choice, _limits: &Limits) -> Constants {
         let mut constants = op.part_constants();
-        constants.push(("WIDTH", Value::U32(extent(LINE))));
+        constants.push(line_width());
         constants.push(("LANES", Value::U32(extent(op.width()))));
         constants
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -7,9 +7,8 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Rows and columns of a tile, a line of which is read or written at once.
@@ -88,13 +87,9 @@ impl Kernel<RemapOp> for Transpose {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     /// Rows are f32 in every precision.
-    fn precision(&self, _op: &RemapOp) -> Precision {
-        Precision::F32
+    fn precision(&self, _op: &RemapOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 
     fn bindings(&self, _op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
@@ -115,10 +110,5 @@ impl Kernel<RemapOp> for Transpose {
 
     fn constants(&self, _op: &RemapOp, _choice: &Choice, _limits: &Limits) -> Constants {
         vec![("SIDE", Value::U32(extent(SIDE))), ("LINES", Value::U32(extent(LINES)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &RemapOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

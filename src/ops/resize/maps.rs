@@ -3,9 +3,8 @@
 use super::{ResizeMode, ResizeOp};
 use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -56,10 +55,5 @@ impl Kernel<ResizeOp> for Maps {
         ]
         .map(|(name, value)| (name, Value::U32(u32::from(value))))
         .to_vec()
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &ResizeOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -5,8 +5,8 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -67,13 +67,5 @@ impl Definition for ResizeOp {
 
     fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
         inputs(Operand::Src)
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        ResizeOp { precision: precision.with_f32_sums(), ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
     }
 }

@@ -3,9 +3,8 @@
 use super::SoftmaxOp;
 use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Slices that take an invocation long, and pixels that are too few to keep a device busy meanwhile.
@@ -67,10 +66,5 @@ impl Kernel<SoftmaxOp> for Maps {
 
     fn constants(&self, op: &SoftmaxOp, _choice: &Choice, _limits: &Limits) -> Constants {
         vec![("LOG", Value::U32(u32::from(op.log)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

@@ -51,12 +51,4 @@ impl Definition for SoftmaxOp {
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::SoftmaxKernel::new(self)))
     }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        SoftmaxOp { precision: precision.with_f32_sums(), ..*self }
-    }
-
-    fn network_precision(wanted: Precision) -> Precision {
-        wanted.with_f32_sums()
-    }
 }

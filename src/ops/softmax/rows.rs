@@ -2,13 +2,13 @@
 
 use super::SoftmaxOp;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand, Scalar, Value};
+use crate::emit::{Binding, Scalar, Value};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, LINE, bindings, group_sizes, groups, line, pays, wrong_group};
-use crate::ops::registry::VariantEntry;
+use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, pays, wrong_group};
+use crate::ops::rows::{self, line_width};
 use crate::ops::spec::{Params, extent, unsigned};
 
 fn lines(op: &SoftmaxOp) -> usize {
@@ -39,7 +39,7 @@ impl Kernel<SoftmaxOp> for Serial {
     }
 
     fn grid(&self, op: &SoftmaxOp, _tile: [u32; 3]) -> [u32; 3] {
-        line(lines(op))
+        rows::lines(lines(op))
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -48,10 +48,6 @@ impl Kernel<SoftmaxOp> for Serial {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
@@ -63,16 +59,11 @@ impl Kernel<SoftmaxOp> for Serial {
     }
 
     fn constants(&self, op: &SoftmaxOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("LOG", Value::U32(u32::from(op.log))), ("WIDTH", Value::U32(extent(LINE)))]
+        vec![("LOG", Value::U32(u32::from(op.log))), line_width()]
     }
 
-    fn precision(&self, _op: &SoftmaxOp) -> Precision {
-        Precision::F32
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &SoftmaxOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }
 
@@ -112,10 +103,6 @@ impl Kernel<SoftmaxOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
         bindings()
     }
@@ -132,12 +119,7 @@ impl Kernel<SoftmaxOp> for Group {
         ]
     }
 
-    fn precision(&self, _op: &SoftmaxOp) -> Precision {
-        Precision::F32
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &SoftmaxOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    fn precision(&self, _op: &SoftmaxOp) -> Option<Precision> {
+        Some(Precision::F32)
     }
 }

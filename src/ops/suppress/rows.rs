@@ -5,10 +5,9 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::{GROUPS, groups, wrong_group};
-use crate::ops::registry::VariantEntry;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -38,10 +37,6 @@ impl Kernel<SuppressOp> for Rows {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &SuppressOp, _choice: &Choice) -> Vec<Binding> {
@@ -75,10 +70,5 @@ impl Kernel<SuppressOp> for Rows {
             ("WIDTH", Value::U32(extent(GROUPS))),
             ("NONE", Value::F32(Bits(NONE))),
         ]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &SuppressOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
     }
 }

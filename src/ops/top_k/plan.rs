@@ -55,14 +55,6 @@ impl Definition for TopKOp {
         Ok(Box::new(*self))
     }
 
-    fn with_precision(&self, _precision: Precision) -> Self {
-        *self
-    }
-
-    fn network_precision(_wanted: Precision) -> Precision {
-        Precision::F32
-    }
-
     fn record_layout() -> Layout {
         Layout::Nhwc
     }

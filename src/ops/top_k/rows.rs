@@ -5,13 +5,10 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registry::VariantEntry;
-use crate::ops::spec::{Params, binding, extent, unsigned};
-
-/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
-const LINE: usize = 65536;
+use crate::ops::rows::{line_width, lines};
+use crate::ops::spec::{Params, binding, unsigned};
 
 #[derive(Debug)]
 pub(super) struct Rows;
@@ -26,8 +23,7 @@ impl Kernel<TopKOp> for Rows {
     }
 
     fn grid(&self, op: &TopKOp, _tile: [u32; 3]) -> [u32; 3] {
-        let elements = op.source.elements();
-        [extent(elements.min(LINE)), extent(elements.div_ceil(LINE)), 1]
+        lines(op.source.elements())
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -36,10 +32,6 @@ impl Kernel<TopKOp> for Rows {
 
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &TopKOp, _choice: &Choice) -> Vec<Binding> {
@@ -57,11 +49,6 @@ impl Kernel<TopKOp> for Rows {
     }
 
     fn constants(&self, op: &TopKOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("WIDTH", Value::U32(extent(LINE))), ("INDICES", Value::U32(u32::from(op.indices)))]
-    }
-
-    /// It has no constants.
-    fn pack(&self, _op: &TopKOp, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+        vec![line_width(), ("INDICES", Value::U32(u32::from(op.indices)))]
     }
 }

@@ -3,8 +3,8 @@
 use super::{OP, TransposedConv2d, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::plan::Op;
-use crate::ops::registry::{ACTIVATIONS, Numbers};
+use crate::ops::examples::{ACTIVATIONS, Numbers};
+use crate::ops::op::Op;
 use crate::shape::{Padding, Shape};
 use std::sync::Arc;
 

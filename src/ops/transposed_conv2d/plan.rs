@@ -5,10 +5,10 @@ use crate::cpu::CpuKernel;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
-use crate::ops::Magnitudes;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
 use crate::ops::halves;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -78,10 +78,6 @@ impl Definition for TransposedConv2dOp {
 
     fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
         halves::finished(&self.0.epilogue, f64::INFINITY, inputs, constants)
-    }
-
-    fn with_precision(&self, precision: Precision) -> Self {
-        TransposedConv2dOp(self.0.with_precision(precision))
     }
 
     fn mixes_channels() -> bool {

@@ -103,8 +103,9 @@ fn a_kernels_hash_tells_all_but_extents() {
         Box::new(op.expect("a valid convolution"))
     };
     let hash = |op: &dyn Op, x: u32, limits: &Limits| {
-        let (variant, tile) = op.space(limits)[0];
-        let choice = Choice::new(variant, tile, [x, 1, 1]);
+        let kernels = op.kernels();
+        let (kernel, tile) = kernels.space(limits)[0];
+        let choice = Choice::new(kernel.name(), tile, [x, 1, 1]);
         SourceHash::of_kernel(op, &choice, limits).expect("the kernel's text")
     };
     for limits in [Limits::webgpu(), Limits::opencl()] {
@@ -119,8 +120,9 @@ fn a_kernels_hash_tells_all_but_extents() {
                 assert_ne!(hash(&*one, 8, &limits), hash(&*one, 4, &limits), "{}", keys.0);
             }
             let key = |x| {
-                let (variant, tile) = one.space(&limits)[0];
-                let choice = Choice::new(variant, tile, [x, 1, 1]);
+                let kernels = one.kernels();
+                let (kernel, tile) = kernels.space(&limits)[0];
+                let choice = Choice::new(kernel.name(), tile, [x, 1, 1]);
                 Key::new(&device("GPU", "unknown", "API"), &keys.0, choice, Some(hash(&*one, x, &limits)))
             };
             assert_ne!(key(8), key(4), "{}", keys.0);

@@ -37,8 +37,8 @@ impl OpBench {
     async fn compared(&mut self, wait: Wait, choice: &Choice, first: usize, runs: u32) -> Result<Check> {
         let prepared = self.prepared(choice)?;
         let binding = self.destination(choice)?;
-        let (form, before) = (self.op.form(binding.operand, choice), self.stored(choice, &binding)?);
-        let form = form.unwrap_or(Form::Rows);
+        let form = self.op.kernel(choice.variant)?.form(binding.operand, choice).unwrap_or(Form::Rows);
+        let before = self.stored(choice, &binding)?;
         let last = (first + runs as usize).saturating_sub(1) % self.sets;
         let (target, dtype) = self.target(prepared, last)?;
         let (recording, begun) = (self.record(prepared, first, runs)?, Instant::now());
@@ -81,7 +81,7 @@ impl OpBench {
     /// Works out once what is expected of `variant`.
     fn expect(&mut self, variant: &'static str) -> Result<()> {
         if !self.variants.contains_key(variant) {
-            let own = Expectation::of_variant(&*self.op, &self.operands, variant)?;
+            let own = Expectation::of_kernel(&*self.op, &self.operands, variant)?;
             self.variants.insert(variant, own);
         }
         Ok(())

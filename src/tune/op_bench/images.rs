@@ -26,7 +26,8 @@ impl OpBench {
 
     async fn conversion(&self, op: &ConvertOp, from: Resource, to: Resource) -> Result<Dispatch> {
         let limits = &self.device.info().limits;
-        let launch = op.plan(&untuned(op, WorkGroup::Table, limits)?, limits)?;
+        let choice = untuned(op, WorkGroup::Table, limits)?;
+        let launch = op.kernel(choice.variant)?.plan(&choice, limits)?;
         Ok(Dispatch {
             pipeline: compile_planned_async(&*self.device, &launch.spec.render_written(limits.dialect)?)
                 .await?,

@@ -5,7 +5,6 @@ use crate::clock::Instant;
 use crate::device::Wait;
 use crate::error::{Error, Result};
 use crate::ops::Choice;
-use crate::tune::Bench as _;
 use std::time::Duration;
 
 /// How long one stretch of keeping the device busy takes.
@@ -31,7 +30,7 @@ impl OpBench {
 
     /// Compiles a candidate and gives it its arguments.
     pub(super) async fn made(&mut self, wait: Wait, choice: &Choice) -> Result<()> {
-        let launch = self.op.plan(choice, self.limits())?;
+        let launch = self.launch(choice)?;
         let pipeline = self.compile(wait, choice, &launch).await.inspect_err(|error| {
             if let Error::Reject { .. } = error {
                 let invocations = choice.work_group.iter().product::<u32>();

@@ -5,7 +5,7 @@ use crate::device::{Memory, Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
 use crate::error::{Error, Result};
-use crate::ops::{Choice, OperandInfo};
+use crate::ops::{Choice, OperandInfo, Role};
 use crate::task::Turns;
 use half::f16;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -48,8 +48,9 @@ impl OpBench {
             let values = self.operands.get(&operand);
             values.ok_or_else(|| Error::Internal(format!("no {} to tune with", operand.name())))
         };
-        let Some(form) = self.op.form(operand, choice) else {
-            return self.op.pack(choice, operand, given()?);
+        let kernel = self.op.kernel(choice.variant)?;
+        let Some(form) = kernel.form(operand, choice) else {
+            return kernel.pack(choice, operand, given()?);
         };
         let info = self.info(operand)?;
         match binding.access {
@@ -67,7 +68,7 @@ impl OpBench {
 
     /// The resources of `binding`, one per set.
     pub(super) async fn resources(&mut self, wait: Wait, choice: &Choice, binding: &Binding) -> Result<Key> {
-        let constant = self.op.form(binding.operand, choice).is_none();
+        let constant = self.info(binding.operand)?.role == Role::Constant;
         let mut key = Key {
             operand: binding.operand,
             access: binding.access,

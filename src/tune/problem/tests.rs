@@ -1,11 +1,12 @@
 use super::*;
 use crate::dtype::Precision;
 use crate::emit::Bits;
+use crate::limits::Limits;
 use crate::ops::conv2d::{Conv2d, Conv2dOp};
 use crate::ops::depthwise::{Depthwise, DepthwiseOp};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
-use crate::ops::{Choice, Reference};
+use crate::ops::{Answer, Reference};
 use crate::shape::{Padding, Shape};
 
 fn problems() -> Vec<Box<dyn Op>> {
@@ -32,7 +33,10 @@ fn problems() -> Vec<Box<dyn Op>> {
 
 /// The form of the output.
 fn form(op: &dyn Op) -> Form {
-    op.form(output(op).expect("an output").operand, &Choice::new("", [1; 3], [1; 3])).expect("stored")
+    let kernels = op.kernels();
+    let (kernel, tile) = kernels.space(&Limits::webgpu())[0];
+    let choice = kernel.choice(tile, [1; 3]);
+    kernel.form(output(op).expect("an output").operand, &choice).expect("stored")
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn the_oracles_answer_is_correct_and_a_changed_element_is_not() {
         let operands = operands(&*op);
         let expectation = Expectation::new(&*op, &operands).expect("a result");
         let (output, form) = (output(&*op).expect("an output"), form(&*op));
-        let reference = op.oracle(&operands).expect("a reference");
+        let reference = op.reference(&operands, Answer::Exact).expect("a reference");
         let place = |index| output.stored_place(form, index);
         let mut stored = vec![f32::NAN; output.stored_elements(form)];
         for (index, value) in reference.value().iter().enumerate() {
@@ -63,7 +67,8 @@ fn the_oracles_answer_is_correct_and_a_changed_element_is_not() {
 fn what_is_expected_quickly_has_the_oracles_bound() {
     for op in problems() {
         let operands = operands(&*op);
-        let pair = [op.oracle(&operands), op.expected(&operands)].map(|answer| answer.expect("an answer"));
+        let pair =
+            [Answer::Exact, Answer::Quick].map(|answer| op.reference(&operands, answer).expect("an answer"));
         let [Reference::Sum(exact), Reference::Sum(quick)] = pair else { panic!("{op:?} is no sum") };
         for (wanted, found) in exact.magnitude.iter().zip(&quick.magnitude) {
             assert!((1.0..1.0025).contains(&(found / wanted)), "{op:?}: {found} for {wanted}");

@@ -1,0 +1,135 @@
+//! A kernel with the shapes of a problem: all that is asked of it before it is compiled.
+
+use super::effort::Effort;
+use super::kernel::{Offer, Ordinary};
+use super::operands::Operands;
+use super::plan::{Choice, Launch};
+use super::reference::Reference;
+use crate::emit::{Dialect, Operand};
+use crate::error::Result;
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use crate::sorted;
+use std::fmt;
+
+/// A kernel of an op of concrete shapes. Each choice that it is given is one of its own.
+pub trait BoundKernel: fmt::Debug {
+    /// Its name: that of its text, and a choice's variant.
+    fn name(&self) -> &'static str;
+
+    /// The only language that has it, and why.
+    fn solo(&self) -> Option<(Dialect, &'static str)>;
+
+    /// The tiles that it offers for these shapes, each with its place among all that the op's kernels offer; none
+    /// if it cannot serve them. [`BoundKernel::fits`] says whether a device can run one.
+    fn offers(&self, limits: &Limits) -> Vec<Offer>;
+
+    /// The grid extents, in invocations, of a tile: what a work-group covers.
+    fn grid(&self, tile: [u32; 3]) -> [u32; 3];
+
+    /// The work-groups that it is made for, the default first; empty if the tables for ordinary kernels serve it.
+    fn work_groups(&self, tile: [u32; 3]) -> Vec<[u32; 3]>;
+
+    /// The work-group of a kernel that is made for none.
+    fn ordinary(&self) -> Ordinary;
+
+    /// Slices of four output channels (columns, for a matrix): what the work-group tables are indexed by.
+    fn dst_depth(&self) -> u32;
+
+    /// The layouts that its feature maps may have, C4 first.
+    fn layouts(&self) -> &'static [Layout];
+
+    /// The layout that distinguishes it from the op's other kernels in a list of candidates.
+    fn place(&self) -> Layout;
+
+    /// In which form it reads or writes `operand`; `None` for constants, which are packed for it.
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form>;
+
+    /// Where each input lies in the output as `choice` stores it, in elements (lanes beyond the channels
+    /// included), if the output is the op's inputs one behind the other: then who writes an input may write it
+    /// there, and no kernel runs.
+    fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>>;
+
+    /// Whether a session that measured nothing may run it for speed's sake. Any kernel may be asked for by name,
+    /// and tuned.
+    fn untuned(&self, limits: &Limits) -> bool;
+
+    /// How many ordinary invocations keep a device as busy as those of `choice`.
+    fn counted(&self, choice: &Choice) -> u64;
+
+    /// What `choice` asks of a device, as if it fitted; `None` where it was not counted. Convolutions say it,
+    /// and one model of devices makes times of it.
+    fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort>;
+
+    /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
+    /// an untuned node takes the least, among them. Matrix products say it, whose kernels were measured
+    /// against each other; one that says it is not asked for its [`BoundKernel::effort`].
+    fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64>;
+
+    /// Whether `choice` can run on a device with these limits.
+    ///
+    /// # Errors
+    /// [`Error::Reject`](crate::Error::Reject) with the broken constraint and its values.
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()>;
+
+    /// The text and launch of `choice`.
+    ///
+    /// # Errors
+    /// Those of [`BoundKernel::fits`].
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch>;
+
+    /// Lays out a constant operand (weights, bias, slope) as it reads it with `choice`, whose work-group makes no
+    /// difference. `data` is in the op's public layout.
+    ///
+    /// # Errors
+    /// If the op has no such operand.
+    fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>>;
+
+    /// Whether it sums other terms than the op's own, as Winograd's do.
+    fn sums_otherwise(&self) -> bool;
+
+    /// `reference` with the bound of its own sums, if it sums other terms; as it is, for the others.
+    ///
+    /// # Errors
+    /// Those of [`Op::reference`](super::Op::reference).
+    fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference>;
+
+    /// A choice of it with values in the first layout that it offers.
+    fn choice(&self, tile: [u32; 3], work_group: [u32; 3]) -> Choice {
+        let layout = self.layouts().first().copied().unwrap_or(Layout::C4);
+        Choice::new(self.name(), tile, work_group).with_layout(layout)
+    }
+}
+
+/// The kernels of an op of concrete shapes, in the order of the op's list.
+#[derive(Debug)]
+pub struct Kernels<'a>(Vec<Box<dyn BoundKernel + 'a>>);
+
+/// A kernel with a tile that it offers.
+pub type Offered<'k> = (&'k dyn BoundKernel, [u32; 3]);
+
+impl<'a> Kernels<'a> {
+    pub(super) fn new(kernels: impl IntoIterator<Item = Box<dyn BoundKernel + 'a>>) -> Self {
+        Kernels(kernels.into_iter().collect())
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn BoundKernel> {
+        self.0.iter().map(|kernel| &**kernel as &dyn BoundKernel)
+    }
+
+    /// Every kernel with every tile that it offers on such a device, the default first.
+    pub fn space(&self, limits: &Limits) -> Vec<Offered<'_>> {
+        let mut offers = Vec::new();
+        for kernel in self.iter() {
+            offers.extend(kernel.offers(limits).into_iter().map(|offer| (offer, kernel)));
+        }
+        sorted::sort_by_key(&mut offers, |(offer, _)| offer.preference);
+        offers.into_iter().map(|(offer, kernel)| (kernel, offer.tile)).collect()
+    }
+
+    /// Whether one of them offers a tile for values in `layout`.
+    pub fn serve(&self, layout: Layout, limits: &Limits) -> bool {
+        self.iter().any(|kernel| kernel.layouts().contains(&layout) && !kernel.offers(limits).is_empty())
+    }
+}

@@ -1,0 +1,307 @@
+//! What is made of a definition: the op, and its kernels with its shapes. What is the same for all ops and kernels
+//! is written here once.
+
+use super::bound::{BoundKernel, Kernels};
+use super::definition::Definition;
+use super::effort::Effort;
+use super::halves::Magnitudes;
+use super::kernel::{Kernel, Offer, Ordinary};
+use super::op::{Answer, Op, Purpose, Sealed};
+use super::operands::{self, OperandInfo, Operands, Role};
+use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
+use super::reference::Reference;
+use super::spec;
+use super::stored::{channels, least};
+use super::turns;
+use crate::cpu::CpuKernel;
+use crate::dtype::Precision;
+use crate::emit::{Dialect, KernelSpec, Operand};
+use crate::error::{Error, Result};
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use crate::sorted;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What only the CPU computes, unless it was left out.
+fn computed<T>(op: &str, compute: impl FnOnce() -> Result<T>) -> Result<T> {
+    if cfg!(feature = "cpu") {
+        return compute();
+    }
+    Err(Error::without_cpu(format!("{op} on the CPU")))
+}
+
+impl<O: Definition> Sealed for O {}
+
+impl<O: Definition> Op for O {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn words(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
+    fn problem_key(&self) -> String {
+        Definition::problem_key(self)
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        Definition::operands(self)
+    }
+
+    fn precision(&self) -> Precision {
+        Definition::precision(self)
+    }
+
+    fn flops(&self) -> u64 {
+        Definition::flops(self)
+    }
+
+    fn reference(&self, operands: &Operands<'_>, answer: Answer<'_>) -> Result<Reference> {
+        operands::check(O::NAME, &Definition::operands(self), operands)?;
+        computed(O::NAME, || match answer {
+            Answer::Exact => Ok(self.oracle(operands)),
+            Answer::Rows(rows) => Ok(self.oracle_rows(operands, rows)),
+            Answer::Quick => self.expected(operands),
+        })
+    }
+
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        computed(O::NAME, || Definition::cpu(self, constants))
+    }
+
+    fn obstacle(&self, purpose: Purpose) -> Option<&'static str> {
+        match purpose {
+            Purpose::Cpu => self.cpu_obstacle(),
+            Purpose::Device => None,
+            Purpose::Tuning => self.untunable(),
+        }
+    }
+
+    fn halves(&self) -> bool {
+        Definition::halves(self)
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        Definition::reach(self, inputs, constants)
+    }
+
+    fn stack(&self, parts: &[&dyn Op], multiple: usize) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Definition::stack(self, parts, multiple)?))
+    }
+
+    fn record_layout(&self) -> Layout {
+        O::record_layout()
+    }
+
+    fn kernels(&self) -> Kernels<'_> {
+        Kernels::new(O::kernels().iter().map(|&kernel| Bound::boxed(self, kernel)))
+    }
+
+    fn kernel(&self, name: &str) -> Result<Box<dyn BoundKernel + '_>> {
+        let found = O::kernels().iter().copied().find(|kernel| kernel.entry().name == name);
+        let kernel = found.ok_or_else(|| Error::Reject {
+            kernel: format!("{}_{name}", O::NAME),
+            reason: format!("{} has no such kernel", O::NAME),
+        })?;
+        Ok(Bound::boxed(self, kernel))
+    }
+}
+
+/// A kernel and the problem whose shapes it has.
+#[derive(Debug)]
+struct Bound<'a, O: Definition> {
+    op: &'a O,
+    kernel: &'static dyn Kernel<O>,
+}
+
+impl<'a, O: Definition> Bound<'a, O> {
+    fn boxed(op: &'a O, kernel: &'static dyn Kernel<O>) -> Box<dyn BoundKernel + 'a> {
+        Box::new(Bound { op, kernel })
+    }
+
+    fn info(&self, operand: Operand) -> Option<OperandInfo> {
+        Definition::operands(self.op).into_iter().find(|info| info.operand == operand)
+    }
+
+    /// The form of an operand that is not packed.
+    fn stored(&self, operand: Operand, choice: &Choice) -> Form {
+        let own = self.kernel.form(self.op, operand, choice);
+        own.unwrap_or_else(|| self.op.form(operand, choice))
+    }
+
+    /// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
+    fn layout_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+        let layouts = self.kernel.layouts();
+        if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
+            let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
+            let offered = layouts.contains(&choice.layout);
+            return (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
+        }
+        let Some(maps) = self.op.maps() else {
+            return Some(format!("{} has no feature maps to keep in {}", O::NAME, choice.layout));
+        };
+        spec::map_obstacle(choice, layouts, maps, limits)
+    }
+}
+
+impl<O: Definition> BoundKernel for Bound<'_, O> {
+    fn name(&self) -> &'static str {
+        self.kernel.entry().name
+    }
+
+    fn solo(&self) -> Option<(Dialect, &'static str)> {
+        self.kernel.entry().solo
+    }
+
+    fn offers(&self, limits: &Limits) -> Vec<Offer> {
+        self.kernel.offers(self.op, limits)
+    }
+
+    fn grid(&self, tile: [u32; 3]) -> [u32; 3] {
+        self.kernel.grid(self.op, tile.map(|extent| extent.max(1)))
+    }
+
+    fn work_groups(&self, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        self.kernel.work_groups(self.op, tile)
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        self.kernel.ordinary()
+    }
+
+    fn dst_depth(&self) -> u32 {
+        self.op.dst_depth()
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        self.kernel.layouts()
+    }
+
+    fn place(&self) -> Layout {
+        self.kernel.place()
+    }
+
+    fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
+        let role = self.info(operand)?.role;
+        (role != Role::Constant).then(|| self.stored(operand, choice))
+    }
+
+    fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {
+        self.op.joins(choice)
+    }
+
+    fn untuned(&self, limits: &Limits) -> bool {
+        self.kernel.untuned(self.op, limits)
+    }
+
+    fn counted(&self, choice: &Choice) -> u64 {
+        O::share() * self.kernel.counted(self.op, choice)
+    }
+
+    fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
+        self.kernel.effort(self.op, choice, limits)
+    }
+
+    fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64> {
+        self.kernel.estimate(self.op, choice, limits)
+    }
+
+    fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let reject = |reason| spec::reject(O::NAME, choice, reason);
+        if choice.variant != self.name() {
+            return reject(format!("a choice for {}", self.name()));
+        }
+        if let Some(reason) = self.layout_obstacle(choice, limits) {
+            return reject(reason);
+        }
+        if let Some(reason) = self.kernel.obstacle(self.op, limits) {
+            return reject(reason);
+        }
+        let offered = self.offers(limits);
+        if !offered.iter().any(|offer| offer.tile == choice.tile) {
+            let mut tiles: Vec<String> =
+                offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
+            sorted::sort(&mut tiles, Ord::cmp);
+            return reject(if tiles.is_empty() {
+                "this variant does not serve these shapes on this device".to_owned()
+            } else {
+                format!("tile is not one of {}", tiles.join(", "))
+            });
+        }
+        if Definition::precision(self.op) == Precision::F16 && !limits.native_half {
+            let reason = "precision f16 needs native half arithmetic, which the device lacks";
+            return reject(reason.to_owned());
+        }
+        let label = spec::label(O::NAME, choice);
+        check_work_group(&label, choice.work_group, limits)?;
+        check_grid(&label, choice.work_group, self.grid(choice.tile), limits)?;
+        self.kernel.choice_obstacle(self.op, choice, limits).map_or(Ok(()), reject)
+    }
+
+    fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
+        self.fits(choice, limits)?;
+        let Bound { op, kernel } = *self;
+        let infos = Definition::operands(op);
+        let form = |operand| self.stored(operand, choice);
+        let mut params = kernel.params(op, choice);
+        params.extend(channels(op, infos.last(), &form));
+        let precision =
+            kernel.precision(op).unwrap_or_else(|| Definition::precision(op).without_matrix_units());
+        let mut bindings = kernel.bindings(op, choice);
+        bindings.iter_mut().for_each(|binding| binding.least = least(&infos, &form, binding));
+        let grid = self.grid(choice.tile);
+        let spec = KernelSpec {
+            op: O::NAME,
+            variant: choice.variant,
+            template: Some(kernel.entry().template),
+            constants: kernel.constants(op, choice, limits),
+            tile: choice.tile,
+            work_group: choice.work_group,
+            precision,
+            native_half: precision == Precision::F16 || kernel.native_half(),
+            between: op.between(),
+            epilogue: op.epilogue(),
+            body: kernel.body(op, choice),
+            foreign: None,
+            folded: folded(choice.work_group, grid, limits),
+            copies: None,
+            interface: spec::interface(bindings, &params),
+        };
+        let params = params.into_iter().map(|(_, value)| value).collect();
+        let mut launch = Launch { spec, params, grid };
+        turns::limit(&mut launch, &infos, limits)?;
+        Ok(launch)
+    }
+
+    fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
+        let info = self.info(operand).filter(|info| matches!(info.role, Role::Constant | Role::Input));
+        let Some(info) = info else {
+            return Err(Error::Internal(format!("{} has no constant operand {}", O::NAME, operand.name())));
+        };
+        let wanted = info.elements();
+        if data.len() != wanted {
+            let found = format!("{} values of {}", data.len(), operand.name());
+            return Err(Error::shape(O::NAME, found, format!("{wanted}")));
+        }
+        Ok(match info.role {
+            Role::Constant => self.kernel.pack(self.op, choice, operand, data),
+            // A constant that is read as it is.
+            _ => data.to_vec(),
+        })
+    }
+
+    fn sums_otherwise(&self) -> bool {
+        self.kernel.sums_otherwise()
+    }
+
+    fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
+        operands::check(O::NAME, &Definition::operands(self.op), operands)?;
+        computed(O::NAME, || self.kernel.reference(self.op, operands, reference))
+    }
+}

@@ -1,0 +1,187 @@
+//! A base for ops of rows of f32 that have one kernel, `rows`, and no packed constants: such an op says its formula,
+//! text, oracle and what the CPU computes, and all else is written here once.
+
+use super::definition::Definition;
+use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use super::operands::{OperandInfo, Operands, Role};
+use super::plan::Choice;
+use super::reference::Reference;
+use super::spec::{Params, binding, extent};
+use crate::cpu::{CpuKernel, check_len, input, output};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::error::Result;
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
+use crate::shape::Shape;
+use std::fmt;
+
+/// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
+pub(super) const LINE: usize = 65536;
+
+/// The grid of `count` invocations in lines.
+pub(super) fn lines(count: usize) -> [u32; 3] {
+    [extent(count.min(LINE)), extent(count.div_ceil(LINE)), 1]
+}
+
+/// The constant by which a text knows its lines.
+pub(super) fn line_width() -> (&'static str, Value) {
+    ("WIDTH", Value::U32(extent(LINE)))
+}
+
+/// An op of rows with one kernel.
+pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
+    /// The op's name: that of its folders.
+    const NAME: &'static str;
+
+    /// The text of its kernel, in WGSL, whose invocations are in lines of `WIDTH`.
+    const TEXT: &'static str;
+
+    /// As [`Op::problem_key`](super::Op::problem_key).
+    fn problem_key(&self) -> String;
+
+    /// What it reads, and the extents.
+    fn inputs(&self) -> Vec<(Operand, Shape)>;
+
+    /// The extents of what it writes.
+    fn output(&self) -> Shape;
+
+    /// As [`Op::flops`](super::Op::flops).
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    /// Invocations of its kernel.
+    fn invocations(&self) -> usize {
+        self.output().elements()
+    }
+
+    /// What its kernel takes `operand` as.
+    fn element(&self, _operand: Operand) -> Element {
+        Element::Scalar(DType::F32)
+    }
+
+    /// The scalars that its kernel takes.
+    fn params(&self) -> Params;
+
+    /// The constants of its text, but for `WIDTH`.
+    fn constants(&self) -> Constants {
+        Vec::new()
+    }
+
+    /// The result of operands that were checked, with its bound.
+    fn oracle(&self, operands: &Operands<'_>) -> Reference;
+
+    /// The result on the CPU, of inputs of the right lengths in the order of [`RowsOp::inputs`].
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]);
+}
+
+impl<O: RowsOp> Definition for O {
+    const NAME: &'static str = O::NAME;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&Rows]
+    }
+
+    fn problem_key(&self) -> String {
+        RowsOp::problem_key(self)
+    }
+
+    /// Rows are f32 in every precision: an index is exact.
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
+    fn flops(&self) -> u64 {
+        RowsOp::flops(self)
+    }
+
+    fn dst_depth(&self) -> u32 {
+        1
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        let inputs = self.inputs().into_iter();
+        let inputs = inputs.map(|(operand, shape)| OperandInfo::new(operand, shape, Role::Input));
+        inputs.chain([OperandInfo::new(Operand::Dst, self.output(), Role::Output)]).collect()
+    }
+
+    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
+        Form::Rows
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        RowsOp::oracle(self, operands)
+    }
+
+    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(OnCpu(self.clone())))
+    }
+
+    fn record_layout() -> Layout {
+        Layout::Nhwc
+    }
+
+    fn untunable(&self) -> Option<&'static str> {
+        Some("it has one kernel")
+    }
+}
+
+/// The kernel.
+#[derive(Debug)]
+struct Rows;
+
+impl<O: RowsOp> Kernel<O> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", O::TEXT)
+    }
+
+    fn offers(&self, _op: &O, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[1, 1, 1]])
+    }
+
+    fn grid(&self, op: &O, _tile: [u32; 3]) -> [u32; 3] {
+        lines(op.invocations())
+    }
+
+    fn ordinary(&self) -> Ordinary {
+        Ordinary::Size([64, 1, 1])
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
+        let infos = Definition::operands(op).into_iter();
+        let access = |role: Role| if role.writes() { Access::Write } else { Access::Read };
+        infos.map(|info| binding(info.operand, op.element(info.operand), access(info.role))).collect()
+    }
+
+    fn params(&self, op: &O, _choice: &Choice) -> Params {
+        op.params()
+    }
+
+    fn constants(&self, op: &O, _choice: &Choice, _limits: &Limits) -> Constants {
+        [vec![line_width()], op.constants()].concat()
+    }
+}
+
+/// The op on the CPU.
+#[derive(Debug)]
+struct OnCpu<O>(O);
+
+impl<O: RowsOp> CpuKernel for OnCpu<O> {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let mut sources = Vec::new();
+        for (operand, shape) in self.0.inputs() {
+            let source = input(O::NAME, inputs, operand)?;
+            check_len(O::NAME, operand.name(), source.len(), shape.elements())?;
+            sources.push(source);
+        }
+        let dst = output(O::NAME, outputs, Operand::Dst)?;
+        check_len(O::NAME, "dst", dst.len(), self.0.output().elements())?;
+        self.0.compute(&sources, dst);
+        Ok(())
+    }
+}
