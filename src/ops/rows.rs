@@ -37,6 +37,9 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     /// The text of its kernel, in WGSL, whose invocations are in lines of `WIDTH`.
     const TEXT: &'static str;
 
+    /// The layouts that a choice of its kernel may name: rows, or C4 where the op is asked for by no other layout.
+    const LAYOUTS: &'static [Layout] = &[Layout::Nhwc];
+
     /// As [`Op::problem_key`](super::Op::problem_key).
     fn problem_key(&self) -> String;
 
@@ -149,7 +152,11 @@ impl<O: RowsOp> Kernel<O> for Rows {
     }
 
     fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
+        O::LAYOUTS
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
     }
 
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {

@@ -2,6 +2,7 @@
 
 use super::{CopyOp, OP};
 use crate::emit::Operand;
+use crate::layout::Layout;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
@@ -11,6 +12,7 @@ use crate::shape::Shape;
 impl RowsOp for CopyOp {
     const NAME: &'static str = OP;
     const TEXT: &'static str = crate::emit::text!("../../../shaders/copy/rows.wgsl");
+    const LAYOUTS: &'static [Layout] = &[Layout::C4];
 
     fn problem_key(&self) -> String {
         format!("from{} of{} elements{}", self.first, self.source.elements(), self.target.elements())
