@@ -297,7 +297,7 @@ impl Error {
     /// use diptych::{Context, Result, Session};
     ///
     /// fn rebuilt(context: &mut Context, session: &mut Session) -> Result<()> {
-    ///     if let Err(error) = session.run::<&str>(&[]) {
+    ///     if let Err(error) = session.run(&[]) {
     ///         if !error.is_device_lost() {
     ///             return Err(error);
     ///         }
