@@ -41,7 +41,8 @@ impl Graph {
     /// one piece.
     ///
     /// ```
-    /// use diptych::{AxisRange, Graph, Shape};
+    /// use diptych::nn::AxisRange;
+    /// use diptych::{Graph, Shape};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Shape::nhwc(1, 7, 9, 16))?;
@@ -60,7 +61,8 @@ impl Graph {
     /// `x` with elements before and after those of each axis.
     ///
     /// ```
-    /// use diptych::{Bits, Dims, Graph, PadMode};
+    /// use diptych::nn::PadMode;
+    /// use diptych::{Bits, Dims, Graph};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[1, 4, 4, 2])?)?;
@@ -414,7 +416,8 @@ impl Graph {
     /// Values at the indices of `x` along a new axis, others elsewhere.
     ///
     /// ```
-    /// use diptych::{Bits, Dims, Graph, OneHot};
+    /// use diptych::nn::OneHot;
+    /// use diptych::{Bits, Dims, Graph};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[5])?)?;
@@ -433,7 +436,8 @@ impl Graph {
     /// Sums of the elements of `x` up to each of them, along an axis.
     ///
     /// ```
-    /// use diptych::{CumSum, Dims, Graph};
+    /// use diptych::nn::CumSum;
+    /// use diptych::{Dims, Graph};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[2, 5])?)?;
@@ -474,7 +478,8 @@ impl Graph {
     /// `1 n 4` for all rows) that overlap one of them: places and scores, as [`Suppress`] says.
     ///
     /// ```
-    /// use diptych::{Bits, Dims, Graph, Suppress};
+    /// use diptych::nn::Suppress;
+    /// use diptych::{Bits, Dims, Graph};
     ///
     /// let mut graph = Graph::new();
     /// let boxes = graph.input("boxes", Dims::new(&[1, 100, 4])?)?;

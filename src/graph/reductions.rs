@@ -142,7 +142,8 @@ impl Graph {
     /// Adds a transposed 2D convolution; `weights` is `oc kh kw c`.
     ///
     /// ```
-    /// use diptych::{Extras, Graph, HostTensor, Padding, Shape, TransposedConv2d};
+    /// use diptych::nn::TransposedConv2d;
+    /// use diptych::{Extras, Graph, HostTensor, Padding, Shape};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Shape::nhwc(1, 16, 16, 8))?;
@@ -170,7 +171,8 @@ impl Graph {
     /// multiplied by its `scale` and moved by its `bias`, where these are given.
     ///
     /// ```
-    /// use diptych::{Bits, Dims, Graph, HostTensor, Normalize};
+    /// use diptych::nn::Normalize;
+    /// use diptych::{Bits, Dims, Graph, HostTensor};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[7, 4])?)?;
