@@ -226,7 +226,7 @@ impl ContextBuilder {
     }
 
     /// Whether OpenCL runs copy their inputs and outputs through pinned memory. If not said, they do where
-    /// the device has memory of its own; overridden by `DIPTYCH_OPENCL_STAGING`.
+    /// the device has memory of its own.
     ///
     /// ```
     /// use diptych::{Backend, Context};
@@ -240,7 +240,7 @@ impl ContextBuilder {
     }
 
     /// Whether a recording is one command on OpenCL devices that offer `cl_khr_command_buffer`. It is, if
-    /// not said; overridden by `DIPTYCH_COMMAND_BUFFER`.
+    /// not said.
     ///
     /// ```
     /// use diptych::{Backend, Context};

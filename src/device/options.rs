@@ -30,11 +30,9 @@ pub(crate) struct DeviceOptions {
     /// Whether NVIDIA's OpenCL is asked to compute with halves, which it does not list:
     /// `DIPTYCH_UNLISTED_HALVES`.
     pub(crate) unlisted_halves: bool,
-    /// Whether OpenCL runs copy through pinned memory; by default where the device has memory of its
-    /// own: `DIPTYCH_OPENCL_STAGING`.
+    /// Whether OpenCL runs copy through pinned memory; by default where the device has memory of its own.
     pub(crate) pinned_copies: Option<bool>,
-    /// Whether `cl_khr_command_buffer` is used; by default where it is offered:
-    /// `DIPTYCH_COMMAND_BUFFER`.
+    /// Whether `cl_khr_command_buffer` is used; by default where it is offered.
     pub(crate) command_buffers: Option<bool>,
     /// How long a wait for the device may take; without a limit if not said: `DIPTYCH_TIME_LIMIT`, in seconds.
     pub(crate) time_limit: Option<Duration>,
@@ -79,8 +77,8 @@ impl DeviceOptions {
             keep_kernels,
             opencl_library: read("DIPTYCH_OPENCL_LIBRARY").or(self.opencl_library),
             unlisted_halves: switch("DIPTYCH_UNLISTED_HALVES").unwrap_or(self.unlisted_halves),
-            pinned_copies: switch("DIPTYCH_OPENCL_STAGING").or(self.pinned_copies),
-            command_buffers: switch("DIPTYCH_COMMAND_BUFFER").or(self.command_buffers),
+            pinned_copies: self.pinned_copies,
+            command_buffers: self.command_buffers,
             time_limit: seconds("DIPTYCH_TIME_LIMIT").or(self.time_limit),
         }
     }
@@ -131,8 +129,6 @@ mod tests {
             ("DIPTYCH_CACHE_DIR", "elsewhere"),
             ("DIPTYCH_OPENCL_LIBRARY", "libtwo.so"),
             ("DIPTYCH_UNLISTED_HALVES", "yes"),
-            ("DIPTYCH_OPENCL_STAGING", "0"),
-            ("DIPTYCH_COMMAND_BUFFER", "1"),
             ("DIPTYCH_TIME_LIMIT", "2.5"),
         ];
         let wanted = DeviceOptions {
@@ -141,9 +137,8 @@ mod tests {
             keep_kernels: KeepKernels::Standard,
             opencl_library: Some("libtwo.so".to_owned()),
             unlisted_halves: false,
-            pinned_copies: Some(false),
-            command_buffers: Some(true),
             time_limit: Some(Duration::from_millis(2500)),
+            ..chosen.clone()
         };
         assert_eq!(chosen.clone().overridden(set(variables)), wanted);
         for wrong in ["0", "-1", "soon", "inf", "NaN"] {

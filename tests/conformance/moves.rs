@@ -236,7 +236,7 @@ impl Table {
         }
         // Rows of many elements, with equals among them, and all of them sorted.
         for (extents, k) in [(&[2, 4999][..], 100), (&[1, 4103], 4103)] {
-            self.moved(extents, &TopK { k, indices: true }, F32, Breadth::Variants);
+            self.moved(extents, &TopK { k, indices: true }, F32, Breadth::Tiles);
         }
     }
 

@@ -444,7 +444,14 @@ fn mistakes() -> Vec<Mistake> {
             "(x_end - x_first)",
             "KERNEL_W",
         ),
-        ("a window too short", pool(Pooling::Average), "direct", [1, 1, 1], "y < y_end", "y + 1u < y_end"),
+        (
+            "a window too short",
+            pool(Pooling::Average),
+            "direct",
+            [1, 1, 1],
+            "y < min(y_end",
+            "y + 1u < min(y_end",
+        ),
         (
             "a maximum not below zero",
             pool(Pooling::Max),

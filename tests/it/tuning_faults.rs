@@ -174,7 +174,7 @@ impl Device for Planted {
             return Ok(times);
         }
         let labels = recording.labels();
-        let faster = |(time, label): (Duration, &String)| if *label == self.label { time / 2 } else { time };
+        let faster = |(time, label): (Duration, &String)| if *label == self.label { time / 64 } else { time };
         Ok(times.into_iter().zip(labels).map(faster).collect())
     }
 }
@@ -384,25 +384,16 @@ fn a_kernel_that_is_wrong_in_one_run_of_ten_is_found_before_it_is_recorded() {
         let report = tuner.finish(|_| {}).expect("tuned");
         let found = &report.problems[0];
         let trial = found.trials.iter().find(|trial| trial.choice == bad).expect("tried");
-        for trial in &found.trials {
-            let is_bad = if trial.choice == bad { "bad " } else { "" };
-            println!(
-                "{api} {is_bad}{}: {} {:?} {}",
-                trial.choice, trial.outcome, trial.relative, trial.samples
-            );
-        }
         assert!(trial.samples > 0, "{api}: it passed its first check");
         assert_ne!(found.choice.expect("a choice"), bad, "{api}");
-        // Where another kernel is faster still, nobody looks at it again.
-        if trial.relative.is_some_and(|relative| relative < 0.9)
-            && !found.trials.iter().any(|other| other.relative < trial.relative && other.choice != bad)
-        {
-            assert!(
-                matches!(&trial.outcome, Outcome::Wrong { detail } if detail.contains("comparisons before"))
-            );
-            let database = Database::open(directory.path()).expect("opened");
-            let row = database.rows().find(|row| row.key.choice == bad.into()).expect("on record");
-            assert!(row.verdict.bars(), "{api}: {}", row.verdict);
-        }
+        // It seems 64 times faster than it is: no other kernel takes its place before it is looked at again.
+        assert!(
+            matches!(&trial.outcome, Outcome::Wrong { detail } if detail.contains("comparisons before")),
+            "{api}: {}",
+            trial.outcome
+        );
+        let database = Database::open(directory.path()).expect("opened");
+        let row = database.rows().find(|row| row.key.choice == bad.into()).expect("on record");
+        assert!(row.verdict.bars(), "{api}: {}", row.verdict);
     }
 }
