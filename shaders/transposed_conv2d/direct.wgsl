@@ -2,7 +2,8 @@
 //# tile[0] pixels of a row, a stride apart, by tile[2] slices of output channels per invocation. The taps that
 //# reach them are the same: every STRIDE_W-th from the first. An input coordinate is counted from KERNEL_H or
 //# KERNEL_W on, so that one below 0 is a large number and is outside too. A tap outside is left out rather than
-//# multiplied by zero, because its weight may be infinite.
+//# multiplied by zero, because its weight may be infinite; only where a tile reaches outside are its pixels looked at
+//# one by one.
 ${constants}
 
 ${interface}
@@ -34,13 +35,28 @@ fn transposed_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
             //% for p in range(1, tile[0])
             let x${p}: u32 = x0 + ${p}u;
             //% endfor
+            //% if tile[0] == 1
+            if (x0 >= params.src_w) {
+                continue;
+            }
+            //% else
+            let whole: bool = x0 < params.src_w && x${tile[0] - 1} < params.src_w;
+            //% endif
+            //% for part in (["all"] if tile[0] == 1 else ["whole", "!whole"])
+            //% if tile[0] > 1
+            if (${part}) {
+            //% endif
             for (var i: u32 = 0u; i < params.src_c4; i++) {
                 let src_first: u32 = src_row + src_plane * i;
                 //% for p in range(tile[0])
+                //% if part == "!whole"
                 var v${p}: ${acc4} = ${zero4};
                 if (x${p} < params.src_w) {
                     v${p} = ${load4("src", "src_first + x" ~ p)};
                 }
+                //% else
+                let v${p}: ${acc4} = ${load4("src", "src_first + x" ~ p)};
+                //% endif
                 //% endfor
                 //% for s in range(tile[2])
                 let w${s}: u32 = 4u * (i + params.src_c4 * (tap + KERNEL_H * KERNEL_W * (slice + ${s}u)));
@@ -49,15 +65,23 @@ fn transposed_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
                 //% endfor
                 //% endfor
                 //% for p in range(tile[0])
+                //% if part == "!whole"
                 if (x${p} < params.src_w) {
-                    //% for s in range(tile[2])
-                    //% for lane in ["x", "y", "z", "w"]
-                    sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ lane, splat("v" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
-                    //% endfor
-                    //% endfor
+                //% endif
+                //% for s in range(tile[2])
+                //% for lane in ["x", "y", "z", "w"]
+                sum${s}_${p} = ${fma4("w" ~ s ~ "_" ~ lane, splat("v" ~ p ~ "." ~ lane), "sum" ~ s ~ "_" ~ p)};
+                //% endfor
+                //% endfor
+                //% if part == "!whole"
                 }
+                //% endif
                 //% endfor
             }
+            //% if tile[0] > 1
+            }
+            //% endif
+            //% endfor
         }
     }
     //% for s in range(tile[2])

@@ -259,8 +259,8 @@ impl Session {
         block_on(self.runner.profile(&self.arrange(inputs)?, Wait::Blocks))
     }
 
-    /// Takes the verdicts that its record ([`Tuning::Database`], [`Tuning::Online`]) has by now: for an application that
-    /// tunes while it runs ([`Tuner::step`](crate::Tuner::step)). Returns the names of the steps that have another kernel
+    /// Takes the verdicts that its record ([`Tuning::Database`](crate::Tuning::Database),
+    /// [`Tuning::Online`](crate::Tuning::Online)) has by now: for an application that tunes while it runs ([`Tuner::step`](crate::Tuner::step)). Returns the names of the steps that have another kernel
     /// than before, none without a record or on the CPU.
     ///
     /// Nothing is tuned. If no kernel changes, nothing but the lookup is done. Otherwise the memory is planned and the

@@ -63,6 +63,7 @@ pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
 pub use ports::Port;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, NodeTime, Profile, StageTimes};
 #[cfg(not(target_family = "wasm"))]

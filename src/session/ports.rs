@@ -42,6 +42,7 @@ impl Port {
 }
 
 /// The tensors in the order of the ports.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn arranged<'a>(ports: &[Port], inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<&'a HostTensor>> {
     let mut found = vec![None; ports.len()];
     for (name, tensor) in inputs {

@@ -54,6 +54,7 @@ pub(crate) use file::LOCK_WAIT;
 pub(super) use file::{open_lock, wait_for};
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
+#[cfg(any(feature = "cpu", test))]
 pub(crate) use patience::is_held;
 pub use relatives::Relative;
 pub use row::{Origin, Provenance, Row, Timing, Verdict};

@@ -24,6 +24,7 @@ impl Database {
     }
 
     /// How long a lock is waited for from now on, if it is not [`file::LOCK_WAIT`]; what was said before.
+    #[cfg(any(feature = "cpu", test))]
     pub(crate) fn set_patience(&mut self, patience: Option<Duration>) -> Option<Duration> {
         std::mem::replace(&mut self.patience, patience)
     }
