@@ -136,6 +136,7 @@ mod limits;
 mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;
+pub mod nn;
 mod ops;
 mod options;
 mod parallel;
