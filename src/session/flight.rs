@@ -1,7 +1,7 @@
 //! A run that was submitted, and what came of it.
 
 use super::Port;
-use super::ports::targets;
+use super::ports::{targets, unknown};
 use super::spare::Spare;
 use crate::alloc;
 use crate::device::copy::copy;
@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::task::Awaited;
 use std::future::IntoFuture;
-use std::ops::Index;
 use std::sync::Arc;
 
 /// Where an output lies in what a run reads.
@@ -78,7 +77,7 @@ impl Flight {
     /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
     /// let flight = session.submit(&[("x", &[1.0f32, 2.0])])?;
     /// // Work of the caller's, or other runs.
-    /// assert_eq!(flight.wait()?[0], [3.0]);
+    /// assert_eq!(flight.wait()?.get(0)?, [3.0]);
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
@@ -137,8 +136,8 @@ impl IntoFuture for Flight {
 /// # graph.output(y)?;
 /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
 /// let outputs = session.submit(&[("x", &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])])?.wait()?;
-/// assert_eq!(outputs[0], [3.0, 12.0]);
-/// assert_eq!(outputs["sum"][1], 12.0);
+/// assert_eq!(outputs.get(0)?, [3.0, 12.0]);
+/// assert_eq!(outputs.named("sum")?[1], 12.0);
 /// # Ok::<(), diptych::Error>(())
 /// ```
 #[derive(Debug)]
@@ -233,11 +232,20 @@ impl Outputs {
     /// # graph.output(y)?;
     /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
     /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
-    /// assert_eq!(outputs.get(0), Some(&[3.0][..]));
-    /// assert_eq!(outputs.get(1), None);
+    /// assert_eq!(outputs.get(0)?, [3.0]);
+    /// assert!(outputs.get(1).is_err());
     /// # Ok::<(), diptych::Error>(())
     /// ```
-    pub fn get(&self, index: usize) -> Option<&[f32]> {
+    ///
+    /// # Errors
+    /// If there are fewer outputs.
+    pub fn get(&self, index: usize) -> Result<&[f32]> {
+        let wanted = || format!("a number below {}", self.len());
+        self.slice(index)
+            .ok_or_else(|| Error::input("the outputs of a run", format!("output {index}"), wanted()))
+    }
+
+    fn slice(&self, index: usize) -> Option<&[f32]> {
         let part = self.layout.places.get(index)?.of(&self.read.parts())?;
         bytemuck::try_cast_slice(part).ok()
     }
@@ -253,11 +261,15 @@ impl Outputs {
     /// # graph.output(y)?;
     /// # let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
     /// let outputs = session.submit(&[("x", &[1.0f32, 2.0])])?.wait()?;
-    /// assert_eq!(outputs.named("sum"), Some(&[3.0][..]));
+    /// assert_eq!(outputs.named("sum")?, [3.0]);
     /// # Ok::<(), diptych::Error>(())
     /// ```
-    pub fn named(&self, name: &str) -> Option<&[f32]> {
-        self.get(self.ports.iter().position(|port| port.name == name)?)
+    ///
+    /// # Errors
+    /// If no output has this name; it lists the names that there are.
+    pub fn named(&self, name: &str) -> Result<&[f32]> {
+        let index = self.ports.iter().position(|port| port.name == name);
+        self.get(index.ok_or_else(|| unknown("output", name, &self.ports))?)
     }
 
     /// The outputs in the graph's order.
@@ -275,7 +287,7 @@ impl Outputs {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = &[f32]> {
-        (0..self.len()).filter_map(|index| self.get(index))
+        (0..self.len()).filter_map(|index| self.slice(index))
     }
 
     /// Copies of the outputs as tensors of their dimensions.
@@ -298,8 +310,7 @@ impl Outputs {
     pub fn tensors(&self) -> Result<Vec<HostTensor>> {
         let parts = self.read.parts();
         let tensor = |(port, place): (&Port, &Place)| {
-            alloc::expect::<u8>(place.bytes, "an output")?;
-            HostTensor::new(port.dims, self.layout.spare.elements(place.of(&parts).unwrap_or_default()))
+            HostTensor::new(port.dims, self.layout.spare.elements(place.of(&parts).unwrap_or_default())?)
         };
         self.ports.iter().zip(&*self.layout.places).map(tensor).collect()
     }
@@ -338,24 +349,6 @@ impl Outputs {
             copy(bytemuck::cast_slice_mut(target), place.of(&parts).unwrap_or_default());
         }
         Ok(())
-    }
-}
-
-impl Index<usize> for Outputs {
-    type Output = [f32];
-
-    #[expect(clippy::panic, reason = "as an index beyond a slice does")]
-    fn index(&self, index: usize) -> &[f32] {
-        self.get(index).unwrap_or_else(|| panic!("output {index} of {}", self.len()))
-    }
-}
-
-impl Index<&str> for Outputs {
-    type Output = [f32];
-
-    #[expect(clippy::panic, reason = "as the index of an unknown key does")]
-    fn index(&self, name: &str) -> &[f32] {
-        self.named(name).unwrap_or_else(|| panic!("no output {name:?}"))
     }
 }
 

@@ -230,7 +230,7 @@ impl Session {
     /// // Work of the caller's.
     /// let [one, two] = flights;
     /// let outputs = one?.wait()?;
-    /// assert_eq!(outputs[0], [3.0, 3.0]);
+    /// assert_eq!(outputs.get(0)?, [3.0, 3.0]);
     /// let mut sums = [0.0; 2];
     /// two?.wait_into(&mut [("sum", &mut sums)])?;
     /// assert_eq!(sums, [6.0, 6.0]);

@@ -3,7 +3,9 @@
 //! One thread takes as long to copy a map of some megabytes as a fast GPU to compute it, and new memory would be
 //! zeroed before several threads could write to it.
 
+use crate::alloc;
 use crate::device::copy::{MIN_PARALLEL_BYTES, copy};
+use crate::error::Result;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 
@@ -24,57 +26,64 @@ impl Spare {
     }
 
     /// The elements that `bytes` are.
-    pub(super) fn elements(&self, bytes: &[u8]) -> Arc<[f32]> {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if new memory is needed and there is none.
+    pub(super) fn elements(&self, bytes: &[u8]) -> Result<Arc<[f32]>> {
         if bytes.len() < MIN_PARALLEL_BYTES || self.most == 0 {
             return new(bytes);
         }
         let mut kept = lock(&self.kept);
         let fits = |own: &mut Arc<[f32]>| size_of_val(&**own) == bytes.len() && Arc::get_mut(own).is_some();
         let mut free = kept.iter_mut().position(fits).map(|place| kept.swap_remove(place));
-        let elements = match free.as_mut().and_then(Arc::get_mut) {
-            Some(own) => {
-                copy(bytemuck::cast_slice_mut(own), bytes);
-                free.unwrap_or_else(|| new(bytes))
-            }
-            None => new(bytes),
+        if let Some(own) = free.as_mut().and_then(Arc::get_mut) {
+            copy(bytemuck::cast_slice_mut(own), bytes);
+        }
+        let elements = match free {
+            Some(elements) => elements,
+            None => new(bytes)?,
         };
         kept.push(Arc::clone(&elements));
         if kept.len() > self.most {
             kept.remove(0);
         }
-        elements
+        Ok(elements)
     }
 }
 
 /// Memory of its own.
-fn new(bytes: &[u8]) -> Arc<[f32]> {
+fn new(bytes: &[u8]) -> Result<Arc<[f32]>> {
+    alloc::expect::<u8>(bytes.len(), "an output")?;
     // Drivers map memory at whole vec4s; what is copied before it gets here may lie anywhere.
-    match bytemuck::try_cast_slice(bytes) {
+    Ok(match bytemuck::try_cast_slice(bytes) {
         Ok(elements) => Arc::from(elements),
         Err(_) => bytemuck::pod_collect_to_vec(bytes).into(),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn elements(spare: &Spare, values: &[f32]) -> Arc<[f32]> {
+        spare.elements(bytemuck::cast_slice(values)).expect("memory")
+    }
+
     #[test]
     fn what_is_held_is_left_alone_and_what_is_not_is_used_again() {
         let of = |value: f32| vec![value; MIN_PARALLEL_BYTES / 4 + 3];
         let spare = Spare::new(1);
-        let all: Vec<Arc<[f32]>> =
-            (0..4).map(|run| spare.elements(bytemuck::cast_slice(&of(run as f32)))).collect();
+        let all: Vec<Arc<[f32]>> = (0..4).map(|run| elements(&spare, &of(run as f32))).collect();
         for (run, elements) in all.iter().enumerate() {
             assert_eq!(**elements, of(run as f32)[..]);
         }
         let last = all[3].as_ptr();
         drop(all);
-        let again = spare.elements(bytemuck::cast_slice(&of(4.0)));
-        let other = spare.elements(bytemuck::cast_slice(&of(5.0)));
+        let again = elements(&spare, &of(4.0));
+        let other = elements(&spare, &of(5.0));
         assert!([again.as_ptr(), other.as_ptr()].contains(&last));
         assert_eq!((&*again, &*other), (&of(4.0)[..], &of(5.0)[..]));
-        let small = spare.elements(bytemuck::cast_slice(&[1.0f32, 2.0]));
+        let small = elements(&spare, &[1.0, 2.0]);
         assert_eq!(*small, [1.0, 2.0]);
     }
 }
