@@ -56,6 +56,9 @@
 //!
 //! What OpenCL C 1.2 cannot say is an [`Error`] that names the construct and its place.
 //!
+//! naga and this crate call themselves for each expression and block within another. A shader from an untrusted source may
+//! nest deeply enough to end the process: limit its depth, or read and write it on a thread with a large stack.
+//!
 //! # Files
 //!
 //! | file | what it writes |
