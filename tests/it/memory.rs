@@ -141,29 +141,26 @@ fn dropping_child() {
         let held = resident() - before;
         drop(sessions);
         assert!(held > 160 << 20, "{}: {held} bytes are held", context.info());
-        if context.info().backend == Backend::Wgpu {
-            // Nobody polls; the device's own thread takes a moment.
-            let left = || resident().saturating_sub(before) > 32 << 20;
-            let rounds = (0..100).take_while(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-                left()
-            });
-            let rounds = rounds.count();
-            println!("{}: {held} bytes are held, and freed within {} ms", context.info(), 50 * (rounds + 1));
-            assert!(rounds < 100, "{}: {} bytes are left", context.info(), resident() - before);
-        }
-        // The system's allocator keeps what it had for those that come next.
-        let sessions: Vec<Session> = (0..20).map(|_| session()).collect();
-        let again = resident() - before;
-        assert!(again < held + (64 << 20), "{}: {again} bytes after {held}", context.info());
-        drop(sessions);
+        // Nobody polls; the device's own thread takes a moment.
+        let left = || resident().saturating_sub(before) > 32 << 20;
+        let rounds = (0..100).take_while(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            left()
+        });
+        let rounds = rounds.count();
+        println!("{}: {held} bytes are held, and freed within {} ms", context.info(), 50 * (rounds + 1));
+        assert!(rounds < 100, "{}: {} bytes are left", context.info(), resident() - before);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn dropped_sessions_leave_nothing() {
-    println!("{}", child("memory::dropping_child", &mut Command::new("env")));
+    // The system's allocator gives every large piece of memory back at once, instead of keeping some for those that
+    // come next: what is left is what the sessions left.
+    let mut command = Command::new("env");
+    command.arg("MALLOC_MMAP_THRESHOLD_=131072");
+    println!("{}", child("memory::dropping_child", &mut command));
 }
 
 /// What a test of this program says, which `command` starts.
