@@ -1,24 +1,24 @@
-//! Each sum by itself, in f64.
+//! Running sums along each line, in f64.
 
 use super::CumSumOp;
 use crate::ops::reference::{Reference, Sum};
 
 /// The sums of `src`.
 pub(super) fn oracle(op: &CumSumOp, src: &[f32]) -> Reference {
-    let (extent, inner) = (op.extent(), op.inner());
-    let mut sum = Sum { terms: extent, ..Sum::default() };
-    for element in 0..op.dims.elements() {
-        let (n, at, outer) = (element % inner, element / inner % extent, element / inner / extent);
-        let skipped = usize::from(op.exclusive);
-        let terms = if op.reverse { at + skipped..extent } else { 0..at + 1 - skipped };
-        let values = terms.filter_map(|at| src.get((outer * extent + at) * inner + n).copied());
+    let (extent, inner, elements) = (op.extent(), op.inner(), op.dims.elements());
+    let mut sum =
+        Sum { terms: extent, value: vec![0.0; elements], magnitude: vec![0.0; elements], ..Sum::default() };
+    for first in (0..elements).filter(|element| element / inner % extent == 0) {
         let (mut value, mut magnitude) = (0.0, 0.0);
-        for term in values.map(f64::from) {
+        for step in 0..extent {
+            let place = first + inner * if op.reverse { extent - 1 - step } else { step };
+            let term = src.get(place).copied().map_or(0.0, f64::from);
+            let before = (value, magnitude);
             value += term;
             magnitude += term.abs();
+            let stored = if op.exclusive { before } else { (value, magnitude) };
+            (sum.value[place], sum.magnitude[place]) = stored;
         }
-        sum.value.push(value);
-        sum.magnitude.push(magnitude);
     }
     Reference::Sum(sum)
 }
