@@ -17,6 +17,20 @@ pub(super) fn unsigned(value: usize) -> Scalar {
     Scalar::U32(u32::try_from(value).unwrap_or(u32::MAX))
 }
 
+/// The scalars of a window that is moved over a feature map.
+pub(super) fn window_params(problem: &Convolution) -> Params {
+    vec![
+        ("src_w", unsigned(problem.input.w)),
+        ("src_h", unsigned(problem.input.h)),
+        ("dst_w", unsigned(problem.output.w)),
+        ("dst_h", unsigned(problem.output.h)),
+        ("dst_c4", unsigned(problem.output.slices())),
+        ("batch", unsigned(problem.output.n)),
+        ("before_h", unsigned(problem.before[0])),
+        ("before_w", unsigned(problem.before[1])),
+    ]
+}
+
 /// `value` as a grid extent or constant.
 pub(super) fn extent(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)

@@ -3,7 +3,7 @@
 use super::DepthwiseOp;
 use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{self, Params, extent};
 
 /// The most input columns or rows that a kernel keeps in registers.
 const MAX_COLUMNS: usize = 16;
@@ -37,17 +37,7 @@ pub(super) fn grid(op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
 
 /// The scalars that every kernel takes.
 pub(super) fn params(op: &DepthwiseOp) -> Params {
-    let problem = &op.0;
-    vec![
-        ("src_w", unsigned(problem.input.w)),
-        ("src_h", unsigned(problem.input.h)),
-        ("dst_w", unsigned(problem.output.w)),
-        ("dst_h", unsigned(problem.output.h)),
-        ("dst_c4", unsigned(problem.output.slices())),
-        ("batch", unsigned(problem.output.n)),
-        ("before_h", unsigned(problem.before[0])),
-        ("before_w", unsigned(problem.before[1])),
-    ]
+    spec::window_params(&op.0)
 }
 
 /// A constant as every kernel reads it: weights as `[slice][kh][kw][4]` over the output channels.

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, binding, extent};
 
 #[derive(Debug)]
 pub(super) struct Direct;
@@ -44,17 +44,7 @@ impl Kernel<PoolOp> for Direct {
     }
 
     fn params(&self, op: &PoolOp, _choice: &Choice) -> Params {
-        let problem = &op.windows;
-        vec![
-            ("src_w", unsigned(problem.input.w)),
-            ("src_h", unsigned(problem.input.h)),
-            ("dst_w", unsigned(problem.output.w)),
-            ("dst_h", unsigned(problem.output.h)),
-            ("dst_c4", unsigned(problem.output.slices())),
-            ("batch", unsigned(problem.output.n)),
-            ("before_h", unsigned(problem.before[0])),
-            ("before_w", unsigned(problem.before[1])),
-        ]
+        spec::window_params(&op.windows)
     }
 
     fn constants(&self, op: &PoolOp, _choice: &Choice, _limits: &Limits) -> Constants {
