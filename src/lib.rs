@@ -238,7 +238,7 @@ pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{
-    BuildProgress, Flight, MemoryUse, NodeTime, Outputs, Port, Profile, RunInput, Session, StageTimes,
+    BuildProgress, Flight, MemoryUse, Outputs, Port, Profile, RunInput, Session, StageTimes, Step, TimedStep,
 };
 pub use session::{Colours, Fit, Framing};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]

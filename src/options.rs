@@ -43,7 +43,7 @@ impl Tuning {
 }
 
 /// How a session picks a node's kernel among those that can run it. Each step's
-/// [`crate::NodeTime::source`] says why it runs what it runs.
+/// [`crate::Step::source`] says why it runs what it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Picking {

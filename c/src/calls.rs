@@ -3,7 +3,7 @@
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::diptych_session;
-use diptych::{Error, HostTensor, Journal, Port, Tuner};
+use diptych::{Error, HostTensor, Journal, Port, TimedStep, Tuner};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -168,16 +168,16 @@ pub unsafe extern "C" fn diptych_profile(
             session.inputs.iter().zip(sources).map(tensor).collect::<Result<_, Error>>()?;
         let named: Vec<(&str, &HostTensor)> = names(&session.inputs).zip(&tensors).collect();
         let profile = session.turn()?.profile(&named)?;
-        for node in profile.nodes {
-            let (name, kernel) = (c_text(&node.name), c_text(&node.kernel));
-            let step = diptych_step {
+        for TimedStep { step, time } in profile.steps {
+            let (name, kernel) = (c_text(&step.name), c_text(&step.kernel));
+            let timed = diptych_step {
                 name: name.as_ptr(),
                 kernel: kernel.as_ptr(),
-                microseconds: 1e6 * node.time.as_secs_f64(),
-                flops: node.flops,
+                microseconds: 1e6 * time.as_secs_f64(),
+                flops: step.flops,
             };
             // SAFETY: the caller allows it, and the step lives until it returns.
-            unsafe { callback(&raw const step, user) };
+            unsafe { callback(&raw const timed, user) };
         }
         Ok(())
     })

@@ -53,7 +53,7 @@ mod tables;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
-use diptych::HostTensor;
+use diptych::{HostTensor, TimedStep};
 use model::Model;
 use network::Network;
 use options::Options;
@@ -164,12 +164,12 @@ fn latency(network: &mut Network, input: &HostTensor, options: &Options) -> Resu
 
 fn profile(network: &mut Network, input: &HostTensor) -> Result<Vec<NodeRow>> {
     let profile = progress::spinner("profiling", || network.profile(input))?;
-    let rows = profile.nodes.iter().map(|node| NodeRow {
-        name: node.name.clone(),
-        op: node.op.to_owned(),
-        kernel: node.kernel.clone(),
-        work_group: node.work_group,
-        ms: tables::milliseconds(node.time),
+    let rows = profile.steps.into_iter().map(|TimedStep { step, time }| NodeRow {
+        name: step.name,
+        op: step.op.to_owned(),
+        kernel: step.kernel,
+        work_group: step.work_group,
+        ms: tables::milliseconds(time),
     });
     Ok(rows.collect())
 }

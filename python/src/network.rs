@@ -5,7 +5,7 @@ use crate::errors::exception;
 use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
-    Context, Error, Graph, HostTensor, ModelInfo, NodeTime, Port, Session, SessionOptions, SharedDatabase,
+    Context, Error, Graph, HostTensor, ModelInfo, Port, Session, SessionOptions, SharedDatabase, Step,
     TensorInfo,
 };
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A step of a run: name, op, kernel, precision, work-group, source, seconds, operations, whether it was inserted.
-type StepRow = (String, &'static str, String, String, [u32; 3], String, f64, u64, bool);
+/// A step of a run: name, op, kernel, precision, work-group, source, operations, whether it was inserted.
+type StepRow = (String, &'static str, String, String, [u32; 3], String, u64, bool);
 
 /// What threads take turns with.
 struct Running {
@@ -73,11 +73,9 @@ fn written<'a>(
     names.zip(arrays).map(|(name, array)| Ok((name, array.as_slice_mut()?))).collect()
 }
 
-fn row(step: NodeTime) -> StepRow {
-    let seconds = step.time.as_secs_f64();
-    let precision = step.precision.to_string();
-    let NodeTime { name, op, kernel, work_group, source, flops, inserted, .. } = step;
-    (name, op, kernel, precision, work_group, source, seconds, flops, inserted)
+fn row(step: Step) -> StepRow {
+    let Step { name, inserted, op, kernel, precision, work_group, source, flops } = step;
+    (name, op, kernel, precision.to_string(), work_group, source, flops, inserted)
 }
 
 impl Network {
@@ -186,12 +184,12 @@ impl Network {
         Ok(Flight { started: Mutex::new(Some(started)), outputs })
     }
 
-    /// The clock, and the steps of one run with their times.
+    /// The clock, and the steps of one run with their seconds.
     fn profile(
         &self,
         py: Python<'_>,
         inputs: Vec<PyReadonlyArrayDyn<'_, f32>>,
-    ) -> PyResult<(&'static str, Vec<StepRow>)> {
+    ) -> PyResult<(&'static str, Vec<(StepRow, f64)>)> {
         let tensor = |(port, array): (&Port, &[f32])| HostTensor::new(port.dims, array);
         let tensors: Vec<HostTensor> = self
             .inputs
@@ -203,7 +201,8 @@ impl Network {
         let named: Vec<(&str, &HostTensor)> =
             self.inputs.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
         let profile = self.with(py, |running| running.session.profile(&named))?;
-        Ok((profile.clock, profile.nodes.into_iter().map(row).collect()))
+        let timed = profile.steps.into_iter().map(|timed| (row(timed.step), timed.time.as_secs_f64()));
+        Ok((profile.clock, timed.collect()))
     }
 
     /// The steps of a run.

@@ -9,7 +9,7 @@
 //! around it cost runs in f32 (`lower/precision.rs`). So f16 up to one node, and f16 from one node on, are tried as well
 //! where pieces were given up: they convert once. What saves most is taken.
 
-use super::{NodeTime, Session};
+use super::{Session, Step};
 use crate::calibration::{CalibratedNode, CalibratedOutput, Calibration};
 use crate::context::Context;
 use crate::device::Device;
@@ -313,7 +313,7 @@ impl<'a> Search<'a> {
         let steps = rounded.steps();
         // A step of several units has the names of all.
         let in_halves = |unit: &&Observed| {
-            let of_unit = |step: &&NodeTime| step.name.split(" + ").any(|name| name == unit.name);
+            let of_unit = |step: &&Step| step.name.split(" + ").any(|name| name == unit.name);
             let found = steps.iter().find(|step| step.name == unit.name).or(steps.iter().find(of_unit));
             found.is_some_and(|step| step.precision != Precision::F32)
         };

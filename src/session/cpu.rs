@@ -7,7 +7,7 @@ mod run;
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
 use super::memory::CpuMemory;
-use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
+use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::runner::{Next, Run};
 use super::spare::Spare;
 use crate::alloc;
@@ -307,8 +307,8 @@ fn layout(outputs: &[Place]) -> Layout {
 }
 
 impl Run for CpuSession {
-    fn steps(&self) -> Vec<NodeTime> {
-        let step = |step: &Step| NodeTime {
+    fn steps(&self) -> Vec<profile::Step> {
+        let step = |step: &Step| profile::Step {
             precision: crate::dtype::Precision::F32,
             name: step.name.clone(),
             inserted: false,
@@ -316,7 +316,6 @@ impl Run for CpuSession {
             kernel: format!("cpu_{}_f32", step.op),
             work_group: [0; 3],
             source: step.source.clone(),
-            time: Duration::ZERO,
             flops: step.flops,
         };
         self.0.steps.iter().map(step).collect()
@@ -368,11 +367,7 @@ impl Run for CpuSession {
         Box::pin(async {
             let mut times = Vec::with_capacity(self.0.steps.len());
             self.run(inputs, |time| times.push(time))?;
-            let mut nodes = self.steps();
-            for (node, time) in nodes.iter_mut().zip(times) {
-                node.time = time;
-            }
-            Ok(Profile { clock: "host clock", nodes })
+            Ok(Profile { clock: "host clock", steps: profile::timed(self.steps(), times)? })
         })
     }
 }

@@ -6,7 +6,7 @@ use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
-use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
+use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::resources::{allocate, dispatches, kernels};
 use super::runner::{Next, Run};
 use super::segments::{Segment, SegmentPlan, Segments};
@@ -259,9 +259,9 @@ impl DeviceSession {
         self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         let given = self.for_cpu(inputs)?;
         let mut results = Vec::new();
-        let mut nodes = Vec::new();
+        let mut steps = Vec::new();
         for segment in self.segments.all() {
-            nodes.extend(segment.profile(device, wait, &given, &mut results).await?);
+            steps.extend(segment.profile(device, wait, &given, &mut results).await?);
         }
         let clock = match (device.info().api, self.segments.lead().is_empty()) {
             ("OpenCL", true) => "profiling events",
@@ -269,7 +269,7 @@ impl DeviceSession {
             (_, true) => "GPU timestamps",
             (_, false) => "GPU timestamps, the host clock for the CPU",
         };
-        Ok(Profile { clock, nodes })
+        Ok(Profile { clock, steps })
     }
 }
 
@@ -277,7 +277,7 @@ impl DeviceSession {
 type Write<'a> = (Cow<'a, Slice>, &'a [u8]);
 
 impl Run for DeviceSession {
-    fn steps(&self) -> Vec<NodeTime> {
+    fn steps(&self) -> Vec<profile::Step> {
         self.segments.steps()
     }
 

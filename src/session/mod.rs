@@ -65,7 +65,7 @@ pub use picture::Pictures;
 pub use ports::Port;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
-pub use profile::{MemoryUse, NodeTime, Profile, StageTimes};
+pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
@@ -147,7 +147,7 @@ impl Session {
         &self.outputs
     }
 
-    /// The kernel of each step, in order of execution; its times are zero.
+    /// The steps in order of execution, each with its kernel. [`Session::profile`] times them.
     ///
     /// ```
     /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
@@ -163,7 +163,7 @@ impl Session {
     /// }
     /// # Ok::<(), diptych::Error>(())
     /// ```
-    pub fn steps(&self) -> Vec<NodeTime> {
+    pub fn steps(&self) -> Vec<Step> {
         self.runner.steps()
     }
 
@@ -288,7 +288,7 @@ impl Session {
     /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
     /// let input = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?;
     /// let profile = pollster::block_on(session.profile_async(&[("x", &input)]))?;
-    /// assert_eq!(profile.nodes.len(), session.steps().len());
+    /// assert_eq!(profile.steps.len(), session.steps().len());
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///

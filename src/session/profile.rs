@@ -1,12 +1,13 @@
-//! Where a run's time goes, node by node.
+//! The steps of a run, and where its time goes.
 
 use crate::dtype::Precision;
+use crate::error::{Error, Result};
 use std::fmt;
 use std::time::Duration;
 
-/// One step of a run.
+/// One step of a run: a node, several that run as one, or what the session inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeTime {
+pub struct Step {
     /// The node's name; for a step that the session inserted, that of the value.
     pub name: String,
     /// Whether the session inserted the step, such as to move a value into another layout. It is then no node of the graph.
@@ -21,10 +22,25 @@ pub struct NodeTime {
     pub work_group: [u32; 3],
     /// Where the kernel and work-group came from: by hand, by rule, or which row of the record.
     pub source: String,
-    /// Its time on the device.
-    pub time: Duration,
     /// Its floating-point operations.
     pub flops: u64,
+}
+
+/// A step of a run that was timed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimedStep {
+    /// The step, as [`Session::steps`](crate::Session::steps) gives it.
+    pub step: Step,
+    /// Its time on the device; on the host's clock where the CPU computes it.
+    pub time: Duration,
+}
+
+/// Each of `steps` with its time.
+pub(super) fn timed(steps: Vec<Step>, times: Vec<Duration>) -> Result<Vec<TimedStep>> {
+    if steps.len() != times.len() {
+        return Err(Error::Internal(format!("{} times of {} steps", times.len(), steps.len())));
+    }
+    Ok(steps.into_iter().zip(times).map(|(step, time)| TimedStep { step, time }).collect())
 }
 
 /// How long the stages of one run took, on the host's clock, each with its wait.
@@ -75,7 +91,7 @@ pub struct Profile {
     /// The clock: GPU timestamps, profiling events or the host's.
     pub clock: &'static str,
     /// The steps in order of execution, changes of layout included.
-    pub nodes: Vec<NodeTime>,
+    pub steps: Vec<TimedStep>,
 }
 
 impl Profile {
@@ -91,37 +107,37 @@ impl Profile {
     /// # graph.output(y)?;
     /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
     /// let profile = session.profile(&[("x", &HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 2.0])?)])?;
-    /// println!("{profile}\n{:?} in {} steps", profile.total(), profile.nodes.len());
+    /// println!("{profile}\n{:?} in {} steps", profile.total(), profile.steps.len());
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn total(&self) -> Duration {
-        self.nodes.iter().map(|node| node.time).sum()
+        self.steps.iter().map(|timed| timed.time).sum()
     }
 }
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total().as_secs_f64();
-        let name = self.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
-        let kernel = self.nodes.iter().map(|node| node.kernel.len()).max().unwrap_or(0).max(6);
+        let name = self.steps.iter().map(|timed| timed.step.name.len()).max().unwrap_or(0).max(4);
+        let kernel = self.steps.iter().map(|timed| timed.step.kernel.len()).max().unwrap_or(0).max(6);
         writeln!(
             f,
             "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9}  {:>6}  {:>8}  source",
             "#", "name", "op", "kernel", "us", "%", "GFLOP/s"
         )?;
-        for (index, node) in self.nodes.iter().enumerate() {
-            let seconds = node.time.as_secs_f64();
+        for (index, TimedStep { step, time }) in self.steps.iter().enumerate() {
+            let seconds = time.as_secs_f64();
             let share = if total > 0.0 { 100.0 * seconds / total } else { 0.0 };
-            let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
+            let rate = if seconds > 0.0 { step.flops as f64 / seconds / 1e9 } else { 0.0 };
             writeln!(
                 f,
                 "{:>3}  {:name$}  {:9}  {:kernel$}  {:>9.1}  {share:>6.1}  {rate:>8.1}  {}",
                 index + 1,
-                node.name,
-                node.op,
-                node.kernel,
+                step.name,
+                step.op,
+                step.kernel,
                 seconds * 1e6,
-                node.source
+                step.source
             )?;
         }
         write!(f, "total {:.1} us ({})", total * 1e6, self.clock)

@@ -4,7 +4,7 @@ use super::cpu::CpuSession;
 use super::device::DeviceSession;
 use super::flight::{Launched, Layout};
 use super::input::Input;
-use super::profile::{MemoryUse, NodeTime, Profile, StageTimes};
+use super::profile::{MemoryUse, Profile, StageTimes, Step};
 use crate::device::{Readback, Wait};
 use crate::error::{Error, Result};
 use crate::task::Awaited;
@@ -21,7 +21,7 @@ pub(super) enum Next {
 /// A network that is ready to run.
 pub(super) trait Run {
     /// The kernel of each step.
-    fn steps(&self) -> Vec<NodeTime>;
+    fn steps(&self) -> Vec<Step>;
 
     /// Bytes of memory.
     fn memory(&self) -> MemoryUse;

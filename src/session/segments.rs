@@ -5,7 +5,7 @@
 //! input of the network or the result of another step on the CPU, is not downloaded. What is in which segment is planned
 //! from the program alone ([`SegmentPlan`]), before anything is allocated.
 
-use super::profile::NodeTime;
+use super::profile::{self, TimedStep};
 use super::resources::Resources;
 use crate::alloc;
 use crate::clock::Instant;
@@ -18,7 +18,6 @@ use crate::lower::{HostSource, Part, Program, Step, Stored, Work};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What a step on the CPU reads.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ pub(super) struct Segment {
     uploads: Vec<(usize, Slice)>,
     pub(super) host: Arc<HostSteps>,
     /// Its steps: uploads, the device's, downloads, the CPU's.
-    steps: [Vec<NodeTime>; 4],
+    steps: [Vec<profile::Step>; 4],
 }
 
 /// The segments of a run: at least one.
@@ -77,7 +76,7 @@ struct Planned {
     /// Results of the CPU's steps before, by number, and where they belong.
     uploads: Vec<(usize, Part)>,
     host: Vec<HostStep>,
-    steps: [Vec<NodeTime>; 4],
+    steps: [Vec<profile::Step>; 4],
 }
 
 /// The segments of a run before anything is allocated: at least one.
@@ -96,11 +95,11 @@ struct Builder<'p> {
     done: Vec<Planned>,
     current: Planned,
     /// What the steps on the CPU of this segment leave to the next one to upload.
-    next: Vec<(usize, Part, NodeTime)>,
+    next: Vec<(usize, Part, profile::Step)>,
 }
 
-fn node(step: &Step, kernel: String, precision: Precision, work_group: [u32; 3]) -> NodeTime {
-    NodeTime {
+fn node(step: &Step, kernel: String, precision: Precision, work_group: [u32; 3]) -> profile::Step {
+    profile::Step {
         name: step.name.clone(),
         inserted: step.inserted,
         op: step.op,
@@ -108,14 +107,13 @@ fn node(step: &Step, kernel: String, precision: Precision, work_group: [u32; 3])
         precision,
         work_group,
         source: step.from.clone(),
-        time: Duration::ZERO,
         flops: step.flops,
     }
 }
 
 /// A step that moves `bytes` between the device and the host, for the step `of` on the CPU.
-fn transfer(of: &str, op: &'static str, operand: Operand, bytes: u64) -> NodeTime {
-    NodeTime {
+fn transfer(of: &str, op: &'static str, operand: Operand, bytes: u64) -> profile::Step {
+    profile::Step {
         name: format!("{of} ({op} {})", operand.name()),
         inserted: true,
         op,
@@ -123,7 +121,6 @@ fn transfer(of: &str, op: &'static str, operand: Operand, bytes: u64) -> NodeTim
         precision: Precision::F32,
         work_group: [0; 3],
         source: format!("{of} is on the CPU"),
-        time: Duration::ZERO,
         flops: 0,
     }
 }
@@ -285,7 +282,7 @@ impl Segments {
         self.lead.iter().chain([&self.last])
     }
 
-    pub(super) fn steps(&self) -> Vec<NodeTime> {
+    pub(super) fn steps(&self) -> Vec<profile::Step> {
         self.all().flat_map(|segment| segment.steps.iter().flatten()).cloned().collect()
     }
 
@@ -388,7 +385,7 @@ impl Segment {
         wait: Wait,
         inputs: &[Cow<'_, [f32]>],
         results: &mut Vec<Vec<f32>>,
-    ) -> Result<Vec<NodeTime>> {
+    ) -> Result<Vec<TimedStep>> {
         let mut times = Vec::new();
         for (slice, bytes) in self.writes(results) {
             let start = Instant::now();
@@ -409,10 +406,6 @@ impl Segment {
             step.run(inputs, &downloads, results)?;
             times.push(start.elapsed());
         }
-        let mut nodes: Vec<NodeTime> = self.steps.iter().flatten().cloned().collect();
-        for (node, time) in nodes.iter_mut().zip(times) {
-            node.time = time;
-        }
-        Ok(nodes)
+        profile::timed(self.steps.iter().flatten().cloned().collect(), times)
     }
 }

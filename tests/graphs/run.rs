@@ -5,8 +5,8 @@ use crate::oracle::{self, Arithmetic, Known};
 use crate::recipe::{Built, Origin, Recipe, Source};
 use crate::ways;
 use diptych::{
-    Backend, Choice, Context, Dims, Graph, HostTensor, Layout, Limits, MatrixUnit, NodeTime, Picking, Place,
-    Precision, Session, SessionOptions, Value,
+    Backend, Choice, Context, Dims, Graph, HostTensor, Layout, Limits, MatrixUnit, Picking, Place, Precision,
+    Session, SessionOptions, Value,
 };
 use half::f16;
 use std::collections::BTreeMap;
@@ -305,7 +305,7 @@ pub(crate) fn arithmetic(setting: &Setting, session: &Session) -> Arithmetic {
 }
 
 /// Which of its op's kernels a step is.
-fn kernel(step: &NodeTime) -> Option<String> {
+fn kernel(step: &diptych::Step) -> Option<String> {
     let entry = diptych::internals::ops::all().iter().find(|entry| entry.name == step.op)?;
     let names = entry.variants().into_iter().map(|variant| format!("{}_{}", entry.name, variant.name));
     names.filter(|name| step.kernel.starts_with(&format!("{name}_"))).max_by_key(String::len)

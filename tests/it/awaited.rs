@@ -112,7 +112,7 @@ fn a_profile_that_is_awaited_has_the_steps_of_one_that_is_waited_for() {
         let blocking = session.profile(&inputs).expect("a profile");
         let awaited = pollster::block_on(send(session.profile_async(&inputs))).expect("a profile");
         let names = |profile: &diptych::Profile| -> Vec<String> {
-            profile.nodes.iter().map(|node| node.name.clone()).collect()
+            profile.steps.iter().map(|timed| timed.step.name.clone()).collect()
         };
         assert_eq!((blocking.clock, names(&blocking)), (awaited.clock, names(&awaited)));
         assert!(!awaited.total().is_zero(), "{}", context.info());

@@ -143,13 +143,13 @@ fn running_without_blocking_and_profiling_give_the_same_run() {
         assert_eq!(outputs, session.run(&[("image", &input)]).expect("a run"), "{backend}");
         let profile = session.profile(&[("image", &input)]).expect("a profile");
         // A step that runs several nodes has all their names.
-        let steps = profile.nodes.iter().filter(|node| !node.inserted);
+        let steps = profile.steps.iter().map(|timed| &timed.step).filter(|step| !step.inserted);
         let mut run: Vec<&str> = steps.flat_map(|step| step.name.split(" + ")).collect();
         let mut wanted: Vec<&str> = graph.nodes().iter().map(|node| node.name()).collect();
         run.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(run, wanted, "{backend}");
-        assert!(profile.nodes.iter().all(|node| !node.time.is_zero()), "{backend}:\n{profile}");
+        assert!(profile.steps.iter().all(|timed| !timed.time.is_zero()), "{backend}:\n{profile}");
     }
 }
 

@@ -55,9 +55,13 @@ export interface Step {
   workGroup: [number, number, number];
   /** Where the kernel came from: by hand, by rule, or which row of the record. */
   source: string;
-  /** Its time in microseconds; 0 outside of a profile. */
-  us: number;
   flops: number;
+}
+
+/** A step of a profile. */
+export interface TimedStep extends Step {
+  /** Its time in microseconds. */
+  us: number;
 }
 
 export interface Profile {
@@ -65,7 +69,7 @@ export interface Profile {
   clock: string;
   /** The sum of all steps. */
   us: number;
-  nodes: Step[];
+  steps: TimedStep[];
 }
 
 export type LoadProgress =

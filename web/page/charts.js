@@ -62,8 +62,8 @@ export function tuning(svg, points, budget) {
 }
 
 /** The slowest steps of a profile. */
-export function nodes(table, profile, count = 12) {
-  const slowest = [...profile.nodes].sort((a, b) => b.us - a.us).slice(0, count);
+export function steps(table, profile, count = 12) {
+  const slowest = [...profile.steps].sort((a, b) => b.us - a.us).slice(0, count);
   const row = (cells, tag) => {
     const made = document.createElement("tr");
     made.append(
@@ -78,6 +78,6 @@ export function nodes(table, profile, count = 12) {
   table.replaceChildren(
     row(["step", "op", "time"], "th"),
     ...slowest.map(({ name, op, us: time }) => row([name, op, us(time)], "td")),
-    row([`all ${profile.nodes.length} (${profile.clock})`, "", us(profile.us)], "th"),
+    row([`all ${profile.steps.length} (${profile.clock})`, "", us(profile.us)], "th"),
   );
 }

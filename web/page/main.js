@@ -273,7 +273,7 @@ async function profile() {
   try {
     const profile = await lane.session.profile({ [lane.input.name]: await createImageBitmap(frame.canvas) });
     at("nodes").hidden = false;
-    charts.nodes(at("nodes"), profile);
+    charts.steps(at("nodes"), profile);
     state.profile = profile;
   } catch (error) {
     fail(error);

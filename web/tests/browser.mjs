@@ -391,7 +391,7 @@ test("kernels are tuned in the page, and the verdicts kept", SOFTWARE_GPU, async
     const sources = again.steps.map(({ source }) => source);
     const profile = await again.profile({ [input.name]: values });
     await again.free();
-    return { result, told: told.length, ran, apart, sources, clock: profile.clock, us: profile.us, nodes: profile.nodes.length };
+    return { result, told: told.length, ran, apart, sources, clock: profile.clock, us: profile.us, steps: profile.steps.length };
   });
   const { result, sources } = found;
   ensure(result.verdicts.length > 0, "no verdicts");
@@ -400,7 +400,7 @@ test("kernels are tuned in the page, and the verdicts kept", SOFTWARE_GPU, async
   ensure(found.apart < 1e-2, `outputs are ${found.apart} from the untuned ones`);
   const recorded = sources.filter((source) => !/rule|table|default/.test(source));
   ensure(recorded.length > 0, `no step is by the record: ${sources.join(", ")}`);
-  ensure(found.nodes > 10 && found.us > 0, `a profile of ${found.nodes} steps, ${found.us} us`);
+  ensure(found.steps > 10 && found.us > 0, `a profile of ${found.steps} steps, ${found.us} us`);
   return `${result.verdicts.length} verdicts (${result.clock}), ${result.changed.length} steps changed, ${recorded.length} of ${sources.length} steps by the record when loaded again ("${recorded[0]}"), ${found.ran} runs meanwhile; profile by ${found.clock}: ${found.us.toFixed(0)} us`;
 });
 

@@ -221,7 +221,7 @@ fn measure(
 
     let steps = sessions[4].steps();
     let of_article = |name: &str| name.split(" + ").all(|part| by_table.contains_key(part));
-    let (nodes, others): (Vec<&diptych::NodeTime>, Vec<_>) =
+    let (nodes, others): (Vec<&diptych::Step>, Vec<_>) =
         steps.iter().filter(|step| !step.inserted).partition(|step| of_article(&step.name));
     let mut figures = Figures {
         api,
@@ -259,9 +259,10 @@ fn measure(
 
 /// The microseconds of a step, or where the session ran its nodes by themselves, of these.
 fn time_of(name: &str, profile: &Profile) -> f64 {
-    let step = profile.nodes.iter().find(|step| step.name == name);
-    let alone = name.split(" + ").filter_map(|part| profile.nodes.iter().find(|step| step.name == part));
-    let times = step.map_or_else(|| alone.map(|step| step.time).sum(), |step| step.time);
+    let step = profile.steps.iter().find(|timed| timed.step.name == name);
+    let alone =
+        name.split(" + ").filter_map(|part| profile.steps.iter().find(|timed| timed.step.name == part));
+    let times = step.map_or_else(|| alone.map(|timed| timed.time).sum(), |timed| timed.time);
     times.as_secs_f64() * 1e6
 }
 

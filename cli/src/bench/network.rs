@@ -4,7 +4,7 @@ use super::cpu::noise;
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Result, bail, ensure};
-use diptych::{Backend, Context, Graph, HostTensor, NodeTime, Precision, Session, SessionOptions, Tuning};
+use diptych::{Backend, Context, Graph, HostTensor, Precision, Session, SessionOptions, Step, Tuning};
 use std::time::{Duration, Instant};
 
 /// Runs whose median is a host-to-host sample, at most, and about how long they may take.
@@ -143,7 +143,7 @@ impl<'m> Network<'m> {
 }
 
 /// A step that moves a value has the value's name.
-fn suffix(step: &NodeTime) -> &'static str {
+fn suffix(step: &Step) -> &'static str {
     if step.inserted { " (layout)" } else { "" }
 }
 
@@ -160,7 +160,7 @@ impl Subject for Network<'_> {
         let feeds = [(self.model.input.as_str(), &self.model.pictures[self.turn])];
         let profile = self.session.profile(&feeds)?;
         let median = diptych::internals::tune::statistics::median(&times).unwrap_or_default();
-        let nodes = profile.nodes.iter().map(|node| node.time.as_secs_f64() * 1e6);
+        let nodes = profile.steps.iter().map(|timed| timed.time.as_secs_f64() * 1e6);
         let values = [median, profile.total().as_secs_f64() * 1e6].into_iter().chain(nodes);
         for (row, value) in self.rows.iter_mut().zip(values) {
             row.samples.push(value);

@@ -4,7 +4,7 @@ use super::classes::Class;
 use super::inputs::{Port, Source};
 use crate::table::{Rows, Stream, node_name};
 use diptych::internals::tune::statistics::percentile;
-use diptych::{HostTensor, MemoryUse, NodeTime, Profile};
+use diptych::{HostTensor, MemoryUse, Profile, TimedStep};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -68,19 +68,19 @@ pub(super) fn profile(profile: &Profile) -> String {
     let terminal = std::io::stderr().is_terminal();
     let mut steps = Rows::new(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
     steps = steps.numbers(&[0, 4, 5, 6]).names(&[1]).labels(&[3]);
-    for (index, node) in profile.nodes.iter().enumerate() {
-        let seconds = node.time.as_secs_f64();
+    for (index, TimedStep { step, time }) in profile.steps.iter().enumerate() {
+        let seconds = time.as_secs_f64();
         let share = if total > 0.0 { 100.0 * seconds / total } else { 0.0 };
-        let rate = if seconds > 0.0 { node.flops as f64 / seconds / 1e9 } else { 0.0 };
+        let rate = if seconds > 0.0 { step.flops as f64 / seconds / 1e9 } else { 0.0 };
         steps.add([
             (index + 1).to_string(),
-            node_name(&node.name, terminal),
-            node.op.to_owned(),
-            node.kernel.clone(),
+            node_name(&step.name, terminal),
+            step.op.to_owned(),
+            step.kernel.clone(),
             format!("{:.1}", seconds * 1e6),
             format!("{share:.1}"),
             format!("{rate:.1}"),
-            node.source.clone(),
+            step.source.clone(),
         ]);
     }
     let steps = steps.text(Stream::Stderr);
@@ -176,15 +176,15 @@ impl Report<'_> {
         let MemoryUse { planned, unshared, least, constants, .. } = self.memory;
         let counted = self.counted();
         let at = |share| percentile(&counted, share);
-        let step = |node: &NodeTime| {
+        let step = |TimedStep { step, time }: &TimedStep| {
             json!({
-                "name": node.name, "op": node.op, "kernel": node.kernel, "precision": node.precision.to_string(),
-                "work_group": node.work_group, "source": node.source, "us": node.time.as_secs_f64() * 1e6,
-                "flops": node.flops,
+                "name": step.name, "op": step.op, "kernel": step.kernel, "precision": step.precision.to_string(),
+                "work_group": step.work_group, "source": step.source, "us": time.as_secs_f64() * 1e6,
+                "flops": step.flops,
             })
         };
         let profile = self.profile.map(|profile| {
-            json!({ "clock": profile.clock, "steps": profile.nodes.iter().map(step).collect::<Vec<_>>() })
+            json!({ "clock": profile.clock, "steps": profile.steps.iter().map(step).collect::<Vec<_>>() })
         });
         json!({
             "device": self.device,
@@ -252,19 +252,21 @@ mod tests {
 
     #[test]
     fn a_profile_has_each_step_with_its_share() {
-        let node = |name: &str, time| NodeTime {
-            precision: diptych::Precision::F32,
-            name: name.to_owned(),
-            inserted: false,
-            op: "copy",
-            kernel: "copy_rows_f32".to_owned(),
-            work_group: [64, 1, 1],
-            source: "rule".to_owned(),
-            time: Duration::from_micros(time),
-            flops: 3000,
+        let timed = |name: &str, time| {
+            let step = diptych::Step {
+                name: name.to_owned(),
+                inserted: false,
+                op: "copy",
+                kernel: "copy_rows_f32".to_owned(),
+                precision: diptych::Precision::F32,
+                work_group: [64, 1, 1],
+                source: "rule".to_owned(),
+                flops: 3000,
+            };
+            TimedStep { step, time: Duration::from_micros(time) }
         };
         let text =
-            profile(&Profile { clock: "host clock", nodes: vec![node("first", 3), node("second", 1)] });
+            profile(&Profile { clock: "host clock", steps: vec![timed("first", 3), timed("second", 1)] });
         for words in ["first", "75.0", "25.0", "copy_rows_f32", "rule", "total 4.0 us (host clock)"] {
             assert!(text.contains(words), "{words} in\n{text}");
         }

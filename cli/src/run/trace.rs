@@ -3,7 +3,7 @@
 //! Source: *Trace Event Format* (the document of Chromium's tracing team). Times are in microseconds.
 
 use anyhow::{Context as _, Result};
-use diptych::{Profile, StageTimes};
+use diptych::{Profile, StageTimes, TimedStep};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,11 +49,11 @@ impl Trace {
             self.span(HOST, name, at, time, json!({}));
             at += time;
         }
-        for node in &profile.nodes {
+        for TimedStep { step, time } in &profile.steps {
             let details =
-                json!({ "op": node.op, "kernel": node.kernel, "choice": node.source, "flops": node.flops });
-            self.span(DEVICE, &node.name, network, node.time, details);
-            network += node.time;
+                json!({ "op": step.op, "kernel": step.kernel, "choice": step.source, "flops": step.flops });
+            self.span(DEVICE, &step.name, network, *time, details);
+            network += *time;
         }
     }
 
@@ -75,7 +75,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diptych::NodeTime;
+    use diptych::{Precision, Step};
 
     #[test]
     fn kernels_follow_each_other_from_the_end_of_the_upload() {
@@ -84,18 +84,20 @@ mod tests {
         let begin = trace.last.as_secs_f64() * 1e6;
         let stage = Duration::from_micros;
         let stages = StageTimes { upload: stage(10), network: stage(50), download: stage(5) };
-        let node = |name: &str, time| NodeTime {
-            name: name.to_owned(),
-            inserted: false,
-            op: "copy",
-            kernel: "copy_rows_f32".to_owned(),
-            precision: diptych::Precision::F32,
-            work_group: [64, 1, 1],
-            source: "rule".to_owned(),
-            time: stage(time),
-            flops: 0,
+        let timed = |name: &str, time| {
+            let step = Step {
+                name: name.to_owned(),
+                inserted: false,
+                op: "copy",
+                kernel: "copy_rows_f32".to_owned(),
+                precision: Precision::F32,
+                work_group: [64, 1, 1],
+                source: "rule".to_owned(),
+                flops: 0,
+            };
+            TimedStep { step, time: stage(time) }
         };
-        trace.run(&stages, &Profile { clock: "host clock", nodes: vec![node("a", 3), node("b", 4)] });
+        trace.run(&stages, &Profile { clock: "host clock", steps: vec![timed("a", 3), timed("b", 4)] });
         let spans: Vec<(&str, f64, f64)> = trace
             .events
             .iter()

@@ -23,7 +23,7 @@ from ._errors import (
 from ._native import __version__
 from ._ports import Port
 from ._service import Batch, BatchCounts, DevicePool, PoolDevice, Ticket
-from ._session import ModelInfo, NodeTime, Progress, Session, TensorInfo, Verdict
+from ._session import ModelInfo, Progress, Session, Step, TensorInfo, TimedStep, Verdict
 from ._stream import Stream
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "ModelError",
     "ModelInfo",
     "NoDeviceError",
-    "NodeTime",
     "NotFoundError",
     "OutOfMemoryError",
     "PoolDevice",
@@ -49,10 +48,12 @@ __all__ = [
     "Progress",
     "Session",
     "ShapeError",
+    "Step",
     "Stream",
     "TensorInfo",
     "Ticket",
     "TimedOutError",
+    "TimedStep",
     "UnsupportedError",
     "Verdict",
     "__version__",

@@ -37,7 +37,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class NodeTime:
+class Step:
     """A step of a run: a node, or several that run as one."""
 
     name: str
@@ -49,14 +49,20 @@ class NodeTime:
     work_group: Tuple[int, int, int]
     #: Where the kernel came from: by rule, or which row of the record.
     source: str
-    #: Its time on the device, the median of the runs; 0 of steps that were not timed.
-    microseconds: float
     #: Its floating-point operations.
     flops: int
     #: Whether it is no node of the network, but moves a value.
     inserted: bool
-    #: The clock: GPU timestamps, profiling events or the host's; empty if it was not timed.
-    clock: str = ""
+
+
+@dataclass(frozen=True)
+class TimedStep(Step):
+    """A step of a run with its time."""
+
+    #: Its time on the device, the median of the runs.
+    microseconds: float
+    #: The clock: GPU timestamps, profiling events or the host's.
+    clock: str
 
 
 @dataclass(frozen=True)
@@ -162,9 +168,9 @@ class Session:
         return ModelInfo(name=found["name"], description=found["description"], **tensors)
 
     @property
-    def steps(self) -> List[NodeTime]:
-        """The steps of a run in order, without times."""
-        return [_node(step, "") for step in self._native.steps()]
+    def steps(self) -> List[Step]:
+        """The steps of a run in order. :meth:`profile` times them."""
+        return [Step(*_fields(step)) for step in self._native.steps()]
 
     @property
     def memory(self) -> Dict[str, int]:
@@ -205,7 +211,7 @@ class Session:
 
         return Stream(frames, in_flight, start)
 
-    def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[NodeTime]:
+    def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[TimedStep]:
         """The time of each step on the device's clock: the median of ``runs`` runs. Without inputs it takes random numbers."""
         if runs < 1:
             raise InputError(f"runs: found {runs}, wanted 1 or more")
@@ -215,11 +221,11 @@ class Session:
         sources = _ports.sources(self._inputs, inputs)
         clock, profiles = "", []
         for _ in range(runs):
-            clock, steps = self._native.profile(sources)
-            profiles.append(steps)
+            clock, timed = self._native.profile(sources)
+            profiles.append(timed)
         return [
-            _node((*steps[0][:6], statistics.median(step[6] for step in steps), *steps[0][7:]), clock)
-            for steps in zip(*profiles)
+            TimedStep(*_fields(timed[0][0]), 1e6 * statistics.median(seconds for _, seconds in timed), clock)
+            for timed in zip(*profiles)
         ]
 
     def tune(
@@ -263,10 +269,9 @@ class Session:
         raise TypeError("a Session is of its process: make it where it runs, from the model's path or bytes")
 
 
-def _node(step: Tuple[Any, ...], clock: str) -> NodeTime:
-    name, op, kernel, precision, work_group, source, seconds, flops, inserted = step
-    x, y, z = work_group
-    return NodeTime(name, op, kernel, precision, (x, y, z), source, 1e6 * seconds, flops, inserted, clock)
+def _fields(step: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    *first, work_group, source, flops, inserted = step
+    return (*first, tuple(work_group), source, flops, inserted)
 
 
 def _verdict(problem: Dict[str, Any]) -> Verdict:

@@ -1,6 +1,6 @@
 //! What goes to JavaScript as JSON.
 
-use diptych::{Backend, ContextInfo, NodeTime, Port, Profile, Session};
+use diptych::{Backend, ContextInfo, Port, Profile, Session, Step};
 #[cfg(feature = "cpu")]
 use diptych::{ProblemReport, TunerProgress};
 use serde_json::{Value, json};
@@ -26,15 +26,14 @@ fn ports(ports: &[Port]) -> Value {
     ports.iter().map(|port| json!({ "name": port.name, "dims": port.dims.extents() })).collect()
 }
 
-fn step(node: &NodeTime) -> Value {
+fn step(step: &Step) -> Value {
     json!({
-        "name": node.name,
-        "op": node.op,
-        "kernel": node.kernel,
-        "workGroup": node.work_group,
-        "source": node.source,
-        "us": node.time.as_secs_f64() * 1e6,
-        "flops": node.flops,
+        "name": step.name,
+        "op": step.op,
+        "kernel": step.kernel,
+        "workGroup": step.work_group,
+        "source": step.source,
+        "flops": step.flops,
     })
 }
 
@@ -51,10 +50,15 @@ pub(crate) fn session(session: &Session) -> Value {
 
 /// The time of each step.
 pub(crate) fn profile(profile: &Profile) -> Value {
+    let timed = profile.steps.iter().map(|timed| {
+        let mut step = step(&timed.step);
+        step["us"] = json!(timed.time.as_secs_f64() * 1e6);
+        step
+    });
     json!({
         "clock": profile.clock,
         "us": profile.total().as_secs_f64() * 1e6,
-        "nodes": profile.nodes.iter().map(step).collect::<Value>(),
+        "steps": timed.collect::<Value>(),
     })
 }
 
