@@ -149,7 +149,7 @@ mod sorted;
 mod sync;
 mod task;
 mod tune;
-mod tuner;
+mod tune_network;
 mod unwind;
 mod vector;
 mod weights;
@@ -256,7 +256,7 @@ pub use tune::db::{Database, SharedDatabase};
 pub use tune::journal::Journal;
 #[doc(inline)]
 pub use tune::work_group::WorkGroup;
-pub use tuner::{ProblemReport, Report, Tuner, TunerProgress};
+pub use tune_network::{ProblemReport, Report, Tuner, TunerProgress};
 pub use weights::Weights;
 
 /// What the command line, the tests and the benches need of the crate's inside: kernels and their texts, devices, the
@@ -268,7 +268,7 @@ pub use weights::Weights;
 pub mod internals {
     pub use crate::layout::Form;
     #[cfg(not(target_family = "wasm"))]
-    pub use crate::tuner::Comparison;
+    pub use crate::tune_network::Comparison;
 
     pub mod device {
         pub use crate::device::*;

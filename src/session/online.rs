@@ -11,7 +11,7 @@ use crate::{
     sync::lock,
     tune::db::{LOCK_WAIT, is_held},
     tune::journal::Journal,
-    tuner::Tuner,
+    tune_network::Tuner,
 };
 #[cfg(feature = "cpu")]
 use std::sync::Arc;

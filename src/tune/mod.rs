@@ -1,4 +1,4 @@
-//! Which work-group a kernel gets: tables, and a tuner that times kernels on the user's own device.
+//! Tunes one problem, which work-group its kernel gets: tables, and a tuner that times kernels on the user's own device.
 //!
 //! A candidate is a [`crate::Choice`]: (variant, tile, work-group). [`search`] lists them, a
 //! [`Bench`] compiles, checks and times them, [`TuningRun`] decides which is sampled next, and
