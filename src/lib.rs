@@ -182,52 +182,30 @@ pub use model::tflite;
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 pub use model::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
-// The options of all operators are in `nn`; here are those of common layers. The others have their former names too, for
-// programs that use them.
+// The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;
-#[doc(hidden)]
-pub use ops::arg::ArgReduce;
 #[doc(inline)]
 pub use ops::concat::Concat;
 #[doc(inline)]
 pub use ops::conv2d::Conv2d;
-#[doc(hidden)]
-pub use ops::cumsum::CumSum;
 #[doc(inline)]
 pub use ops::custom::Custom;
 #[doc(inline)]
 pub use ops::depthwise::Depthwise;
 #[doc(inline)]
 pub use ops::elementwise::{Elementwise, Function};
-#[doc(hidden)]
-pub use ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use ops::gemm::{Gemm, GemmOp};
-#[doc(hidden)]
-pub use ops::normalize::Normalize;
-#[doc(hidden)]
-pub use ops::one_hot::OneHot;
 #[doc(inline)]
 pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
 pub use ops::pool::{Pool, Pooling};
 pub use ops::reduce::{Reduce, Reduction};
-#[doc(hidden)]
-pub use ops::remap::{
-    AxisRange, BatchToSpace, BroadcastTo, DepthToSpace, Pad, PadMode, Reverse, SpaceToBatch, SpaceToDepth,
-    StridedSlice, Tile, Transpose,
-};
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
-#[doc(hidden)]
-pub use ops::suppress::Suppress;
-#[doc(hidden)]
-pub use ops::top_k::TopK;
-#[doc(hidden)]
-pub use ops::transposed_conv2d::TransposedConv2d;
 pub use options::{Picking, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};

@@ -13,7 +13,7 @@ use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, TransposedConv2d,
+    Activation, Bits, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, nn::TransposedConv2d,
 };
 use std::sync::Arc;
 

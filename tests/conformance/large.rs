@@ -16,8 +16,9 @@ use diptych::internals::ops::reduce::ReduceOp;
 use diptych::internals::ops::softmax::SoftmaxOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
-    ArgReduce, Conv2d, CumSum, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce,
-    Reduction, Shape, Softmax, TransposedConv2d,
+    Conv2d, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce, Reduction, Shape,
+    Softmax,
+    nn::{ArgReduce, CumSum, TransposedConv2d},
 };
 use std::sync::Arc;
 

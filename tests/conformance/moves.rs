@@ -7,8 +7,11 @@ use diptych::internals::ops::concat::ConcatOp;
 use diptych::internals::ops::gather::GatherOp;
 use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::{
-    AxisRange, BatchToSpace, Bits, BroadcastTo, CumSum, DepthToSpace, Dims, Gather, OneHot, Pad, PadMode,
-    Precision, Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose,
+    Bits, Dims, Precision,
+    nn::{
+        AxisRange, BatchToSpace, BroadcastTo, CumSum, DepthToSpace, Gather, OneHot, Pad, PadMode, Reverse,
+        SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose,
+    },
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;

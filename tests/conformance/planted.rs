@@ -14,9 +14,9 @@ use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
 use diptych::{
-    Activation, AxisRange, Bits, Border, Choice, Conv2d, CumSum, DType, Depthwise, Dims, Gather, Gemm,
-    Layout, OneHot, Operator, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Precision, Shape,
-    StridedSlice, Suppress, TopK, Transpose,
+    Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
+    Pointwise, Pool, Pooling, Precision, Shape,
+    nn::{AxisRange, CumSum, Gather, OneHot, Pad, PadMode, StridedSlice, Suppress, TopK, Transpose},
 };
 use std::sync::Arc;
 

@@ -12,8 +12,9 @@ use diptych::internals::ops::resize::ResizeOp;
 use diptych::internals::ops::softmax::SoftmaxOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
-    Activation, ArgReduce, Bits, Dims, Layout, Normalize, Padding, Precision, Reduce, Reduction, Resize,
-    ResizeMode, Shape, Softmax, TransposedConv2d,
+    Activation, Bits, Dims, Layout, Padding, Precision, Reduce, Reduction, Resize, ResizeMode, Shape,
+    Softmax,
+    nn::{ArgReduce, Normalize, TransposedConv2d},
 };
 use std::sync::Arc;
 

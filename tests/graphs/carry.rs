@@ -14,7 +14,7 @@ use crate::oracle::{Given, Known, own};
 use diptych::internals::ops::elementwise::Step as ProgramStep;
 use diptych::internals::ops::operator::{Arguments, Lowered, Operator};
 use diptych::internals::ops::{Answer, Op, Operands, Reference, Sum};
-use diptych::{Function, Normalize, Operand, Reduce, Reduction, Softmax};
+use diptych::{Function, Operand, Reduce, Reduction, Softmax, nn::Normalize};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -345,9 +345,9 @@ fn ordered(given: &Given<'_>, reference: &Reference) -> Result<Known, String> {
     let (argument, known) = given.get(Operand::Src).ok_or("no source")?;
     let extents = argument.dims.extents();
     let last = extents.len().saturating_sub(1);
-    let (axis, indices) = match operator.downcast_ref::<diptych::ArgReduce>() {
+    let (axis, indices) = match operator.downcast_ref::<diptych::nn::ArgReduce>() {
         Some(options) => (axis_of(options.axis, extents.len()), true),
-        None => (last, operator.downcast_ref::<diptych::TopK>().is_some_and(|options| options.indices)),
+        None => (last, operator.downcast_ref::<diptych::nn::TopK>().is_some_and(|options| options.indices)),
     };
     // Results of a line follow each other, or are one.
     let lines = lines(extents, &[axis]);

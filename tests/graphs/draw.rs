@@ -4,9 +4,9 @@ use crate::generate::{Draft, MOST_ELEMENTS};
 use crate::random::Kind;
 use crate::recipe::{Make, Origin, Own, Part, Step, Tensor};
 use diptych::{
-    Activation, AxisRange, Bits, Border, Conv2d, CumSum, Depthwise, Function, Gemm, Normalize, OneHot,
-    PadMode, Padding, Pointwise, Pool, Pooling, Reduction, Resize, ResizeMode, Softmax, Suppress,
-    TransposedConv2d,
+    Activation, Bits, Border, Conv2d, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling,
+    Reduction, Resize, ResizeMode, Softmax,
+    nn::{AxisRange, CumSum, Normalize, OneHot, PadMode, Suppress, TransposedConv2d},
 };
 
 const EXTENTS: [usize; 12] = [1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13];

@@ -6,8 +6,9 @@ use crate::generate::Draft;
 use crate::random::Kind;
 use crate::recipe::{Make, Origin, Part, Step, Tensor};
 use diptych::{
-    Activation, AxisRange, Bits, Conv2d, CumSum, Depthwise, Function, Gemm, Normalize, PadMode, Padding,
-    Pointwise, Pool, Pooling, Reduction, Softmax,
+    Activation, Bits, Conv2d, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
+    Softmax,
+    nn::{AxisRange, CumSum, Normalize, PadMode},
 };
 
 /// What was added, or none of it is of use.

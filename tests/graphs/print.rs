@@ -91,16 +91,16 @@ fn call(step: &Step, name: &str) -> String {
             };
             with("gemm", format!("{right}, {}, diptych::{}", extras(step), options(of)))
         }
-        Make::Pool(of) => with("pool", format!("diptych::{}", options(of))),
+        Make::Pool(of) => with("pool", format!("diptych::nn::{}", options(of))),
         Make::Reshape(target) => with("reshape", dims(target)),
         Make::Slice(axis, [begin, end]) => with("slice", format!("{axis}, {begin}..{end}")),
         Make::Transpose(permutation) => with("transpose", format!("&{permutation:?}")),
         Make::StridedSlice(ranges) => {
-            let ranges = format!("{ranges:?}").replace("AxisRange {", "diptych::AxisRange {");
+            let ranges = format!("{ranges:?}").replace("AxisRange {", "diptych::nn::AxisRange {");
             with("strided_slice", format!("&{ranges}"))
         }
         Make::Pad(before, after, mode) => {
-            with("pad", format!("&{before:?}, &{after:?}, diptych::PadMode::{}", options(mode)))
+            with("pad", format!("&{before:?}, &{after:?}, diptych::nn::PadMode::{}", options(mode)))
         }
         Make::Tile(repeats) => with("tile", format!("&{repeats:?}")),
         Make::BroadcastTo(target) => with("broadcast_to", dims(target)),
@@ -118,15 +118,15 @@ fn call(step: &Step, name: &str) -> String {
         Make::Split(axis, sizes, which) => format!("split({name:?}, {x}, {axis}, &{sizes:?})?[{which}]"),
         Make::Gather(axis, batch_dims) => with("gather", format!("{}, {axis}, {batch_dims}", second())),
         Make::GatherNd => with("gather_nd", second()),
-        Make::OneHot(of) => with("one_hot", format!("diptych::{}", options(of))),
-        Make::CumSum(of) => with("cumsum", format!("diptych::{of:?}")),
+        Make::OneHot(of) => with("one_hot", format!("diptych::nn::{}", options(of))),
+        Make::CumSum(of) => with("cumsum", format!("diptych::nn::{of:?}")),
         Make::TopK(k, indices) => format!("top_k({name:?}, {x}, {k})?[{}]", usize::from(*indices)),
-        Make::Suppress(of) => with("suppress", format!("{}, diptych::{}", second(), options(of))),
+        Make::Suppress(of) => with("suppress", format!("{}, diptych::nn::{}", second(), options(of))),
         Make::Reduce(reduction, axes, keep) => {
             with("reduce", format!("diptych::Reduction::{reduction:?}, &{axes:?}, {keep}"))
         }
-        Make::Resize(of) => with("resize", format!("diptych::{}", options(of))),
-        Make::Softmax(of) => with("softmax", format!("diptych::{}", options(of))),
+        Make::Resize(of) => with("resize", format!("diptych::nn::{}", options(of))),
+        Make::Softmax(of) => with("softmax", format!("diptych::nn::{}", options(of))),
         Make::Arg(largest, axis, keep) => {
             with(if *largest { "arg_max" } else { "arg_min" }, format!("{axis}, {keep}"))
         }
@@ -136,7 +136,7 @@ fn call(step: &Step, name: &str) -> String {
             let bias = step.bias.as_ref();
             let bias = bias
                 .map_or("None".to_owned(), |bias| format!("Some(HostTensor::vector({})?)", numbers(bias)));
-            with("normalize", format!("diptych::{}, {scale}, {bias}", options(of)))
+            with("normalize", format!("diptych::nn::{}, {scale}, {bias}", options(of)))
         }
         Make::Custom(_) => format!("custom({name:?}, &kernel, &[{list}])?[0]"),
     }

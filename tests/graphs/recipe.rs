@@ -1,9 +1,9 @@
 //! A graph as plain data: it is drawn at random, made smaller, built and written down as a program.
 
 use diptych::{
-    AxisRange, Conv2d, CumSum, Custom, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor,
-    Normalize, OneHot, PadMode, Pointwise, Pool, Reduction, Resize, Right, Softmax, Suppress, Term,
-    TransposedConv2d, Value,
+    Conv2d, Custom, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Pointwise, Pool,
+    Reduction, Resize, Right, Softmax, Term, Value,
+    nn::{AxisRange, CumSum, Normalize, OneHot, PadMode, Suppress, TransposedConv2d},
 };
 
 /// Dimensions and elements.

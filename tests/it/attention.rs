@@ -3,8 +3,8 @@
 
 use crate::machine::{everywhere, noise};
 use diptych::{
-    AxisRange, Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape,
-    Softmax, Value,
+    Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape, Softmax, Value,
+    nn::AxisRange,
 };
 
 const TOKENS: usize = 17;

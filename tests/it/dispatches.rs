@@ -3,8 +3,9 @@
 
 use crate::machine::{in_turns, noise};
 use diptych::{
-    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, Normalize, PadMode, Pointwise,
-    Reduction, Session, SessionOptions, Shape, Value,
+    Activation, Backend, Bits, Conv2d, Extras, Function, Graph, HostTensor, Pointwise, Reduction, Session,
+    SessionOptions, Shape, Value,
+    nn::{Normalize, PadMode},
 };
 
 /// A 1x1 convolution to `channels`.

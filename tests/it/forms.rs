@@ -3,8 +3,8 @@
 
 use crate::machine::{gpus, in_turns, noise};
 use diptych::{
-    Backend, Conv2d, Dims, Extras, Function, Graph, HostTensor, PadMode, Padding, Pointwise, Session,
-    SessionOptions, Shape, Value,
+    Backend, Conv2d, Dims, Extras, Function, Graph, HostTensor, Padding, Pointwise, Session, SessionOptions,
+    Shape, Value, nn::PadMode,
 };
 
 /// A 1x1 convolution to `channels`.

@@ -2,8 +2,8 @@
 
 use crate::graph::{check, dims, numbers};
 use diptych::{
-    Activation, AxisRange, Bits, CumSum, Extras, Graph, HostTensor, OneHot, PadMode, Pointwise, Precision,
-    SessionOptions, Shape, Value,
+    Activation, Bits, Extras, Graph, HostTensor, Pointwise, Precision, SessionOptions, Shape, Value,
+    nn::{AxisRange, CumSum, OneHot, PadMode},
 };
 
 /// What moves elements and then moves them back gives what it was given, between maps and in rows.

@@ -2,8 +2,9 @@
 
 use crate::graph::{check, dims, numbers};
 use diptych::{
-    Bits, Dim, Extras, Function, Graph, HostTensor, Normalize, Padding, Pointwise, Precision, Reduction,
-    Resize, ResizeMode, Session, SessionOptions, Shape, Softmax, Term, TransposedConv2d, Value,
+    Bits, Dim, Extras, Function, Graph, HostTensor, Padding, Pointwise, Precision, Reduction, Resize,
+    ResizeMode, Session, SessionOptions, Shape, Softmax, Term, Value,
+    nn::{Normalize, TransposedConv2d},
 };
 
 const C: usize = 6;

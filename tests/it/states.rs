@@ -2,7 +2,7 @@
 
 use crate::graph::dims;
 use crate::machine::everywhere;
-use diptych::{AxisRange, Function, Graph, HostTensor, Session, SessionOptions, Value};
+use diptych::{Function, Graph, HostTensor, Session, SessionOptions, Value, nn::AxisRange};
 
 fn vector(values: &[f32]) -> HostTensor {
     HostTensor::new(dims(&[values.len()]), values).expect("as many")

@@ -11,8 +11,8 @@ mod pictures;
 
 use app::{App, Lent, apps};
 use diptych::{
-    AxisRange, Conv2d, DType, Dims, Extras, Function, Graph, HostTensor, Layout, Padding, Pointwise, Session,
-    SessionOptions, Shape,
+    Conv2d, DType, Dims, Extras, Function, Graph, HostTensor, Layout, Padding, Pointwise, Session,
+    SessionOptions, Shape, nn::AxisRange,
 };
 use machine::noise;
 

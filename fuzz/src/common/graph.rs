@@ -1,9 +1,9 @@
 //! A graph that bytes describe, built through the public API.
 
 use diptych::{
-    Activation, AxisRange, Bits, Border, Conv2d, CumSum, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph,
-    HostTensor, Normalize, OneHot, Pad, PadMode, Padding, Pointwise, Pool, Pooling, Reduction, Resize,
-    ResizeMode, Result, Right, Softmax, Suppress, Term, TransposedConv2d, Value,
+    Activation, Bits, Border, Conv2d, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor,
+    Padding, Pointwise, Pool, Pooling, Reduction, Resize, ResizeMode, Result, Right, Softmax, Term, Value,
+    nn::{AxisRange, CumSum, Normalize, OneHot, Pad, PadMode, Suppress, TransposedConv2d},
 };
 
 /// The most nodes of one graph.

@@ -31,7 +31,7 @@ impl AxisRange {
     /// `begin..end`, each element.
     ///
     /// ```
-    /// use diptych::AxisRange;
+    /// use diptych::nn::AxisRange;
     ///
     /// let last_three = AxisRange { begin: Some(-3), end: None, step: 1 };
     /// assert_eq!(AxisRange::new(0, 5), AxisRange { begin: Some(0), end: Some(5), step: 1 });
