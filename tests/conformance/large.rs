@@ -9,16 +9,19 @@ use diptych::internals::emit::Operand;
 use diptych::internals::ops::arg::ArgOp;
 use diptych::internals::ops::conv2d::Conv2dOp;
 use diptych::internals::ops::depthwise::DepthwiseOp;
+use diptych::internals::ops::gate::GateOp;
 use diptych::internals::ops::gemm::GemmOp;
+use diptych::internals::ops::moments::MomentsOp;
+use diptych::internals::ops::normalize::NormalizeOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
 use diptych::internals::ops::reduce::ReduceOp;
 use diptych::internals::ops::softmax::SoftmaxOp;
 use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
-    Conv2d, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce, Reduction, Shape,
-    Softmax,
-    nn::{ArgReduce, CumSum, TransposedConv2d},
+    Bits, Conv2d, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce, Reduction,
+    Shape, Softmax,
+    nn::{ArgReduce, CumSum, Normalize, TransposedConv2d},
 };
 use std::sync::Arc;
 
@@ -56,6 +59,43 @@ pub(crate) async fn many_images(devices: &[Arc<dyn Device>]) -> Vec<String> {
     for problem in problems {
         failures
             .extend(every_kernel(devices, &problem, &mut |launched| launched.spec.folded.is_some()).await);
+    }
+    failures.extend(many_groups(devices, images).await);
+    failures
+}
+
+/// The same of ops with a work-group for each result, launched in lines or, where the device has no such limit, whole.
+async fn many_groups(devices: &[Arc<dyn Device>], images: usize) -> Vec<String> {
+    let map = Shape::nhwc(images, 1, 2, 4);
+    let factor = |bias| {
+        let weights = Shape::nhwc(4, 1, 1, 4);
+        let pixel = Shape::nhwc(images, 1, 1, 4);
+        PointwiseOp::new(pixel, weights, &Pointwise::default(), bias, false, F32).expect("a valid op")
+    };
+    let gate = GateOp::new(factor(true), factor(false), map, false);
+    let mean = Reduce { reduction: Reduction::Mean, axes: vec![1, 2], keep_dims: true };
+    let normalize = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let extents = dims(&[images, 1, 2, 4]);
+    let problems: [Problem; 4] = [
+        Arc::new(gate.expect("a valid op")),
+        // The fewest that a work-group joins.
+        Arc::new(ReduceOp::new(dims(&[images, 1, 32, 1]), &mean, F32).expect("a valid op")),
+        Arc::new(NormalizeOp::new(extents, &normalize, false, false, F32).expect("a valid op")),
+        Arc::new(MomentsOp::new(map, F32).expect("a valid op")),
+    ];
+    let mut failures = Vec::new();
+    for (problem, device) in
+        problems.iter().flat_map(|problem| devices.iter().map(move |device| (problem, device)))
+    {
+        let mut tried = 0;
+        let is_large = &mut |launched: &diptych::internals::ops::Launch| {
+            let beyond = launched.groups().iter().any(|&groups| groups > 65535);
+            let is_large = launched.spec.folded.is_some() || beyond;
+            tried += usize::from(is_large);
+            is_large
+        };
+        failures.extend(every_kernel(std::slice::from_ref(device), problem, is_large).await);
+        assert!(tried > 0, "{}: no kernel on {}", problem.problem_key(), device.info());
     }
     failures
 }

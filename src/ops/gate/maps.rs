@@ -12,9 +12,6 @@ use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
-/// The most work-groups along an axis in WebGPU.
-const MOST_GROUPS: usize = 65535;
-
 /// Slices between the convolutions that local memory is laid out for at least: one text serves those below.
 const HIDDEN: usize = 16;
 
@@ -63,11 +60,6 @@ impl Kernel<GateOp> for Maps {
     }
 
     fn obstacle(&self, op: &GateOp, limits: &Limits) -> Option<String> {
-        let (slices, blocks) = (op.map.slices() * op.map.n, blocks(op, [64, 1, 1]));
-        let groups = slices.max(blocks);
-        if groups > MOST_GROUPS {
-            return Some(format!("{blocks} work-groups by {slices}, at most {MOST_GROUPS}"));
-        }
         let [hidden, splits] = splits(op, 256);
         let (bytes, most) = (16 * hidden * (splits + 1), limits.local_memory);
         (bytes > most as usize).then(|| format!("{bytes} bytes of local memory, the device has {most}"))

@@ -7,7 +7,7 @@ use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::maps::{MOST_GROUPS, Pixels, obstacle};
+use crate::ops::reduce::maps::{Pixels, obstacle};
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
 use crate::ops::spec::{self, Params, extent, unsigned};
 
@@ -38,10 +38,7 @@ impl Kernel<NormalizeOp> for Maps {
         if op.parts {
             return Some("moments of parts that are given".to_owned());
         }
-        obstacle(&op.dims, op.normalized).or_else(|| {
-            let outputs = pixels(op).outputs();
-            (outputs > MOST_GROUPS).then(|| format!("{outputs} means for a channel, at most {MOST_GROUPS}"))
-        })
+        obstacle(&op.dims, op.normalized)
     }
 
     fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {

@@ -133,9 +133,6 @@ impl NormalizeOp {
                 (_, true) => return refuse("two scales or biases".to_owned(), "one of each"),
             }
         }
-        if parts {
-            self.moments().check(OP)?;
-        }
         let epilogue = Epilogue::new(false, activation, residual.into());
         Ok(NormalizeOp { scale: vectors[0], bias: vectors[1], epilogue, parts, ..self })
     }

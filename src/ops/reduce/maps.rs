@@ -11,8 +11,8 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offer
 use crate::ops::plan::Choice;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
-/// The most work-groups along an axis in WebGPU: with more pixels, an invocation for each is enough.
-pub(in crate::ops) const MOST_GROUPS: usize = 65535;
+/// Outputs of a channel from which on an invocation for each keeps any device busy.
+const MANY_OUTPUTS: usize = 65536;
 
 /// Batch, height and width of a feature map, as kernels loop over them.
 #[derive(Debug, Clone, Copy)]
@@ -126,14 +126,14 @@ impl Kernel<ReduceOp> for MapsGroup {
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
-        if obstacle(&op.input, op.reduced).is_some() || pixels(op).outputs() > MOST_GROUPS {
+        if obstacle(&op.input, op.reduced).is_some() {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count(), limits))
     }
 
     fn untuned(&self, op: &ReduceOp, limits: &Limits) -> bool {
-        pays(op.merged().count(), limits)
+        pixels(op).outputs() < MANY_OUTPUTS && pays(op.merged().count(), limits)
     }
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
