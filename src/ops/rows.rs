@@ -1,5 +1,5 @@
-//! A base for ops of rows of f32 that have one kernel, `rows`, and no packed constants: such an op says its formula,
-//! text, oracle and what the CPU computes, and all else is written here once.
+//! A base for ops of rows of f32 without packed constants, whose only or first kernel has an invocation for each result
+//! or line: such an op says its formula, text, oracle and what the CPU computes, and all else is written here once.
 
 use super::definition::Definition;
 use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -29,16 +29,32 @@ pub(super) fn line_width() -> (&'static str, Value) {
     ("WIDTH", Value::U32(extent(LINE)))
 }
 
-/// An op of rows with one kernel.
+/// An op of rows.
 pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     /// The op's name: that of its folders.
     const NAME: &'static str;
+
+    /// The name of its kernel.
+    const KERNEL: &'static str = "rows";
 
     /// The text of its kernel, in WGSL, whose invocations are in lines of `WIDTH`.
     const TEXT: &'static str;
 
     /// The layouts that a choice of its kernel may name: rows, or C4 where the op is asked for by no other layout.
     const LAYOUTS: &'static [Layout] = &[Layout::Nhwc];
+
+    /// Why its kernels are not measured.
+    const UNTUNABLE: &'static str = "it has one kernel";
+
+    /// Its kernel, and others that it has.
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&Rows]
+    }
+
+    /// Its kernel's tile, where it is offered.
+    fn offers(&self, _limits: &Limits) -> Vec<Offer> {
+        offers(0, [[1, 1, 1]])
+    }
 
     /// As [`Op::problem_key`](super::Op::problem_key).
     fn problem_key(&self) -> String;
@@ -83,7 +99,7 @@ impl<O: RowsOp> Definition for O {
     const NAME: &'static str = O::NAME;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&Rows]
+        <O as RowsOp>::kernels()
     }
 
     fn problem_key(&self) -> String {
@@ -126,21 +142,21 @@ impl<O: RowsOp> Definition for O {
     }
 
     fn untunable(&self) -> Option<&'static str> {
-        Some("it has one kernel")
+        Some(O::UNTUNABLE)
     }
 }
 
-/// The kernel.
+/// The kernel with an invocation for each result or line.
 #[derive(Debug)]
-struct Rows;
+pub(super) struct Rows;
 
 impl<O: RowsOp> Kernel<O> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", O::TEXT)
+        VariantEntry::wgsl(O::KERNEL, O::TEXT)
     }
 
-    fn offers(&self, _op: &O, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer> {
+        op.offers(limits)
     }
 
     fn grid(&self, op: &O, _tile: [u32; 3]) -> [u32; 3] {

@@ -10,9 +10,9 @@
 
 mod cpu;
 mod examples;
+mod group;
 mod operator;
 mod oracle;
-mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};

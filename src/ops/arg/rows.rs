@@ -1,104 +1,55 @@
-//! `serial`: one line along the axis per invocation; `group`: one per work-group, whose size is `tile[0]`.
+//! What `arg` is as an op of rows. `serial`: one line along the axis per invocation.
 
-use super::ArgOp;
-use crate::emit::{Binding, Value};
-use crate::layout::Layout;
-use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
-use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, wrong_group};
-use crate::ops::rows::{self, line_width};
-use crate::ops::spec::{Params, extent, unsigned};
+use super::{ArgOp, OP, cpu, group, oracle};
+use crate::emit::{Operand, Value};
+use crate::ops::kernel::{Constants, Kernel};
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::{Rows, RowsOp};
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
 
-fn lines(op: &ArgOp) -> usize {
-    let [outer, _, inner] = op.extents();
-    outer * inner
-}
+impl RowsOp for ArgOp {
+    const NAME: &'static str = OP;
+    const KERNEL: &'static str = "serial";
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/arg/serial.wgsl");
+    const UNTUNABLE: &'static str = "the kernel of an index follows from its axis";
 
-fn params(op: &ArgOp) -> Params {
-    let [_, count, inner] = op.extents();
-    vec![("lines", unsigned(lines(op))), ("count", unsigned(count)), ("inner", unsigned(inner))]
-}
-
-#[derive(Debug)]
-pub(super) struct Serial;
-
-impl Kernel<ArgOp> for Serial {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/arg/serial.wgsl"))
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&Rows, &group::Group]
     }
 
-    fn offers(&self, _op: &ArgOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, [[1, 1, 1]])
+    fn problem_key(&self) -> String {
+        format!("{} along{} {}", self.input, self.axis, if self.largest { "max" } else { "min" })
     }
 
-    fn grid(&self, op: &ArgOp, _tile: [u32; 3]) -> [u32; 3] {
-        rows::lines(lines(op))
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.input.shape())]
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
+    fn output(&self) -> Shape {
+        self.output.shape()
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
+    fn flops(&self) -> u64 {
+        self.input.elements() as u64
     }
 
-    fn bindings(&self, _op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn params(&self) -> Params {
+        let [_, count, inner] = self.extents();
+        vec![("lines", unsigned(self.invocations())), ("count", unsigned(count)), ("inner", unsigned(inner))]
     }
 
-    fn params(&self, op: &ArgOp, _choice: &Choice) -> Params {
-        params(op)
+    fn constants(&self) -> Constants {
+        vec![("LARGEST", Value::U32(u32::from(self.largest)))]
     }
 
-    fn constants(&self, op: &ArgOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("LARGEST", Value::U32(u32::from(op.largest))), line_width()]
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Group;
-
-impl Kernel<ArgOp> for Group {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl"))
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, get(operands, Operand::Src).unwrap_or_default())
     }
 
-    fn offers(&self, op: &ArgOp, limits: &Limits) -> Vec<Offer> {
-        let [_, count, _] = op.extents();
-        offers(1, group_sizes(count, limits))
-    }
-
-    fn grid(&self, op: &ArgOp, tile: [u32; 3]) -> [u32; 3] {
-        groups(lines(op), tile[0])
-    }
-
-    fn work_groups(&self, _op: &ArgOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ArgOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn bindings(&self, _op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
-    }
-
-    fn params(&self, op: &ArgOp, _choice: &Choice) -> Params {
-        params(op)
-    }
-
-    fn constants(&self, op: &ArgOp, choice: &Choice, _limits: &Limits) -> Constants {
-        vec![
-            ("LARGEST", Value::U32(u32::from(op.largest))),
-            ("SIZE", Value::U32(choice.tile[0])),
-            ("WIDTH", Value::U32(extent(GROUPS))),
-        ]
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        cpu::compute(self, src, dst);
     }
 }

@@ -13,7 +13,6 @@
 mod examples;
 mod operator;
 mod oracle;
-mod plan;
 mod rows;
 mod select;
 

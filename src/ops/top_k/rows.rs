@@ -1,54 +1,87 @@
-//! `rows`: the place of one element in its row per invocation, in lines of `LINE` invocations.
+//! What `top_k` is as an op of rows: the place of one element in its row per invocation.
 
-use super::TopKOp;
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
+use super::{OP, TopKOp, key, oracle, select};
+use crate::cpu::blocks::independent_rows;
+use crate::cpu::workers::each;
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
-use crate::ops::plan::Choice;
-use crate::ops::rows::{line_width, lines};
-use crate::ops::spec::{Params, binding, unsigned};
+use crate::ops::kernel::{Constants, Kernel, Offer, offers};
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::{Rows, RowsOp};
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
+use std::cmp::Reverse;
 
-#[derive(Debug)]
-pub(super) struct Rows;
+impl RowsOp for TopKOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/top_k/rows.wgsl");
+    const UNTUNABLE: &'static str = "a choice of the largest has one kernel for rows of a length";
 
-impl Kernel<TopKOp> for Rows {
-    fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/top_k/rows.wgsl"))
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&Rows, &select::Select]
     }
 
-    fn offers(&self, op: &TopKOp, limits: &Limits) -> Vec<Offer> {
-        if op.is_long(limits) { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+    fn offers(&self, limits: &Limits) -> Vec<Offer> {
+        if self.is_long(limits) { Vec::new() } else { offers(0, [[1, 1, 1]]) }
     }
 
-    fn grid(&self, op: &TopKOp, _tile: [u32; 3]) -> [u32; 3] {
-        lines(op.source.elements())
+    fn problem_key(&self) -> String {
+        let what = if self.indices { "indices" } else { "values" };
+        format!("from{} to{} {what}", self.source, self.target)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.source.shape())]
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
+    fn output(&self) -> Shape {
+        self.target.shape()
     }
 
-    fn bindings(&self, _op: &TopKOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(DType::F32);
-        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+    /// A comparison of each two elements of a row.
+    fn flops(&self) -> u64 {
+        self.source.elements() as u64 * self.extents()[0] as u64
     }
 
-    fn params(&self, op: &TopKOp, _choice: &Choice) -> Params {
-        let [terms, chosen] = op.extents();
+    fn invocations(&self) -> usize {
+        self.source.elements()
+    }
+
+    fn params(&self) -> Params {
+        let [terms, chosen] = self.extents();
         vec![
-            ("elements", unsigned(op.source.elements())),
+            ("elements", unsigned(self.source.elements())),
             ("terms", unsigned(terms)),
             ("chosen", unsigned(chosen)),
         ]
     }
 
-    fn constants(&self, op: &TopKOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![line_width(), ("INDICES", Value::U32(u32::from(op.indices)))]
+    fn constants(&self) -> Constants {
+        vec![("INDICES", Value::U32(u32::from(self.indices)))]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        let [extent, k] = self.extents();
+        let block = independent_rows(dst.len() / k, 8 * extent);
+        each(dst.chunks_mut(block * k).zip(src.chunks(block * extent)), |(dst, src)| {
+            let mut places = Vec::with_capacity(extent);
+            for (dst, src) in dst.chunks_exact_mut(k).zip(src.chunks_exact(extent)) {
+                let order = |place: &usize| (Reverse(key(src[*place])), *place);
+                places.clear();
+                places.extend(0..extent);
+                places.select_nth_unstable_by_key(k - 1, order);
+                places.truncate(k);
+                places.sort_unstable_by_key(order);
+                for (value, &place) in dst.iter_mut().zip(&places) {
+                    *value = if self.indices { place as f32 } else { src[place] };
+                }
+            }
+        });
     }
 }
