@@ -5,6 +5,10 @@ use half::f16;
 use std::fmt;
 
 /// The type of one stored element.
+///
+/// On a device an element takes a word of 32 bits, or half of one: integers of 32 bits are what they are, and those of
+/// 64 bits are kept in 32 ([`DType::I64`]). Integers of at most 16 bits and booleans are whole numbers in f32, which
+/// holds all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum DType {
@@ -13,53 +17,142 @@ pub enum DType {
     F32,
     /// IEEE 754 binary16.
     F16,
+    /// A signed integer of 64 bits: exact on the CPU. On a GPU it is one of 32 bits, and an input that does not fit is
+    /// refused.
+    I64,
+    /// A signed integer of 32 bits.
+    I32,
+    /// A signed integer of 16 bits.
+    I16,
+    /// A signed integer of 8 bits.
+    I8,
+    /// An unsigned integer of 32 bits.
+    U32,
+    /// An unsigned integer of 16 bits.
+    U16,
+    /// An unsigned integer of 8 bits.
+    U8,
+    /// True or false: 1 or 0.
+    Bool,
 }
 
 impl DType {
+    /// Every type.
+    pub const ALL: [DType; 10] = [
+        DType::F32,
+        DType::F16,
+        DType::I64,
+        DType::I32,
+        DType::I16,
+        DType::I8,
+        DType::U32,
+        DType::U16,
+        DType::U8,
+        DType::Bool,
+    ];
+
     /// Size of one element in bytes.
     ///
     /// ```
     /// use diptych::DType;
     ///
-    /// assert_eq!((DType::F32.bytes(), DType::F16.bytes()), (4, 2));
+    /// assert_eq!((DType::F32.bytes(), DType::F16.bytes(), DType::I64.bytes()), (4, 2, 8));
     /// ```
     pub const fn bytes(self) -> usize {
         match self {
-            DType::F32 => 4,
-            DType::F16 => 2,
+            DType::I64 => 8,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F16 | DType::I16 | DType::U16 => 2,
+            DType::I8 | DType::U8 | DType::Bool => 1,
         }
+    }
+
+    /// Whether it is a floating-point type.
+    ///
+    /// ```
+    /// use diptych::DType;
+    ///
+    /// assert!(DType::F16.is_float() && !DType::Bool.is_float());
+    /// ```
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16)
+    }
+
+    /// The least and the largest number that an integer or a boolean of this type is; `None` for floats.
+    ///
+    /// ```
+    /// use diptych::DType;
+    ///
+    /// assert_eq!(DType::U8.range(), Some([0, 255]));
+    /// assert_eq!(DType::F32.range(), None);
+    /// ```
+    pub const fn range(self) -> Option<[i64; 2]> {
+        Some(match self {
+            DType::F32 | DType::F16 => return None,
+            DType::I64 => [i64::MIN, i64::MAX],
+            DType::I32 => [i32::MIN as i64, i32::MAX as i64],
+            DType::I16 => [i16::MIN as i64, i16::MAX as i64],
+            DType::I8 => [i8::MIN as i64, i8::MAX as i64],
+            DType::U32 => [0, u32::MAX as i64],
+            DType::U16 => [0, u16::MAX as i64],
+            DType::U8 => [0, u8::MAX as i64],
+            DType::Bool => [0, 1],
+        })
+    }
+
+    /// The type of the words that elements of this type are kept in while a network runs on the CPU: f32, which holds
+    /// every integer of at most 16 bits, or an integer.
+    pub(crate) const fn word(self) -> DType {
+        match self {
+            DType::I64 | DType::I32 | DType::U32 => self,
+            _ => DType::F32,
+        }
+    }
+
+    /// As [`DType::word`], on a device: an integer of 64 bits is kept in 32.
+    pub(crate) const fn device_word(self) -> DType {
+        match self.word() {
+            DType::I64 => DType::I32,
+            word => word,
+        }
+    }
+
+    /// Words of 32 bits that an element of a word's type takes: two if it has 64.
+    pub(crate) const fn words(self) -> usize {
+        self.bytes().div_ceil(4)
     }
 
     /// Unit roundoff `u`: a value rounded to nearest is off by at most `u` times itself.
     ///
     /// `2^-24` for binary32 and `2^-11` for binary16 (Higham, *Accuracy and Stability of
-    /// Numerical Algorithms*, 2nd ed., table 2.1).
+    /// Numerical Algorithms*, 2nd ed., table 2.1). Integers are not rounded.
     #[doc(hidden)]
     pub const fn unit_roundoff(self) -> f64 {
         match self {
             DType::F32 => 1.0 / (1u64 << 24) as f64,
             DType::F16 => 1.0 / (1u64 << 11) as f64,
+            _ => 0.0,
         }
     }
 }
 
 #[cfg(not(target_family = "wasm"))]
 impl DType {
-    /// `values` as they are stored, rounded to nearest.
-    pub(crate) fn encode(self, values: &[f32]) -> Vec<u8> {
+    /// Words of 32 bits as they are stored: numbers rounded to nearest where this is f16, the words' own bits otherwise.
+    pub(crate) fn encode(self, words: &[f32]) -> Vec<u8> {
         match self {
-            DType::F32 => bytemuck::cast_slice(values).to_vec(),
-            DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+            DType::F16 => words.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+            _ => bytemuck::cast_slice(words).to_vec(),
         }
     }
 
-    /// What `bytes` hold: whole elements.
+    /// What `bytes` hold: whole elements, in words of 32 bits.
     pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f32> {
         match self {
-            DType::F32 => bytemuck::pod_collect_to_vec(bytes),
             DType::F16 => {
                 bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect()
             }
+            _ => bytemuck::pod_collect_to_vec(bytes),
         }
     }
 }
@@ -69,6 +162,14 @@ impl fmt::Display for DType {
         f.write_str(match self {
             DType::F32 => "f32",
             DType::F16 => "f16",
+            DType::I64 => "i64",
+            DType::I32 => "i32",
+            DType::I16 => "i16",
+            DType::I8 => "i8",
+            DType::U32 => "u32",
+            DType::U16 => "u16",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
         })
     }
 }

@@ -6,16 +6,146 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::shape::Shape;
+use crate::word;
 use half::f16;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The elements of a [`HostTensor`].
 #[derive(Debug, Clone, PartialEq)]
-enum Data {
+pub enum Data {
     F32(Arc<[f32]>),
     F16(Arc<[f16]>),
+    I64(Arc<[i64]>),
+    I32(Arc<[i32]>),
+    I16(Arc<[i16]>),
+    I8(Arc<[i8]>),
+    U32(Arc<[u32]>),
+    U16(Arc<[u16]>),
+    U8(Arc<[u8]>),
+    Bool(Arc<[bool]>),
 }
+
+/// Does the same to the elements of any type.
+macro_rules! each_type {
+    ($data:expr, $elements:ident => $do:expr) => {
+        match $data {
+            Data::F32($elements) => $do,
+            Data::F16($elements) => $do,
+            Data::I64($elements) => $do,
+            Data::I32($elements) => $do,
+            Data::I16($elements) => $do,
+            Data::I8($elements) => $do,
+            Data::U32($elements) => $do,
+            Data::U16($elements) => $do,
+            Data::U8($elements) => $do,
+            Data::Bool($elements) => $do,
+        }
+    };
+}
+
+mod sealed {
+    use crate::host::Data;
+    use std::sync::Arc;
+
+    pub trait Sealed: Sized {
+        fn data(elements: Arc<[Self]>) -> Data;
+        fn of(data: &Data) -> Option<&Arc<[Self]>>;
+        /// As f32, rounded to nearest.
+        fn float(self) -> f32;
+        /// As an integer; none of a float.
+        fn integer(self) -> Option<i64>;
+        /// The integer as this type, if it is one of it.
+        fn from_integer(value: i64) -> Option<Self>;
+    }
+}
+use sealed::Sealed;
+
+/// A type that elements of a [`HostTensor`] have: `f32`, `half::f16`, an integer of 8 to 64 bits but `u64`, or `bool`.
+///
+/// ```
+/// use diptych::{DType, TensorElement};
+///
+/// assert_eq!((i64::DTYPE, bool::DTYPE), (DType::I64, DType::Bool));
+/// ```
+pub trait TensorElement: Sealed + bytemuck::NoUninit {
+    /// The type.
+    const DTYPE: DType;
+}
+
+macro_rules! integers {
+    ($($ty:ident $name:ident)*) => {$(
+        impl TensorElement for $ty {
+            const DTYPE: DType = DType::$name;
+        }
+        impl Sealed for $ty {
+            fn data(elements: Arc<[Self]>) -> Data {
+                Data::$name(elements)
+            }
+            fn of(data: &Data) -> Option<&Arc<[Self]>> {
+                if let Data::$name(elements) = data { Some(elements) } else { None }
+            }
+            fn float(self) -> f32 {
+                self as f32
+            }
+            fn integer(self) -> Option<i64> {
+                Some(i64::from(self))
+            }
+            fn from_integer(value: i64) -> Option<Self> {
+                $ty::try_from(value).ok()
+            }
+        }
+    )*};
+}
+integers!(i64 I64 i32 I32 i16 I16 i8 I8 u32 U32 u16 U16 u8 U8);
+
+impl TensorElement for bool {
+    const DTYPE: DType = DType::Bool;
+}
+impl Sealed for bool {
+    fn data(elements: Arc<[Self]>) -> Data {
+        Data::Bool(elements)
+    }
+    fn of(data: &Data) -> Option<&Arc<[Self]>> {
+        if let Data::Bool(elements) = data { Some(elements) } else { None }
+    }
+    fn float(self) -> f32 {
+        f32::from(u8::from(self))
+    }
+    fn integer(self) -> Option<i64> {
+        Some(i64::from(self))
+    }
+    fn from_integer(value: i64) -> Option<Self> {
+        Some(value != 0)
+    }
+}
+
+macro_rules! floats {
+    ($($ty:ident $name:ident $float:expr;)*) => {$(
+        impl TensorElement for $ty {
+            const DTYPE: DType = DType::$name;
+        }
+        impl Sealed for $ty {
+            fn data(elements: Arc<[Self]>) -> Data {
+                Data::$name(elements)
+            }
+            fn of(data: &Data) -> Option<&Arc<[Self]>> {
+                if let Data::$name(elements) = data { Some(elements) } else { None }
+            }
+            fn float(self) -> f32 {
+                let float: fn(Self) -> f32 = $float;
+                float(self)
+            }
+            fn integer(self) -> Option<i64> {
+                None
+            }
+            fn from_integer(_value: i64) -> Option<Self> {
+                None
+            }
+        }
+    )*};
+}
+floats!(f32 F32 |value| value; f16 F16 f16::to_f32;);
 
 /// A feature map or a matrix in host memory, in [`Layout::Nhwc`] or [`Layout::Nchw`].
 ///
@@ -85,6 +215,56 @@ impl HostTensor {
         let (dims, data) = (shape.into(), data.into());
         check(dims, layout, data.len())?;
         Ok(HostTensor { dims, layout, data: Data::F16(data) })
+    }
+
+    /// A tensor of elements of any type in NHWC order: token ids, masks, pictures of bytes.
+    ///
+    /// ```
+    /// use diptych::{DType, Dims, HostTensor};
+    ///
+    /// let ids = HostTensor::of(Dims::new(&[1, 3])?, vec![101_i64, 7_592, 102])?;
+    /// assert_eq!(ids.dtype(), DType::I64);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `data` does not hold exactly as many values as `shape` has elements.
+    pub fn of<T: TensorElement>(shape: impl Into<Dims>, data: impl Into<Arc<[T]>>) -> Result<Self> {
+        let (dims, data) = (shape.into(), data.into());
+        check(dims, Layout::Nhwc, data.len())?;
+        Ok(HostTensor { dims, layout: Layout::Nhwc, data: T::data(data) })
+    }
+
+    /// The elements in their own layout, if they are of this type.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor};
+    ///
+    /// let ids = HostTensor::of(Dims::new(&[2])?, vec![3_i32, -4])?;
+    /// assert_eq!(ids.elements::<i32>(), Some(&[3, -4][..]));
+    /// assert_eq!(ids.elements::<f32>(), None); // `to_f32` converts
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn elements<T: TensorElement>(&self) -> Option<&[T]> {
+        T::of(&self.data).map(|elements| &**elements)
+    }
+
+    /// The integers or booleans in their own layout; none of a tensor of floats.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor};
+    ///
+    /// let mask = HostTensor::of(Dims::new(&[2])?, vec![true, false])?;
+    /// assert_eq!(mask.to_i64().as_deref(), Some(&[1, 0][..]));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn to_i64(&self) -> Option<Cow<'_, [i64]>> {
+        if let Data::I64(elements) = &self.data {
+            return Some(Cow::Borrowed(elements));
+        }
+        let integers: Option<Vec<i64>> =
+            each_type!(&self.data, elements => elements.iter().map(|&element| element.integer()).collect());
+        integers.map(Cow::Owned)
     }
 
     /// A batch of row-major matrices.
@@ -172,6 +352,16 @@ impl HostTensor {
         Ok(HostTensor { dims, ..self })
     }
 
+    /// The elements from `first` on, as many as `dims` has, if it has them.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn part(&self, first: usize, dims: Dims) -> Option<HostTensor> {
+        fn part<T: TensorElement>(elements: &[T], first: usize, dims: Dims) -> Option<Data> {
+            Some(T::data(Arc::from(elements.get(first..)?.get(..dims.elements())?)))
+        }
+        let data = each_type!(&self.data, elements => part(elements, first, dims))?;
+        Some(HostTensor { dims, layout: self.layout, data })
+    }
+
     /// The order of the elements.
     ///
     /// ```
@@ -193,13 +383,13 @@ impl HostTensor {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn dtype(&self) -> DType {
-        match self.data {
-            Data::F32(_) => DType::F32,
-            Data::F16(_) => DType::F16,
+        fn of<T: TensorElement>(_: &[T]) -> DType {
+            T::DTYPE
         }
+        each_type!(&self.data, elements => of(elements))
     }
 
-    /// The elements in their own layout, as f32 (exact for f16).
+    /// The elements in their own layout, as f32: exact but for integers of more than 24 bits, which are rounded.
     ///
     /// ```
     /// use diptych::HostTensor;
@@ -211,7 +401,9 @@ impl HostTensor {
     pub fn to_f32(&self) -> Cow<'_, [f32]> {
         match &self.data {
             Data::F32(data) => Cow::Borrowed(data),
-            Data::F16(data) => Cow::Owned(data.iter().map(|value| value.to_f32()).collect()),
+            other => {
+                each_type!(other, elements => elements.iter().map(|&element| element.float()).collect())
+            }
         }
     }
 
@@ -228,7 +420,11 @@ impl HostTensor {
         if self.layout == Layout::Nhwc {
             return self.to_f32();
         }
-        let source = self.to_f32();
+        Cow::Owned(self.in_nhwc(&self.to_f32()))
+    }
+
+    /// Elements of this tensor's layout in NHWC order.
+    fn in_nhwc<T: Copy>(&self, source: &[T]) -> Vec<T> {
         let shape = self.shape();
         let Shape { n, h, w, c } = shape;
         let mut out = Vec::with_capacity(source.len());
@@ -239,7 +435,7 @@ impl HostTensor {
                 }
             }
         }
-        Cow::Owned(out)
+        out
     }
 
     /// [`HostTensor::to_nhwc`], if there is memory for what is to be converted.
@@ -250,11 +446,16 @@ impl HostTensor {
         Ok(self.to_nhwc())
     }
 
-    /// [`HostTensor::to_nhwc`], shared where there is nothing to convert.
-    pub(crate) fn shared_nhwc(&self) -> Arc<[f32]> {
+    /// Its elements in NHWC order as words of its own type ([`DType::word`]).
+    pub(crate) fn words(&self) -> Result<Cow<'_, [f32]>> {
+        word::of_tensor(self, self.dtype().word(), self.dtype(), "a tensor")
+    }
+
+    /// [`HostTensor::words`], shared where there is nothing to convert.
+    pub(crate) fn into_words(self) -> Result<Arc<[f32]>> {
         match &self.data {
-            Data::F32(data) if self.layout == Layout::Nhwc => Arc::clone(data),
-            _ => Arc::from(&*self.to_nhwc()),
+            Data::F32(data) if self.layout == Layout::Nhwc => Ok(Arc::clone(data)),
+            _ => Ok(Arc::from(&*self.words()?)),
         }
     }
 
@@ -272,10 +473,7 @@ impl HostTensor {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn bytes(&self) -> &[u8] {
-        match &self.data {
-            Data::F32(data) => bytemuck::cast_slice(data),
-            Data::F16(data) => bytemuck::cast_slice(data),
-        }
+        each_type!(&self.data, elements => bytemuck::cast_slice(elements))
     }
 }
 

@@ -153,6 +153,7 @@ mod tune_network;
 mod unwind;
 mod vector;
 mod weights;
+mod word;
 
 #[cfg(not(target_family = "wasm"))]
 pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};
@@ -171,7 +172,7 @@ pub use dtype::{DType, Precision};
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
 pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
-pub use host::HostTensor;
+pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "onnx")]
@@ -265,6 +266,9 @@ pub mod internals {
     }
     pub mod tune {
         pub use crate::tune::*;
+    }
+    pub mod word {
+        pub use crate::word::{integers, numbers, of_integers};
     }
 }
 

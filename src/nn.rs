@@ -30,6 +30,8 @@ pub use crate::ops::gather::{Gather, GatherNd};
 #[doc(inline)]
 pub use crate::ops::gemm::Gemm;
 #[doc(inline)]
+pub use crate::ops::integer::{Integer, IntegerFunction};
+#[doc(inline)]
 pub use crate::ops::normalize::Normalize;
 #[doc(inline)]
 pub use crate::ops::one_hot::OneHot;

@@ -15,11 +15,18 @@ fn gather_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     var inside: bool = true;
     var at: u32 = outer;
     //% for axis in range(AXES)
-    let index${axis}: f32 = ${load("arg0", "AXES * entry + " ~ axis ~ "u")};
+    //% if INDEX == 0
+    let index${axis}: f32 = ${stored("arg0", "AXES * entry + " ~ axis ~ "u")};
     let inside${axis}: bool = index${axis} >= 0.0 && index${axis} < f32(params.extent${axis});
-    inside = inside && inside${axis};
     //# Within the axis whatever a driver makes of NaN.
     let place${axis}: u32 = min(u32(select(0.0, index${axis}, inside${axis})), params.extent${axis} - 1u);
+    //% else
+    //# A negative one is beyond every axis.
+    let index${axis}: u32 = u32(${stored("arg0", "AXES * entry + " ~ axis ~ "u")});
+    let inside${axis}: bool = index${axis} < params.extent${axis};
+    let place${axis}: u32 = min(index${axis}, params.extent${axis} - 1u);
+    //% endif
+    inside = inside && inside${axis};
     at = at * params.extent${axis} + place${axis};
     //% endfor
     //% set place = "at * params.inner + i % params.inner"

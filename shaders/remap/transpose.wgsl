@@ -4,7 +4,7 @@
 ${constants}
 
 ${interface}
-var<workgroup> staged: array<f32, SIDE * (SIDE + 1u)>;
+var<workgroup> staged: array<${acc}, SIDE * (SIDE + 1u)>;
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn remap_transpose(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {

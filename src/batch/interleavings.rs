@@ -121,8 +121,9 @@ fn what_was_taken_is_answered_when_the_batch_is_dropped() {
 fn a_thread_of_a_batch_may_drop_it_while_others_wait() {
     check(|| {
         let batch = batch(2, 0);
-        let [first, second, last] =
-            [1.0, 2.0, 3.0].map(|value| batch.queue.push(vec![Arc::new([value])]).expect("an open queue"));
+        let [first, second, last] = [1.0, 2.0, 3.0].map(|value| {
+            batch.queue.push(vec![HostTensor::vector(vec![value]).expect("one")]).expect("an open queue")
+        });
         let task = inline(async move {
             let found = last.await.map(value);
             drop(batch);

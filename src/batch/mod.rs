@@ -10,6 +10,7 @@ pub use pool::{DevicePool, PoolDevice, PoolStream};
 pub use slot::Ticket;
 
 use crate::context::{Backend, Context};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
@@ -17,7 +18,9 @@ use crate::options::SessionOptions;
 use crate::session::{Port, Session};
 use crate::sync::thread::{self, JoinHandle};
 use crate::unwind::caught;
+use crate::word;
 use queue::Queue;
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,6 +175,8 @@ pub struct Batch {
     queue: Arc<Queue>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    /// Whether a device keeps integers of 64 bits in 32.
+    narrow: bool,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -250,7 +255,8 @@ impl Batch {
     ) -> Result<Self> {
         let sizes = options.planned()?;
         let queue = Queue::new(all.len(), sizes, options.max_waiting, options.max_delay);
-        let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, threads: Vec::new() };
+        let narrow = all.iter().flatten().any(|(_, session)| session.word(DType::I64) != DType::I64);
+        let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, narrow, threads: Vec::new() };
         for (member, sessions) in all.into_iter().enumerate() {
             let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());
             queue.started();
@@ -480,12 +486,21 @@ impl Batch {
     fn arranged<N: AsRef<str>>(
         &self,
         inputs: impl IntoIterator<Item = (N, HostTensor)>,
-    ) -> Result<Vec<Arc<[f32]>>> {
+    ) -> Result<Vec<HostTensor>> {
         let inputs: Vec<(N, HostTensor)> = inputs.into_iter().collect();
         let named: Vec<(&str, &HostTensor)> =
             inputs.iter().map(|(name, tensor)| (name.as_ref(), tensor)).collect();
         let arranged = crate::session::arranged(&self.inputs, &named)?;
-        Ok(arranged.into_iter().map(HostTensor::shared_nhwc).collect())
+        // What does not fit is refused to its own request, and what is to be converted is so on the caller's thread.
+        let converted = |(port, tensor): (&Port, &HostTensor)| {
+            let word = if self.narrow { port.dtype.device_word() } else { port.dtype.word() };
+            let words = word::of_tensor(tensor, word, port.dtype, &format!("input {:?}", port.name))?;
+            match (word, words) {
+                (DType::F32, Cow::Owned(words)) => HostTensor::new(port.dims, words),
+                _ => Ok(tensor.clone()),
+            }
+        };
+        self.inputs.iter().zip(arranged).map(converted).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use super::members::{Member, Members, Standing};
 use super::slot::{Request, Slot, Ticket, ended};
 use crate::clock::Instant;
 use crate::error::{Error, Result};
+use crate::host::HostTensor;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -95,13 +96,13 @@ impl Queue {
     }
 
     /// A request behind the others.
-    pub(super) fn push(self: &Arc<Self>, inputs: Vec<Arc<[f32]>>) -> Result<Ticket> {
+    pub(super) fn push(self: &Arc<Self>, inputs: Vec<HostTensor>) -> Result<Ticket> {
         let state = self.lock();
         self.append(state, inputs)
     }
 
     /// [`Queue::push`], if it need not be held back.
-    pub(super) fn push_if_room(self: &Arc<Self>, inputs: Vec<Arc<[f32]>>) -> Result<Option<Ticket>> {
+    pub(super) fn push_if_room(self: &Arc<Self>, inputs: Vec<HostTensor>) -> Result<Option<Ticket>> {
         let state = self.lock();
         if state.requests.len() >= self.max_waiting && !state.closed {
             return Ok(None);
@@ -109,7 +110,7 @@ impl Queue {
         self.append(state, inputs).map(Some)
     }
 
-    fn append(self: &Arc<Self>, mut state: MutexGuard<'_, State>, inputs: Vec<Arc<[f32]>>) -> Result<Ticket> {
+    fn append(self: &Arc<Self>, mut state: MutexGuard<'_, State>, inputs: Vec<HostTensor>) -> Result<Ticket> {
         if state.closed {
             return Err(ended());
         }

@@ -13,14 +13,14 @@ use std::task::{Context, Poll, Waker};
 /// A request's inputs, and where its answer goes.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) inputs: Vec<Arc<[f32]>>,
+    pub(super) inputs: Vec<HostTensor>,
     pub(super) slot: Arc<Slot>,
     pub(super) arrived: Instant,
 }
 
 impl Request {
     /// A request that is taken, or held back.
-    pub(super) fn new(inputs: Vec<Arc<[f32]>>, taken: bool) -> Self {
+    pub(super) fn new(inputs: Vec<HostTensor>, taken: bool) -> Self {
         let stage = if taken { Stage::Taken } else { Stage::Waiting };
         let slot = Slot { stage: Mutex::new((stage, None)), changed: Condvar::new() };
         Request { inputs, slot: Arc::new(slot), arrived: Instant::now() }

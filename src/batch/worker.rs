@@ -100,8 +100,7 @@ impl Worker {
         let (_, session) = found.ok_or_else(missing)?;
         let ports = requests.first().map_or(0, |request| request.inputs.len());
         let of_port = |port: usize| requests.iter().filter_map(move |request| request.inputs.get(port));
-        let parts: Vec<Vec<&[f32]>> =
-            (0..ports).map(|port| of_port(port).map(|part| &**part).collect()).collect();
+        let parts: Vec<Vec<&HostTensor>> = (0..ports).map(|port| of_port(port).collect()).collect();
         session.submit_joined(&parts)
     }
 
@@ -121,11 +120,8 @@ impl Worker {
     /// The outputs of one request.
     fn part(&self, outputs: &[HostTensor], index: usize) -> Result<Vec<HostTensor>> {
         let part = |(port, all): (&Port, &HostTensor)| {
-            let elements = port.dims.elements();
-            let all = all.to_f32();
-            let own = index.checked_mul(elements).and_then(|first| all.get(first..)?.get(..elements));
-            let own = own.ok_or_else(|| Error::Internal(format!("{index} of {} elements", all.len())))?;
-            HostTensor::new(port.dims, own)
+            let own = index.checked_mul(port.dims.elements()).and_then(|first| all.part(first, port.dims));
+            own.ok_or_else(|| Error::Internal(format!("request {index} of {}", all.dims())))
         };
         self.outputs.iter().zip(outputs).map(part).collect()
     }

@@ -169,13 +169,17 @@ fn holds(module: &Module, ty: Handle<Type>, binding: &Binding) -> bool {
     match binding.element {
         Element::Scalar(DType::F32) => *element == TypeInner::Scalar(Scalar::F32),
         Element::Scalar(DType::F16) => *element == TypeInner::Scalar(Scalar::F16),
+        Element::Scalar(DType::I32) => *element == TypeInner::Scalar(Scalar::I32),
+        Element::Scalar(DType::U32) => *element == TypeInner::Scalar(Scalar::U32),
         Element::Vec4(DType::F32) => *element == vec4(Scalar::F32),
+        Element::Vec4(DType::I32) => *element == vec4(Scalar::I32),
+        Element::Vec4(DType::U32) => *element == vec4(Scalar::U32),
         // Two u32 of two halves each where the device has no f16.
         Element::Vec4(DType::F16) => {
             *element == vec4(Scalar::F16)
                 || *element == TypeInner::Vector { size: VectorSize::Bi, scalar: Scalar::U32 }
         }
-        Element::Image2d(_) => false,
+        Element::Image2d(_) | Element::Scalar(_) | Element::Vec4(_) => false,
     }
 }
 
@@ -185,6 +189,11 @@ fn wanted_type(binding: &Binding) -> &'static str {
         Element::Scalar(DType::F16) => "array<f16>",
         Element::Vec4(DType::F32) => "array<vec4<f32>>",
         Element::Vec4(DType::F16) => "array<vec4<f16>> or array<vec2<u32>>",
+        Element::Scalar(DType::I32) => "array<i32>",
+        Element::Scalar(DType::U32) => "array<u32>",
+        Element::Vec4(DType::I32) => "array<vec4<i32>>",
+        Element::Vec4(DType::U32) => "array<vec4<u32>>",
+        Element::Scalar(_) | Element::Vec4(_) => "words of 32 bits or halves",
         Element::Image2d(_) if binding.access == Access::Read => "texture_2d<f32>",
         Element::Image2d(_) => "a buffer: images are arguments in OpenCL C only",
     }

@@ -119,9 +119,14 @@ impl KernelSpec {
             parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("_then_");
         let separator = if epilogue.is_empty() { "" } else { "_" };
         let images = if self.maps_are_images() { "_image2d" } else { "" };
+        let written = self.interface.binding(Operand::Dst).map(|(_, binding)| binding.element.dtype());
+        let computed = match written.filter(|dtype| !dtype.is_float()) {
+            Some(integer) => integer.to_string(),
+            None => self.precision.to_string(),
+        };
         format!(
-            "{}_{}{images}_{}_t{tx}x{ty}x{tz}{separator}{epilogue}_wg{x}x{y}x{z}",
-            self.op, self.variant, self.precision
+            "{}_{}{images}_{computed}_t{tx}x{ty}x{tz}{separator}{epilogue}_wg{x}x{y}x{z}",
+            self.op, self.variant
         )
     }
 

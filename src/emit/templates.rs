@@ -79,6 +79,7 @@ impl Functions for Words {
             ("load4", [name, index]) => self.load4(name, index, &column, &row)?.into(),
             ("store4", [name, index, value]) => self.store4(name, index, value, &column, &row)?.into(),
             ("load", [name, index]) => self.load(name, index)?.into(),
+            ("stored", [name, index]) => self.stored(name, index)?.into(),
             ("store", [name, index, value]) => self.store(name, index, value)?.into(),
             ("lane", [name, index, lane]) => self.lane(name, index, lane)?.into(),
             ("set_lane", [name, index, lane, value]) => self.set_lane(name, index, lane, value).into(),

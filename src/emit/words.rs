@@ -7,6 +7,7 @@
 //! | `splat("x")` | `vec4<f32>(x)` | `vec4<f32>(x)` |
 //! | `load4("src", "i")` | `src[i]` | `unpack_half4(src[i])` |
 //! | `load("src", "i")` | `src[i]` | |
+//! | `stored("src", "i")` | `src[i]`, not converted | |
 //! | `lane("src", "i", "l")` | `src[i][l]` | `unpack2x16float(src[i][l / 2u])[l % 2u]` |
 //! | `set_lane("local", "i", "l", "v")` | `local[i][l] = v;` | `local[i][l] = v;` |
 //! | `store4("dst", "i", "v")` | `dst[i] = v;` | `dst[i] = pack_half4(v);` |
@@ -20,8 +21,9 @@
 //! kernels that are written in OpenCL C, all with sums in f32, know fewer words.
 
 mod between;
+mod declared;
 
-use super::{Access, Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
+use super::{Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The parameter of kernels that must not store what their sum or activation is in the lanes beyond the
@@ -40,25 +42,34 @@ impl Words {
         Words { dialect, spec: spec.clone() }
     }
 
+    /// The type that is computed in: an integer where integers are written.
     fn accumulator(&self) -> DType {
-        self.spec.precision.accumulator()
+        let written = self.element(Operand::Dst.name()).map(Element::dtype);
+        match written.filter(|dtype| !dtype.is_float()) {
+            Some(integer) => integer,
+            None => self.spec.precision.accumulator(),
+        }
     }
 
     /// The scalar type that sums are kept in.
     pub(crate) fn acc(&self) -> &'static str {
         match (self.dialect, self.accumulator()) {
-            (Dialect::Wgsl, DType::F32) => "f32",
-            (Dialect::Wgsl, DType::F16) => "f16",
             (Dialect::OpenClC, _) => "float",
+            (Dialect::Wgsl, DType::F16) => "f16",
+            (Dialect::Wgsl, DType::I32) => "i32",
+            (Dialect::Wgsl, DType::U32) => "u32",
+            (Dialect::Wgsl, _) => "f32",
         }
     }
 
     /// The vec4 type that sums are kept in.
     pub(crate) fn acc4(&self) -> &'static str {
         match (self.dialect, self.accumulator()) {
-            (Dialect::Wgsl, DType::F32) => "vec4<f32>",
-            (Dialect::Wgsl, DType::F16) => "vec4<f16>",
             (Dialect::OpenClC, _) => "float4",
+            (Dialect::Wgsl, DType::F16) => "vec4<f16>",
+            (Dialect::Wgsl, DType::I32) => "vec4<i32>",
+            (Dialect::Wgsl, DType::U32) => "vec4<u32>",
+            (Dialect::Wgsl, _) => "vec4<f32>",
         }
     }
 
@@ -72,7 +83,12 @@ impl Words {
 
     /// A vec4 constant.
     pub(crate) fn constant4(&self, value: f32) -> String {
-        let suffix = if self.accumulator() == DType::F16 { "h" } else { "f" };
+        let suffix = match self.accumulator() {
+            DType::F16 => "h",
+            DType::I32 => return self.splat(&format!("{}i", value as i32)),
+            DType::U32 => return self.splat(&format!("{}u", value as u32)),
+            _ => "f",
+        };
         self.splat(&format!("{value:?}{suffix}"))
     }
 
@@ -115,6 +131,14 @@ impl Words {
             }
             (Dialect::Wgsl, Some(Element::Scalar(_))) => Ok(format!("{}({name}[{index}])", self.acc())),
             (_, element) => Err(format!("load cannot read {name} ({element:?})")),
+        }
+    }
+
+    /// Reads a scalar as the type that it is stored in.
+    pub(crate) fn stored(&self, name: &str, index: &str) -> Result<String, String> {
+        match (self.dialect, self.element(name)) {
+            (Dialect::Wgsl, Some(Element::Scalar(_))) => Ok(format!("{name}[{index}]")),
+            (_, element) => Err(format!("stored cannot read {name} ({element:?})")),
         }
     }
 
@@ -195,9 +219,9 @@ impl Words {
     /// A float parameter as the accumulator's type.
     pub(crate) fn param(&self, name: &str) -> String {
         match (self.dialect, self.accumulator()) {
-            (Dialect::Wgsl, DType::F32) => format!("params.{name}"),
-            (Dialect::Wgsl, DType::F16) => format!("f16(params.{name})"),
             (Dialect::OpenClC, _) => name.to_owned(),
+            (Dialect::Wgsl, DType::F16) => format!("f16(params.{name})"),
+            (Dialect::Wgsl, _) => format!("params.{name}"),
         }
     }
 
@@ -223,22 +247,27 @@ impl Words {
 
     /// Zero as the accumulator's scalar type.
     pub(crate) fn zero(&self) -> &'static str {
-        if self.accumulator() == DType::F16 { "0.0h" } else { "0.0f" }
+        match self.accumulator() {
+            DType::F16 => "0.0h",
+            DType::I32 => "0i",
+            DType::U32 => "0u",
+            _ => "0.0f",
+        }
     }
 
     /// A function of an f32 vec4, of `x` in the accumulator's type.
     fn in_f32(&self, function: &str, x: &str) -> String {
         match self.accumulator() {
-            DType::F32 => format!("{function}({x})"),
             DType::F16 => format!("{}({function}(vec4<f32>({x})))", self.acc4()),
+            _ => format!("{function}({x})"),
         }
     }
 
     /// Where the vec4 `x` of the accumulator's type is no number.
     fn is_nan(&self, x: &str) -> String {
         match self.accumulator() {
-            DType::F32 => format!("is_nan({x})"),
             DType::F16 => format!("is_nan(vec4<f32>({x}))"),
+            _ => format!("is_nan({x})"),
         }
     }
 
@@ -319,93 +348,5 @@ impl Words {
     fn packs_halves(&self) -> bool {
         let bindings = &self.spec.interface.bindings;
         bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
-    }
-
-    fn buffer_type(&self, element: Element) -> Result<&'static str, String> {
-        Ok(match (self.dialect, element) {
-            (Dialect::Wgsl, Element::Scalar(DType::F32)) => "f32",
-            (Dialect::Wgsl, Element::Scalar(DType::F16)) => "f16",
-            (Dialect::Wgsl, Element::Vec4(DType::F32)) => "vec4<f32>",
-            (Dialect::Wgsl, Element::Vec4(DType::F16)) if self.spec.native_half => "vec4<f16>",
-            (Dialect::Wgsl, Element::Vec4(DType::F16)) => "vec2<u32>",
-            (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
-            (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
-            (Dialect::OpenClC, Element::Vec4(DType::F16) | Element::Scalar(DType::F16)) => "half",
-            (_, Element::Image2d(_)) => return Err(format!("{} has no image arguments here", self.dialect)),
-        })
-    }
-
-    /// WGSL: the module's bindings, parameter struct and helper functions.
-    pub(crate) fn interface(&self) -> Result<String, String> {
-        let interface = &self.spec.interface;
-        let mut out = String::new();
-        for (index, binding) in interface.bindings.iter().enumerate() {
-            if let Element::Image2d(dtype) = binding.element {
-                let format = if dtype == DType::F16 { "rgba16float" } else { "rgba32float" };
-                let ty = match binding.access {
-                    Access::Read => "texture_2d<f32>".to_owned(),
-                    _ => format!("texture_storage_2d<{format}, write>"),
-                };
-                let name = binding.operand.name();
-                out.push_str(&format!("@group(0) @binding({index}) var {name}: {ty};\n"));
-                continue;
-            }
-            let access = if binding.access == Access::Read { "read" } else { "read_write" };
-            let ty = self.buffer_type(binding.element)?;
-            out.push_str(&format!(
-                "@group(0) @binding({index}) var<storage, {access}> {}: array<{ty}>;\n",
-                binding.operand.name()
-            ));
-        }
-        if !interface.params.is_empty() {
-            out.push_str("struct Params {\n");
-            for param in &interface.params {
-                out.push_str(&format!("    {}: {},\n", param.name, param.ty.name(self.dialect)));
-            }
-            out.push_str(&format!(
-                "}}\n@group(0) @binding({}) var<uniform> params: Params;\n",
-                interface.bindings.len()
-            ));
-        }
-        if interface.bindings.iter().any(|binding| binding.element == Element::Vec4(DType::F16))
-            && !self.spec.native_half
-        {
-            out.push_str(concat!(
-                "fn unpack_half4(bits: vec2<u32>) -> vec4<f32> {\n",
-                "    return vec4<f32>(unpack2x16float(bits.x), unpack2x16float(bits.y));\n",
-                "}\n",
-                "fn pack_half4(value: vec4<f32>) -> vec2<u32> {\n",
-                "    return vec2<u32>(pack2x16float(value.xy), pack2x16float(value.zw));\n",
-                "}\n",
-            ));
-        }
-        Ok(out)
-    }
-
-    /// OpenCL C: the kernel's argument list.
-    pub(crate) fn arguments(&self) -> Result<String, String> {
-        let interface = &self.spec.interface;
-        let mut out = Vec::new();
-        for binding in &interface.bindings {
-            let name = binding.operand.name();
-            out.push(match (binding.element, binding.access) {
-                (Element::Image2d(_), Access::Read) => format!("__read_only image2d_t {name}"),
-                (Element::Image2d(_), Access::Write) => format!("__write_only image2d_t {name}"),
-                (Element::Image2d(_), Access::ReadWrite) => {
-                    return Err(format!("{name}: OpenCL 1.2 images are read or written, not both"));
-                }
-                (element, access) => {
-                    let constant = if access == Access::Read { "const " } else { "" };
-                    format!("__global {constant}{}* restrict {name}", self.buffer_type(element)?)
-                }
-            });
-        }
-        out.extend(
-            interface
-                .params
-                .iter()
-                .map(|param| format!("const {} {}", param.ty.name(self.dialect), param.name)),
-        );
-        Ok(out.join(",\n    "))
     }
 }

@@ -14,11 +14,19 @@ pub enum Term {
     Value(Value),
     /// The same number for every element.
     Number(f32),
+    /// The same integer for every element.
+    Integer(i64),
 }
 
 impl From<Value> for Term {
     fn from(value: Value) -> Self {
         Term::Value(value)
+    }
+}
+
+impl From<i64> for Term {
+    fn from(integer: i64) -> Self {
+        Term::Integer(integer)
     }
 }
 
@@ -44,14 +52,21 @@ impl Graph {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
+    /// Values of integers of 32 or 64 bits are computed as such where the function is one of [`Graph::integer`]'s; all
+    /// are of one type then. Comparisons and logic of any type give booleans.
+    ///
     /// # Errors
-    /// If the shapes do not fit, there are not as many terms as the function takes, or all are numbers.
+    /// If the shapes or types do not fit, there are not as many terms as the function takes, or all are numbers.
     pub fn elementwise(&mut self, name: &str, function: Function, terms: &[Term]) -> Result<Value> {
+        if let Some(value) = self.of_integers(name, function, terms)? {
+            return Ok(value);
+        }
         let mut values: Vec<Value> = Vec::new();
         let mut sources = Vec::with_capacity(terms.len());
         for (place, term) in terms.iter().enumerate() {
             let number = match *term {
                 Term::Number(number) => Some(number),
+                Term::Integer(integer) => Some(integer as f32),
                 Term::Value(value) => self.number(value, terms, place)?,
             };
             sources.push(match (number, *term) {
@@ -65,6 +80,7 @@ impl Graph {
                     Source::Input(input as u8)
                 }
                 (None, Term::Number(number)) => Source::Number(Bits(number)),
+                (None, Term::Integer(integer)) => Source::Number(Bits(integer as f32)),
             });
         }
         let (function, sources) = simpler(function, sources);

@@ -2,6 +2,7 @@
 
 mod build;
 mod elementwise;
+mod integers;
 mod moves;
 mod part;
 mod reductions;
@@ -22,6 +23,8 @@ use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
 use crate::ops::{Op, Role};
 use crate::shape::Shape;
+use crate::word;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,10 +69,21 @@ pub struct Graph {
     outputs: Vec<Value>,
     states: Vec<State>,
     dimensions: BTreeMap<String, usize>,
+    /// Whether integers of 64 bits are kept in 32.
+    narrow: bool,
 }
 
 /// The extents of an input in another graph, from its name, its dimensions and its extents as declared.
 type Redeclare<'a> = dyn Fn(&str, Dims, &[Dim]) -> Result<Vec<Dim>> + 'a;
+
+/// A tensor of integers of 64 bits in 32; any other as it is.
+fn narrowed(name: &str, tensor: &HostTensor) -> Result<HostTensor> {
+    if tensor.dtype() != DType::I64 {
+        return Ok(tensor.clone());
+    }
+    let words = word::of_tensor(tensor, DType::I32, DType::I64, &format!("constant {name:?}"))?;
+    word::to_tensor(tensor.dims(), DType::I32, DType::I32, &words)
+}
 
 impl Default for Graph {
     fn default() -> Self {
@@ -82,6 +96,7 @@ impl Default for Graph {
             outputs: Vec::new(),
             states: Vec::new(),
             dimensions: BTreeMap::new(),
+            narrow: false,
         }
     }
 }
@@ -173,12 +188,30 @@ impl Graph {
     /// If the dimensions are empty or too large, a name is not one of [`Graph::dimensions`], or another
     /// input has this name.
     pub fn input_of(&mut self, name: &str, extents: &[Dim]) -> Result<Value> {
+        self.typed_input(name, DType::F32, extents)
+    }
+
+    /// Adds an input whose elements are of another type than f32: token ids, positions, masks.
+    ///
+    /// ```
+    /// use diptych::{DType, Dim, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// graph.dimension("length", 12)?;
+    /// let ids = graph.typed_input("ids", DType::I64, &[Dim::Fixed(1), "length".into()])?;
+    /// assert_eq!(graph.tensor_type(ids)?.dtype, DType::I64);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Graph::input_of`].
+    pub fn typed_input(&mut self, name: &str, dtype: DType, extents: &[Dim]) -> Result<Value> {
         if self.inputs.iter().any(|&input| self.values[input.index].name == name) {
             return Err(Error::input(name, "two inputs of this name", "distinct names"));
         }
         let numbers = extents.iter().map(|dim| self.extent(name, dim)).collect::<Result<Vec<_>>>()?;
         let dims = Dims::new(&numbers).map_err(|error| error.at_node(name))?;
-        let value = self.value(name, dims, Origin::Input(extents.to_vec()));
+        let value = self.value(name, dims, dtype, Origin::Input(extents.to_vec()));
         self.inputs.push(value);
         Ok(value)
     }
@@ -212,7 +245,7 @@ impl Graph {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn constant(&mut self, name: &str, tensor: HostTensor) -> Value {
-        self.value(name, tensor.dims(), Origin::Constant(tensor))
+        self.value(name, tensor.dims(), tensor.dtype(), Origin::Constant(tensor))
     }
 
     /// Marks a value as an output. Outputs are returned in the order they were marked.
@@ -268,7 +301,7 @@ impl Graph {
         let outputs: Vec<Value> = checked
             .into_iter()
             .enumerate()
-            .map(|(index, dims)| self.value(&named(index), dims, Origin::Node(node)))
+            .map(|(index, (dims, dtype))| self.value(&named(index), dims, dtype, Origin::Node(node)))
             .collect();
         self.nodes.push(Node {
             name: name.to_owned(),
@@ -280,7 +313,7 @@ impl Graph {
     }
 
     /// The dimensions of the outputs, if everything fits.
-    fn check(&self, operator: &dyn Operator, inputs: &[(Operand, Value)]) -> Result<Vec<Dims>> {
+    fn check(&self, operator: &dyn Operator, inputs: &[(Operand, Value)]) -> Result<Vec<(Dims, DType)>> {
         let arguments = self.arguments(inputs)?;
         let op = operator.name();
         for (index, argument) in arguments.iter().enumerate() {
@@ -292,12 +325,16 @@ impl Graph {
                 ));
             }
         }
-        let given = Arguments { inputs: &arguments, dimensions: &self.dimensions };
+        let given = self.given(&arguments);
         match operator.lower(given, Precision::F32)? {
-            Lowered::View(view) => Ok(vec![view.dims]),
+            Lowered::View(view) => {
+                let shown = arguments.first().map_or(DType::F32, |argument| argument.dtype);
+                Ok(vec![(view.dims, shown)])
+            }
             Lowered::Op(lowered) => {
                 self.check_operands(&*lowered, inputs)?;
-                Ok(operator.outputs(given, &*lowered))
+                let dims = operator.outputs(given, &*lowered);
+                Ok(dims.into_iter().zip(operator.types(given, &*lowered)).collect())
             }
         }
     }
@@ -319,6 +356,11 @@ impl Graph {
                 let found = format!("{name} {}", info.dims);
                 return Err(Error::shape(op.name(), found, format!("{name} {}", wanted.shape)));
             }
+            if info.dtype.word() != wanted.dtype {
+                let found = format!("{name} of {}", info.dtype);
+                let wanted = format!("{} (Graph::cast changes types)", wanted.dtype);
+                return Err(Error::shape(op.name(), found, wanted));
+            }
             if wanted.role == Role::Constant && !matches!(info.origin, Origin::Constant(_)) {
                 let found = format!("{name} computed at each run ({:?})", info.name);
                 return Err(Error::shape(op.name(), found, format!("a constant {name}")));
@@ -339,8 +381,10 @@ impl Graph {
 
     /// The inputs of a node with their dimensions.
     pub(crate) fn arguments(&self, inputs: &[(Operand, Value)]) -> Result<Vec<Argument>> {
-        let argument =
-            |&(operand, value): &(Operand, Value)| Ok(Argument { operand, dims: self.info(value)?.dims });
+        let argument = |&(operand, value): &(Operand, Value)| {
+            let info = self.info(value)?;
+            Ok(Argument { operand, dims: info.dims, dtype: info.dtype })
+        };
         inputs.iter().map(argument).collect()
     }
 
@@ -351,11 +395,48 @@ impl Graph {
         inputs: &[Argument],
         precision: Precision,
     ) -> Result<Lowered> {
-        operator.lower(Arguments { inputs, dimensions: &self.dimensions }, precision)
+        operator.lower(self.given(inputs), precision)
     }
 
-    fn value(&mut self, name: &str, dims: Dims, origin: Origin) -> Value {
-        self.values.push(ValueInfo { name: name.to_owned(), dims, origin });
+    /// What an operator is told of `inputs`.
+    fn given<'a>(&'a self, inputs: &'a [Argument]) -> Arguments<'a> {
+        Arguments { inputs, dimensions: &self.dimensions, narrow: self.narrow }
+    }
+
+    /// The same graph as a device runs it, which keeps integers of 64 bits in 32.
+    ///
+    /// # Errors
+    /// If a constant or the first value of a state does not fit.
+    pub(crate) fn on_device(&self) -> Result<Cow<'_, Graph>> {
+        if self.narrow || self.values.iter().all(|info| info.dtype != DType::I64) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut graph = self.clone();
+        graph.narrow = true;
+        for info in &mut graph.values {
+            if let Origin::Constant(tensor) = &mut info.origin {
+                *tensor = narrowed(&info.name, tensor)?;
+            }
+            info.dtype = match info.dtype {
+                DType::I64 => DType::I32,
+                dtype => dtype,
+            };
+        }
+        for state in &mut graph.states {
+            let name = self.info(state.value)?.name.clone();
+            state.initial = narrowed(&name, &state.initial)?;
+        }
+        Ok(Cow::Owned(graph))
+    }
+
+    /// The type of a value's elements; `None` of another graph's.
+    pub(crate) fn dtype(&self, value: Value) -> Option<DType> {
+        let found = self.values.get(value.index).filter(|_| value.graph == self.number);
+        found.map(|info| info.dtype)
+    }
+
+    fn value(&mut self, name: &str, dims: Dims, dtype: DType, origin: Origin) -> Value {
+        self.values.push(ValueInfo { name: name.to_owned(), dims, dtype, origin });
         Value { graph: self.number, index: self.values.len() - 1 }
     }
 
@@ -450,12 +531,13 @@ impl Graph {
 
     /// The same graph with other inputs or dimensions, every shape checked again.
     fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
-        let mut graph = Graph { number: self.number, dimensions, ..Graph::default() };
+        let mut graph = Graph { number: self.number, dimensions, narrow: self.narrow, ..Graph::default() };
         for (index, info) in self.values.iter().enumerate() {
             match &info.origin {
                 Origin::State => graph.state_again(self, Value { graph: self.number, index }),
                 Origin::Input(declared) => {
-                    graph.input_of(&info.name, &input(&info.name, info.dims, declared)?)?;
+                    let extents = input(&info.name, info.dims, declared)?;
+                    graph.typed_input(&info.name, info.dtype, &extents)?;
                 }
                 Origin::Constant(tensor) => {
                     graph.constant(&info.name, tensor.clone());
@@ -463,7 +545,11 @@ impl Graph {
                 // A node's values follow each other, the first one made with the node.
                 Origin::Node(node) if *node == graph.nodes.len() => {
                     let node = &self.nodes[*node];
-                    graph.add(&node.name, Arc::clone(&node.operator), &node.inputs)?;
+                    let outputs = graph.add(&node.name, Arc::clone(&node.operator), &node.inputs)?;
+                    // Some were given a type of the same words.
+                    for value in outputs {
+                        graph.values[value.index].dtype = self.values[value.index].dtype;
+                    }
                 }
                 Origin::Node(_) => {}
             }
@@ -521,7 +607,8 @@ impl Graph {
     /// # Errors
     /// If the value is not of this graph.
     pub fn tensor_type(&self, value: Value) -> Result<TensorType> {
-        Ok(TensorType { dtype: DType::F32, dims: self.dims(value)? })
+        let info = self.info(value)?;
+        Ok(TensorType { dtype: info.dtype, dims: info.dims })
     }
 
     /// The name of a value: of the input or constant, or of the node that writes it.
@@ -560,6 +647,17 @@ impl Graph {
             Origin::Constant(tensor) => Some(tensor),
             Origin::Input(_) | Origin::State | Origin::Node(_) => None,
         })
+    }
+
+    /// Says that a value's elements are of another type that has the same words: that numbers in f32 are integers of
+    /// at most 16 bits, booleans or halves. They must be.
+    pub(crate) fn retype(&mut self, value: Value, dtype: DType) -> Result<()> {
+        let found = self.info(value)?.dtype;
+        if found.word() != dtype.word() {
+            return Err(Error::Internal(format!("value {} of {found} as {dtype}", value.index)));
+        }
+        self.values[value.index].dtype = dtype;
+        Ok(())
     }
 
     /// Gives a value another name, and the node that writes it first.

@@ -1,6 +1,7 @@
 //! Values that a run leaves to the next one.
 
 use super::{Graph, Origin, Value};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 
@@ -36,7 +37,7 @@ impl Graph {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn state(&mut self, name: &str, initial: HostTensor) -> Value {
-        let value = self.value(name, initial.dims(), Origin::State);
+        let value = self.value(name, initial.dims(), initial.dtype(), Origin::State);
         self.states.push(State { value, initial, next: None });
         value
     }
@@ -56,9 +57,10 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If `state` is no state or has a next value already, or `next` has other dimensions.
+    /// If `state` is no state or has a next value already, or `next` has other dimensions or another type.
     pub fn update(&mut self, state: Value, next: Value) -> Result<()> {
-        let (dims, name) = (self.info(next)?.dims, self.info(state)?.name.clone());
+        let (dims, dtype) = (self.info(next)?.dims, self.info(next)?.dtype);
+        let name = self.info(state)?.name.clone();
         let found = self.states.iter_mut().find(|own| own.value == state);
         let Some(own) = found else {
             return Err(Error::input(name, "an update of what is no state", "a state"));
@@ -66,8 +68,12 @@ impl Graph {
         if own.next.is_some() {
             return Err(Error::input(name, "two updates of a state", "one"));
         }
-        if own.initial.dims() != dims {
-            let (found, wanted) = (format!("a next value of {dims}"), format!("{}", own.initial.dims()));
+        let own_dtype = own.initial.dtype();
+        if own.initial.dims() != dims || own_dtype.word() != dtype.word() {
+            let same = own_dtype.word() == dtype.word();
+            let of = |dtype: DType| if same { String::new() } else { format!(" of {dtype}") };
+            let found = format!("a next value of {dims}{}", of(dtype));
+            let wanted = format!("{}{}", own.initial.dims(), of(own_dtype));
             return Err(Error::shape("update", format!("{name:?}: {found}"), wanted));
         }
         own.next = Some(next);

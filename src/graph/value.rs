@@ -50,6 +50,7 @@ pub(crate) enum Origin {
 pub(crate) struct ValueInfo {
     pub(crate) name: String,
     pub(crate) dims: Dims,
+    pub(crate) dtype: DType,
     pub(crate) origin: Origin,
 }
 

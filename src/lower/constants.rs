@@ -35,11 +35,11 @@ impl Constant {
     fn store(&self, elements: &[f32], bytes: &mut [u8]) {
         let elements = elements.iter();
         match self.dtype {
-            DType::F32 => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
-                *bytes = element.to_ne_bytes();
-            }),
             DType::F16 => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
                 *bytes = f16::from_f32(*element).to_ne_bytes();
+            }),
+            _ => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
+                *bytes = element.to_ne_bytes();
             }),
         }
     }

@@ -13,6 +13,7 @@ use crate::host::HostTensor;
 use crate::ops::Op;
 use crate::options::SessionOptions;
 use crate::tune::key::DeviceKey;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What an operand is given.
@@ -45,6 +46,7 @@ pub(crate) fn followed(
     device: Option<&DeviceInfo>,
 ) -> Result<Vec<Followed>> {
     let options = &*base(asked);
+    let graph = &*if device.is_some() { graph.on_device()? } else { Cow::Borrowed(graph) };
     let network = match device {
         Some(info) => {
             let device = DeviceKey::of(info);

@@ -51,7 +51,7 @@ impl Builder<'_, '_> {
         for info in op.operands().into_iter().filter(|info| info.role == Role::Input) {
             let source = match unit.input(info.operand)? {
                 Input::Value(value) => HostSource::Stored(self.read(*value, self.rows(*value)?)?),
-                Input::Constant(tensor, _) => HostSource::Constant(tensor.shared_nhwc()),
+                Input::Constant(tensor, _) => HostSource::Constant(tensor.clone().into_words()?),
             };
             reads.push((info.operand, source));
         }

@@ -165,7 +165,7 @@ impl Builder<'_, '_> {
 
     /// Adds a step that copies rows.
     fn copy(&mut self, name: String, kind: Kind, from: Part, to: Part) -> Result<()> {
-        let step = self.single(name, &CopyOp::new(kind.1, 0, kind.1)?, from, to)?;
+        let step = self.single(name, &CopyOp::new(kind.1, 0, kind.1)?.of(kind.2.device_word()), from, to)?;
         self.program.steps.push(step);
         Ok(())
     }

@@ -188,6 +188,7 @@ pub(crate) struct Observed {
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn observed(graph: &crate::graph::Graph, options: &SessionOptions) -> Result<Vec<Observed>> {
     // What is stacked does not depend on where bindings begin.
+    let graph = &*graph.on_device()?;
     let network = super::prepare::network(graph, options, 0)?;
     let each = network.units().iter().map(|unit| {
         let op = unit.op(graph, Precision::F16Storage)?;

@@ -39,6 +39,8 @@ pub(crate) struct Program {
     /// Where the graph's inputs and outputs are stored, in its order.
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
+    /// The types of the outputs' words.
+    pub(crate) output_words: Vec<DType>,
     /// All forms of the inputs and of the outputs.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) forms: [Vec<Forms>; 2],
@@ -55,6 +57,7 @@ impl Program {
         changes: &ChangeTimes<'_>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
+        let graph = &*graph.on_device()?;
         let options = &*base(asked);
         let choosing = Choosing { options, device: &device, limits: &info.limits };
         let network = prepared(graph, asked, &choosing)?;
@@ -127,6 +130,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             constants: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            output_words: network.graph.outputs().iter().map(|&value| network.word(value)).collect(),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             forms: Default::default(),
             states: Vec::new(),
@@ -152,13 +156,13 @@ impl<'n, 'g> Builder<'n, 'g> {
 
     /// The rows of a value.
     pub(super) fn rows(&self, value: Value) -> Result<Kind> {
-        Ok((Form::Rows, self.network.dims(value)?.shape(), DType::F32))
+        Ok((Form::Rows, self.network.dims(value)?.shape(), self.network.word(value)))
     }
 
     /// What an operand of `op` in `form` is stored as.
     pub(super) fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
         match form {
-            Form::Rows => (form, info.shape, DType::F32),
+            Form::Rows => (form, info.shape, info.dtype),
             Form::C4 | Form::Image => (form, info.map, op.precision().storage()),
         }
     }
@@ -278,7 +282,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             place(self, part);
             return Ok(Some(part));
         }
-        let op = CopyOp::new(rows.1, alias.offset, kind.1)?;
+        let op = CopyOp::new(rows.1, alias.offset, kind.1)?.of(kind.2);
         let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
         let name = format!("{} (copy)", self.network.name(value)?);
         let step = self.single(name, &op, whole, own)?;
@@ -298,7 +302,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         let precision = match maps.2 {
             dtype if dtype == self.precision.storage() => self.precision,
             DType::F16 => Precision::F16Storage,
-            DType::F32 => Precision::F32,
+            _ => Precision::F32,
         };
         let name = self.network.name(value)?;
         let (op, name) = match (from.0.layout(), to.0.layout()) {

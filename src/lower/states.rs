@@ -51,14 +51,15 @@ impl Builder<'_, '_> {
     }
 
     fn move_to(&mut self, value: Value, from: Part, to: Part) -> Result<()> {
-        let shape = self.network.dims(value)?.shape();
+        let (shape, word) = (self.network.dims(value)?.shape(), self.network.word(value));
         // A view may begin where no binding may: what it is a view of is bound.
         let whole = self.program.whole(from.stored);
         let (from, op) = if from.offset == 0 {
-            (from, CopyOp::new(shape, 0, shape)?)
+            (from, CopyOp::new(shape, 0, shape)?.of(word))
         } else {
             let elements = (whole.bytes / 4) as usize;
-            (whole, CopyOp::new(Shape::nhwc(1, 1, 1, elements), (from.offset / 4) as usize, shape)?)
+            let all = Shape::nhwc(1, 1, 1, elements);
+            (whole, CopyOp::new(all, (from.offset / 4) as usize, shape)?.of(word))
         };
         let name = format!("{} (state)", self.network.graph.name(value)?);
         let step = self.single(name, &op, from, to)?;

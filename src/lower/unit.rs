@@ -2,14 +2,14 @@
 
 use super::uses::Uses;
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Origin, Value};
+use crate::graph::{Graph, Node, Origin, TensorType, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
 use crate::ops::{Op, Operands, Purpose, Role};
-use std::borrow::Cow;
+use crate::word;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -102,7 +102,14 @@ impl Unit {
         inputs: Vec<(Operand, Input, Dims)>,
         outputs: Vec<Value>,
     ) -> Unit {
-        let argument = |&(operand, _, dims): &(Operand, Input, Dims)| Argument { operand, dims };
+        let argument = |(operand, input, dims): &(Operand, Input, Dims)| {
+            let dtype = match input {
+                Input::Constant(tensor, _) => tensor.dtype(),
+                // What a pass made is of f32; a value of the graph has its own type (`Unit::op`).
+                Input::Value(_) => DType::F32,
+            };
+            Argument { operand: *operand, dims: *dims, dtype }
+        };
         Unit {
             name,
             compute: Compute::Node { operator, arguments: inputs.iter().map(argument).collect() },
@@ -139,10 +146,18 @@ impl Unit {
         let precision = self.precision.as_ref().map_or(precision, |own| own.precision);
         let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));
         match &self.compute {
-            Compute::Node { operator, arguments } => match graph.lower(&**operator, arguments, precision)? {
-                Lowered::Op(op) => Ok(op),
-                Lowered::View(_) => Err(Error::Internal(format!("a view, {:?}, as a step", self.name))),
-            },
+            Compute::Node { operator, arguments } => {
+                let typed = |argument: &Argument| {
+                    let value = self.input(argument.operand).ok().and_then(Input::value);
+                    let dtype = value.and_then(|value| graph.dtype(value)).unwrap_or(argument.dtype);
+                    Argument { dtype, ..*argument }
+                };
+                let arguments: Vec<Argument> = arguments.iter().map(typed).collect();
+                match graph.lower(&**operator, &arguments, precision)? {
+                    Lowered::Op(op) => Ok(op),
+                    Lowered::View(_) => Err(Error::Internal(format!("a view, {:?}, as a step", self.name))),
+                }
+            }
             Compute::Stack { parts, multiple } => {
                 let ops = parts.iter().map(|part| part.op(graph, precision)).collect::<Result<Vec<_>>>()?;
                 let ops: Vec<&dyn Op> = ops.iter().map(|op| &**op).collect();
@@ -317,10 +332,12 @@ impl<'a> Network<'a> {
                 self.aliases.insert(output, Alias { of, offset: offset + view.offset });
             }
             Input::Constant(tensor, _) => {
-                let elements = tensor.to_nhwc();
-                let shown = elements.get(view.offset..view.offset + view.dims.elements());
+                let dtype = tensor.dtype();
+                let (words, each) = (tensor.words()?, dtype.word().words());
+                let shown = words.get(each * view.offset..each * (view.offset + view.dims.elements()));
                 let shown = shown.ok_or_else(|| Error::Internal(format!("a view beyond {tensor:?}")))?;
-                self.constants.insert(output, HostTensor::new(view.dims, shown)?);
+                let tensor = word::to_tensor(view.dims, dtype, dtype.word(), shown)?;
+                self.constants.insert(output, tensor);
             }
         }
         Ok(())
@@ -338,17 +355,18 @@ impl<'a> Network<'a> {
         let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
         let kernel =
             op.cpu(&of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect())?;
-        let given: Vec<(Operand, Cow<'_, [f32]>)> =
-            of(Role::Input).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect();
+        let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
+        let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;
         let given: Vec<(Operand, &[f32])> =
             given.iter().map(|(operand, values)| (*operand, &**values)).collect();
         let mut written: Vec<(Operand, Vec<f32>)> =
-            crate::ops::outputs(op).map(|info| (info.operand, vec![0.0; info.elements()])).collect();
+            crate::ops::outputs(op).map(|info| (info.operand, vec![0.0; info.words()])).collect();
         let mut slots: Vec<(Operand, &mut [f32])> =
             written.iter_mut().map(|(operand, values)| (*operand, values.as_mut_slice())).collect();
         kernel.run(&given, &mut slots)?;
-        for (&value, (_, values)) in node.outputs().iter().zip(written) {
-            self.constants.insert(value, HostTensor::new(self.graph.dims(value)?, values)?);
+        for (&value, (_, words)) in node.outputs().iter().zip(written) {
+            let TensorType { dtype, dims } = self.graph.tensor_type(value)?;
+            self.constants.insert(value, word::to_tensor(dims, dtype, dtype.word(), &words)?);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::unit::Network;
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
@@ -26,6 +27,11 @@ impl Network<'_> {
         let value = self.add_value(tensor.dims());
         self.constants.insert(value, tensor);
         value
+    }
+
+    /// The type of the words of `value` in rows: what passes made is of f32.
+    pub(crate) fn word(&self, value: Value) -> DType {
+        self.graph.dtype(value).unwrap_or_default().word()
     }
 
     fn own_place(&self, value: Value) -> Option<usize> {

@@ -319,7 +319,7 @@ impl Wiring {
             }
             // Rows are maps of four channels as well, whose last pixel ends beyond them.
             (_, DType::F16) => self.plan(&ConvertOp::storage(vectors(shape), types.0, types.1)?),
-            (_, DType::F32) => self.plan(&CopyOp::new(*shape, 0, *shape)?),
+            (_, _) => self.plan(&CopyOp::new(*shape, 0, *shape)?),
         }
     }
 

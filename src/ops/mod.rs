@@ -18,6 +18,7 @@ pub mod elementwise;
 pub mod gate;
 pub mod gather;
 pub mod gemm;
+pub mod integer;
 pub mod moments;
 pub mod normalize;
 pub mod one_hot;

@@ -1,5 +1,6 @@
 //! What an op reads and writes, and its values on the host.
 
+use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
@@ -7,7 +8,8 @@ use crate::shape::Shape;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Host values by operand, each in the op's public layout ([`OperandInfo::shape`]).
+/// Host values by operand, each in the op's public layout ([`OperandInfo::shape`]): words of 32 bits, which are f32 or
+/// the bits of an integer ([`OperandInfo::dtype`]).
 pub type Operands<'a> = BTreeMap<Operand, Cow<'a, [f32]>>;
 
 /// The part that an operand plays for the op.
@@ -44,12 +46,21 @@ pub struct OperandInfo {
     pub map: Shape,
     /// What is done with it.
     pub role: Role,
+    /// The type of its words where it lies in rows ([`DType::word`]): f32, or an integer. Feature maps are of the op's
+    /// storage type.
+    pub dtype: DType,
 }
 
 impl OperandInfo {
     /// An operand with packed rows.
     pub const fn new(operand: Operand, shape: Shape, role: Role) -> Self {
-        OperandInfo { operand, shape, pitch: shape.c, map: shape, role }
+        OperandInfo { operand, shape, pitch: shape.c, map: shape, role, dtype: DType::F32 }
+    }
+
+    /// The same of another type.
+    #[must_use]
+    pub const fn of(self, dtype: DType) -> Self {
+        OperandInfo { dtype, ..self }
     }
 
     /// A constant of one value for each of `channels` channels.
@@ -73,6 +84,11 @@ impl OperandInfo {
     pub const fn elements(&self) -> usize {
         let rows = self.shape.n * self.shape.h * self.shape.w;
         rows.saturating_sub(1) * self.pitch + self.shape.c
+    }
+
+    /// Words of 32 bits of the public layout, in which the host has it.
+    pub const fn words(&self) -> usize {
+        self.elements() * self.dtype.words()
     }
 
     /// Where element `index`, counted without gaps between rows, lies in the public layout.
@@ -159,9 +175,9 @@ pub(super) fn need<'a>(op: &'static str, constants: &'a Operands<'_>, operand: O
 pub(super) fn check(op: &'static str, infos: &[OperandInfo], operands: &Operands<'_>) -> Result<()> {
     for info in infos.iter().filter(|info| info.role != Role::Output) {
         let found = get(operands, info.operand).map(<[f32]>::len);
-        if found != Some(info.elements()) {
+        if found != Some(info.words()) {
             let found = found.map_or("none".to_owned(), |found| format!("{found} values"));
-            let wanted = format!("{} values", info.elements());
+            let wanted = format!("{} values", info.words());
             return Err(Error::input(format!("{op} {}", info.operand.name()), found, wanted));
         }
     }

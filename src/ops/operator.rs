@@ -3,7 +3,7 @@
 use super::elementwise::Program;
 use super::op::Op;
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::shape::{Border, Shape};
@@ -19,6 +19,8 @@ pub struct Argument {
     pub operand: Operand,
     /// Its dimensions.
     pub dims: Dims,
+    /// The type of its elements.
+    pub dtype: DType,
 }
 
 /// The inputs of a node, and the graph's dimensions.
@@ -28,12 +30,20 @@ pub struct Arguments<'a> {
     pub inputs: &'a [Argument],
     /// The extents of the graph's named dimensions.
     pub dimensions: &'a BTreeMap<String, usize>,
+    /// Whether integers of 64 bits are kept in 32, as on a device.
+    pub narrow: bool,
 }
 
 impl Arguments<'_> {
     /// The dimensions of `operand`, if the node has it.
     pub fn get(&self, operand: Operand) -> Option<Dims> {
         self.inputs.iter().find(|argument| argument.operand == operand).map(|argument| argument.dims)
+    }
+
+    /// The type of `operand`'s elements; f32 if the node lacks it.
+    pub fn dtype(&self, operand: Operand) -> DType {
+        let found = self.inputs.iter().find(|argument| argument.operand == operand);
+        found.map_or(DType::F32, |argument| argument.dtype)
     }
 
     /// Whether the node has `operand`.
@@ -95,6 +105,13 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     #[doc(hidden)]
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         super::outputs(op).map(|info| Dims::from(info.shape)).collect()
+    }
+
+    /// The types of the outputs' elements, in the order of the op's operands: those of the op's words unless the
+    /// operator says otherwise.
+    #[doc(hidden)]
+    fn types(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
+        super::outputs(op).map(|info| info.dtype).collect()
     }
 
     /// How many elements of which kind it puts around a feature map above, below, left and right, if that is all

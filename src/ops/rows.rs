@@ -1,5 +1,5 @@
-//! A base for ops of rows of f32 without packed constants, whose only or first kernel has an invocation for each result
-//! or line: such an op says its formula, text, oracle and what the CPU computes, and all else is written here once.
+//! A base for ops of rows of words without packed constants, whose only or first kernel has an invocation for each
+//! result or line: such an op says its formula, text, oracle and what the CPU computes, and all else is written here once.
 
 use super::definition::Definition;
 use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -9,7 +9,7 @@ use super::reference::Reference;
 use super::spec::{Params, binding, extent};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::emit::{Access, Binding, Body, Element, Operand, Value};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -27,6 +27,16 @@ pub(super) fn lines(count: usize) -> [u32; 3] {
 /// The constant by which a text knows its lines.
 pub(super) fn line_width() -> (&'static str, Value) {
     ("WIDTH", Value::U32(extent(LINE)))
+}
+
+/// What a problem's key says of words that are not f32.
+pub(super) fn word_key(word: DType) -> String {
+    if word == DType::F32 { String::new() } else { format!(" {word}") }
+}
+
+/// Why integers of 64 bits are not computed on a device.
+pub(super) fn wide_obstacle(word: DType) -> Option<String> {
+    (word == DType::I64).then(|| "integers of 64 bits, a device has 32".to_owned())
 }
 
 /// An op of rows.
@@ -75,9 +85,14 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         self.output().elements()
     }
 
-    /// What its kernel takes `operand` as.
-    fn element(&self, _operand: Operand) -> Element {
-        Element::Scalar(DType::F32)
+    /// The type of the words of `operand`.
+    fn dtype(&self, _operand: Operand) -> DType {
+        DType::F32
+    }
+
+    /// Whether its kernel takes `operand` in vec4s.
+    fn is_wide(&self, _operand: Operand) -> bool {
+        false
     }
 
     /// The scalars that its kernel takes.
@@ -88,10 +103,15 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The statements of its text, where that leaves them open.
+    fn body(&self) -> Body {
+        Body::default()
+    }
+
     /// The result of operands that were checked, with its bound.
     fn oracle(&self, operands: &Operands<'_>) -> Reference;
 
-    /// The result on the CPU, of inputs of the right lengths in the order of [`RowsOp::inputs`].
+    /// The result on the CPU, of inputs of the right lengths in the order of [`RowsOp::inputs`], in words.
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]);
 }
 
@@ -106,7 +126,7 @@ impl<O: RowsOp> Definition for O {
         RowsOp::problem_key(self)
     }
 
-    /// Rows are f32 in every precision: an index is exact.
+    /// Rows are of whole words in every precision: an index is exact.
     fn precision(&self) -> Precision {
         Precision::F32
     }
@@ -122,7 +142,8 @@ impl<O: RowsOp> Definition for O {
     fn operands(&self) -> Vec<OperandInfo> {
         let inputs = self.inputs().into_iter();
         let inputs = inputs.map(|(operand, shape)| OperandInfo::new(operand, shape, Role::Input));
-        inputs.chain([OperandInfo::new(Operand::Dst, self.output(), Role::Output)]).collect()
+        let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.output(), Role::Output)]);
+        infos.map(|info| info.of(self.dtype(info.operand))).collect()
     }
 
     fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
@@ -167,6 +188,10 @@ impl<O: RowsOp> Kernel<O> for Rows {
         Ordinary::Size([64, 1, 1])
     }
 
+    fn obstacle(&self, op: &O, _limits: &Limits) -> Option<String> {
+        Definition::operands(op).into_iter().find_map(|info| wide_obstacle(info.dtype))
+    }
+
     fn layouts(&self) -> &'static [Layout] {
         O::LAYOUTS
     }
@@ -178,11 +203,19 @@ impl<O: RowsOp> Kernel<O> for Rows {
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
         let infos = Definition::operands(op).into_iter();
         let access = |role: Role| if role.writes() { Access::Write } else { Access::Read };
-        infos.map(|info| binding(info.operand, op.element(info.operand), access(info.role))).collect()
+        let element = |operand| match op.is_wide(operand) {
+            true => Element::Vec4(op.dtype(operand)),
+            false => Element::Scalar(op.dtype(operand)),
+        };
+        infos.map(|info| binding(info.operand, element(info.operand), access(info.role))).collect()
     }
 
     fn params(&self, op: &O, _choice: &Choice) -> Params {
         op.params()
+    }
+
+    fn body(&self, op: &O, _choice: &Choice) -> Body {
+        op.body()
     }
 
     fn constants(&self, op: &O, _choice: &Choice, _limits: &Limits) -> Constants {
@@ -199,11 +232,13 @@ impl<O: RowsOp> CpuKernel for OnCpu<O> {
         let mut sources = Vec::new();
         for (operand, shape) in self.0.inputs() {
             let source = input(O::NAME, inputs, operand)?;
-            check_len(O::NAME, operand.name(), source.len(), shape.elements())?;
+            let words = shape.elements() * self.0.dtype(operand).words();
+            check_len(O::NAME, operand.name(), source.len(), words)?;
             sources.push(source);
         }
         let dst = output(O::NAME, outputs, Operand::Dst)?;
-        check_len(O::NAME, "dst", dst.len(), self.0.output().elements())?;
+        let words = self.0.output().elements() * self.0.dtype(Operand::Dst).words();
+        check_len(O::NAME, "dst", dst.len(), words)?;
         self.0.compute(&sources, dst);
         Ok(())
     }

@@ -96,8 +96,8 @@ impl Sum {
         let unit = 2.0 * precision.accumulator().unit_roundoff();
         let tiny = smallest_normal(precision.accumulator());
         let (store, store_tiny) = match precision.storage() {
-            DType::F32 => (0.0, 0.0),
             DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
+            _ => (0.0, 0.0),
         };
 
         let half = 2.0 * DType::F16.unit_roundoff();
@@ -157,8 +157,8 @@ fn gamma(k: usize, unit: f64) -> f64 {
 /// The smallest positive normal number.
 pub(super) fn smallest_normal(dtype: DType) -> f64 {
     match dtype {
-        DType::F32 => f64::from(f32::MIN_POSITIVE),
         DType::F16 => f64::from(half::f16::MIN_POSITIVE.to_f32()),
+        _ => f64::from(f32::MIN_POSITIVE),
     }
 }
 

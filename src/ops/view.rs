@@ -108,13 +108,17 @@ impl Operator for Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use crate::ops::operator::Argument;
     use std::collections::BTreeMap;
 
     fn lowered(operator: &dyn Operator, extents: &[usize]) -> Result<View> {
         let dims = Dims::new(extents).expect("small");
-        let inputs = [Argument { operand: Operand::Src, dims }];
-        match operator.lower(Arguments { inputs: &inputs, dimensions: &BTreeMap::new() }, Precision::F32)? {
+        let inputs = [Argument { operand: Operand::Src, dims, dtype: DType::F32 }];
+        match operator.lower(
+            Arguments { inputs: &inputs, dimensions: &BTreeMap::new(), narrow: false },
+            Precision::F32,
+        )? {
             Lowered::View(view) => Ok(view),
             Lowered::Op(op) => panic!("{op:?} is no view"),
         }

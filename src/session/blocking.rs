@@ -1,17 +1,19 @@
 //! All that blocks: a few lines each around [`Session::submit`] and what is awaited. It is not there on `wasm32`, whose
 //! one thread is the page's.
 
-use super::input::Input;
+use super::input::{Input, words};
 use super::ports::targets;
 use super::runner::Next;
 use super::{Flight, Port, Profile, Session, StageTimes, Stream, TryStream};
 use crate::context::Context;
 use crate::device::Wait;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::task::block_on;
+use std::borrow::Cow;
 
 impl Session {
     /// Chooses and compiles the kernels, uploads the weights and records the run.
@@ -38,8 +40,23 @@ impl Session {
 
     /// [`Session::submit`] with each input's elements in parts, one behind the other. What is behind the last part of
     /// an input is anything.
-    pub(crate) fn submit_joined(&mut self, inputs: &[Vec<&[f32]>]) -> Result<Flight> {
-        self.launch(&in_parts(&self.inputs, inputs)?, Next::GoesOn)
+    pub(crate) fn submit_joined(&mut self, inputs: &[Vec<&HostTensor>]) -> Result<Flight> {
+        let mut converted: Vec<Vec<Cow<'_, [f32]>>> = Vec::with_capacity(inputs.len());
+        for (port, parts) in self.inputs.iter().zip(inputs) {
+            let mut own = Vec::with_capacity(parts.len());
+            for part in parts {
+                own.push(words(port, part, &|dtype| self.word(dtype))?);
+            }
+            converted.push(own);
+        }
+        let parts: Vec<Vec<&[f32]>> =
+            converted.iter().map(|parts| parts.iter().map(|part| &**part).collect()).collect();
+        self.launch(&in_parts(&self.inputs, &parts, &|dtype| self.word(dtype))?, Next::GoesOn)
+    }
+
+    /// The type of the words in which it keeps elements of a type.
+    pub(crate) fn word(&self, dtype: DType) -> DType {
+        self.runner.word(dtype)
     }
 
     /// Runs the network on the given inputs, by name, and returns the outputs in the graph's
@@ -318,12 +335,17 @@ impl Session {
 }
 
 /// Inputs in parts, in the order of the ports.
-fn in_parts<'a>(ports: &[Port], inputs: &[Vec<&'a [f32]>]) -> Result<Vec<Input<'a>>> {
+fn in_parts<'a>(
+    ports: &[Port],
+    inputs: &[Vec<&'a [f32]>],
+    word: &dyn Fn(DType) -> DType,
+) -> Result<Vec<Input<'a>>> {
     if inputs.len() != ports.len() {
         return Err(Error::Internal(format!("{} inputs of {}", inputs.len(), ports.len())));
     }
     let input = |(port, parts): (&Port, &Vec<&'a [f32]>)| {
-        let (found, wanted) = (parts.iter().map(|part| part.len()).sum::<usize>(), port.dims.elements());
+        let wanted = port.dims.elements() * word(port.dtype).words();
+        let found = parts.iter().map(|part| part.len()).sum::<usize>();
         if found > wanted {
             let name = &port.name;
             return Err(Error::Internal(format!("{found} elements for {name:?} of {}", port.dims)));

@@ -15,7 +15,7 @@ use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::cpu::aligned::Aligned;
 use crate::device::{Pending, Readback, Wait};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
@@ -115,9 +115,10 @@ const MIN_SHARED: usize = 1024;
 
 impl Places<'_> {
     fn of(&mut self, value: Value) -> Result<Place> {
-        let elements = self.network.dims(value)?.elements();
+        let each = self.network.word(value).words();
+        let elements = self.network.dims(value)?.elements() * each;
         if let Some(tensor) = self.network.constant(value) {
-            self.constants.push(tensor.shared_nhwc());
+            self.constants.push(tensor.clone().into_words()?);
             let holder = Holder::Constant(self.constants.len() - 1);
             return Ok(Place { holder, first: 0, elements });
         }
@@ -130,7 +131,7 @@ impl Places<'_> {
             (None, Some(&buffer)) => Holder::Buffer(buffer),
             (None, None) => return Err(Error::Internal(format!("nothing writes value {}", of.index()))),
         };
-        Ok(Place { holder, first: offset, elements })
+        Ok(Place { holder, first: offset * each, elements })
     }
 
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
@@ -140,9 +141,11 @@ impl Places<'_> {
             let place = match unit.input(info.operand)? {
                 Read::Value(value) | Read::Constant(_, Some(value)) => self.of(*value)?,
                 Read::Constant(tensor, None) => {
-                    self.constants.push(tensor.shared_nhwc());
+                    let words = tensor.clone().into_words()?;
+                    let elements = words.len();
+                    self.constants.push(words);
                     let holder = Holder::Constant(self.constants.len() - 1);
-                    Place { holder, first: 0, elements: tensor.dims().elements() }
+                    Place { holder, first: 0, elements }
                 }
             };
             inputs.push((info.operand, place));
@@ -226,19 +229,19 @@ impl CpuSession {
         for (unit, source) in network.units().iter().zip(sources) {
             steps.push(places.step(unit, source).map_err(|error| error.at_node(&unit.name))?);
         }
-        let elements = |value: Value| Ok(network.dims(value)?.elements());
+        let elements = |value: Value| Ok(network.dims(value)?.elements() * network.word(value).words());
         let outputs = graph.outputs().iter().map(|&value| places.of(value)).collect::<Result<Vec<_>>>()?;
         let of_state = |state: &State| state.next.map(|next| places.of(next)).transpose();
         let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
-        let initial: Vec<Arc<[f32]>> =
-            graph.states().iter().map(|state| state.initial.shared_nhwc()).collect();
+        let initial = graph.states().iter().map(|state| state.initial.clone().into_words());
+        let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
         let states = States { held: Mutex::new(initial.clone()), initial, next };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             given: graph.inputs().iter().map(|&input| elements(input)).collect::<Result<_>>()?,
-            layout: layout(&outputs),
+            layout: layout(&outputs, graph.outputs().iter().map(|&value| network.word(value)).collect()),
             outputs,
             states,
             constants: places.constants,
@@ -299,11 +302,11 @@ impl Pending for Computing {
 }
 
 /// The outputs, each by itself.
-fn layout(outputs: &[Place]) -> Layout {
+fn layout(outputs: &[Place], words: Arc<[DType]>) -> Layout {
     let place = |(read, place): (usize, &Place)| flight::Place { read, offset: 0, bytes: 4 * place.elements };
     let places = outputs.iter().enumerate().map(place).collect();
     // The caller's thread copies them: it may be a worker that takes up another run meanwhile.
-    Layout { places, spare: Arc::new(Spare::new(0)) }
+    Layout { places, words, spare: Arc::new(Spare::new(0)) }
 }
 
 impl Run for CpuSession {

@@ -140,7 +140,11 @@ impl DeviceSession {
         let session = DeviceSession {
             states,
             inputs,
-            layout: Layout { spare: Arc::new(Spare::new(places.len())), places: places.into() },
+            layout: Layout {
+                spare: Arc::new(Spare::new(places.len())),
+                places: places.into(),
+                words: program.output_words.clone().into(),
+            },
             reads,
             memory,
             kernels: chosen(program),
@@ -289,7 +293,7 @@ impl Run for DeviceSession {
         let device = self.engine.device()?;
         self.states
             .iter()
-            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.to_nhwc())))
+            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
     }
 
     fn layout(&self) -> &Layout {

@@ -6,9 +6,11 @@ use super::spare::Spare;
 use crate::alloc;
 use crate::device::copy::copy;
 use crate::device::{Pending, Readback};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::task::Awaited;
+use crate::word;
 use std::future::IntoFuture;
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub(super) struct Place {
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) places: Arc<[Place]>,
+    /// The types of the outputs' words.
+    pub(super) words: Arc<[DType]>,
     pub(super) spare: Arc<Spare>,
 }
 
@@ -241,13 +245,54 @@ impl Outputs {
     /// If there are fewer outputs.
     pub fn get(&self, index: usize) -> Result<&[f32]> {
         let wanted = || format!("a number below {}", self.len());
-        self.slice(index)
-            .ok_or_else(|| Error::input("the outputs of a run", format!("output {index}"), wanted()))
+        let (words, word) = self
+            .words(index)
+            .ok_or_else(|| Error::input("the outputs of a run", format!("output {index}"), wanted()))?;
+        if word != DType::F32 {
+            let of = format!("output {:?}", self.ports.get(index).map_or("", |port| &port.name));
+            return Err(Error::input(of, format!("a slice of f32 of {word}"), "`tensors` or `integers`"));
+        }
+        Ok(words)
+    }
+
+    /// The elements of output `index` as integers, whatever type of integer it has.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, DType, Dim, Dims, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let ids = graph.typed_input("ids", DType::I64, &[Dim::Fixed(3)])?;
+    /// let turned = graph.reverse("turned", ids, &[0])?;
+    /// graph.output(turned)?;
+    /// let mut session = Session::new(&Context::new(Backend::Auto)?, &graph, SessionOptions::default())?;
+    /// let given = HostTensor::of(Dims::new(&[3])?, vec![16_777_217_i64, 2, -3])?;
+    /// let outputs = session.submit(&[("ids", &given)])?.wait()?;
+    /// assert_eq!(outputs.integers(0)?, [-3, 2, 16_777_217]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such output, or it is of floats.
+    pub fn integers(&self, index: usize) -> Result<Vec<i64>> {
+        let port = self.ports.get(index).filter(|port| !port.dtype.is_float());
+        match (port, self.words(index)) {
+            (Some(_), Some((words, word))) => Ok(word::integers(word, words)),
+            (_, Some(_)) => Err(Error::input("integers", format!("output {index} of floats"), "integers")),
+            (_, None) => {
+                let wanted = format!("a number below {}", self.len());
+                Err(Error::input("the outputs of a run", format!("output {index}"), wanted))
+            }
+        }
+    }
+
+    /// The words of output `index`, if there is one, and their type.
+    fn words(&self, index: usize) -> Option<(&[f32], DType)> {
+        let part = self.layout.places.get(index)?.of(&self.read.parts())?;
+        Some((bytemuck::try_cast_slice(part).ok()?, *self.layout.words.get(index)?))
     }
 
     fn slice(&self, index: usize) -> Option<&[f32]> {
-        let part = self.layout.places.get(index)?.of(&self.read.parts())?;
-        bytemuck::try_cast_slice(part).ok()
+        self.words(index).filter(|(_, word)| *word == DType::F32).map(|(words, _)| words)
     }
 
     /// An output by its name.
@@ -309,10 +354,19 @@ impl Outputs {
     /// [`Error::OutOfMemory`] if there is none for them.
     pub fn tensors(&self) -> Result<Vec<HostTensor>> {
         let parts = self.read.parts();
-        let tensor = |(port, place): (&Port, &Place)| {
-            HostTensor::new(port.dims, self.layout.spare.elements(place.of(&parts).unwrap_or_default())?)
+        let tensor = |((port, place), word): ((&Port, &Place), &DType)| {
+            let part = place.of(&parts).unwrap_or_default();
+            match port.dtype {
+                DType::F32 => HostTensor::new(port.dims, self.layout.spare.elements(part)?),
+                dtype => word::to_tensor(
+                    port.dims,
+                    dtype,
+                    *word,
+                    bytemuck::try_cast_slice(part).unwrap_or_default(),
+                ),
+            }
         };
-        self.ports.iter().zip(&*self.layout.places).map(tensor).collect()
+        self.ports.iter().zip(&*self.layout.places).zip(&*self.layout.words).map(tensor).collect()
     }
 
     /// Copies the outputs to the caller's memory: each by name, with a slice of as many elements as it has.
@@ -341,12 +395,19 @@ impl Outputs {
     /// Copies the outputs to slices in the order of the ports, as long as they are.
     pub(super) fn copy_to(&self, targets: &mut [&mut [f32]]) -> Result<()> {
         let parts = self.read.parts();
-        let lengths = self.layout.places.iter().map(|place| place.bytes);
-        if !lengths.eq(targets.iter().map(|target| size_of_val(&**target))) {
-            return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
-        }
-        for (place, target) in self.layout.places.iter().zip(targets) {
-            copy(bytemuck::cast_slice_mut(target), place.of(&parts).unwrap_or_default());
+        for ((index, place), target) in self.layout.places.iter().enumerate().zip(targets) {
+            let part = place.of(&parts).unwrap_or_default();
+            match self.words(index) {
+                Some((_, DType::F32)) if part.len() == size_of_val(&**target) => {
+                    copy(bytemuck::cast_slice_mut(target), part);
+                }
+                // Integers as the nearest f32.
+                Some((words, word)) if words.len() == target.len() * word.words() => {
+                    let numbers = word::numbers(word, words).into_iter();
+                    target.iter_mut().zip(numbers).for_each(|(to, number)| *to = number as f32);
+                }
+                _ => return Err(Error::Internal("outputs of other lengths than their ports".to_owned())),
+            }
         }
         Ok(())
     }

@@ -3,8 +3,10 @@
 use super::Port;
 use super::ports::{every, unknown};
 use crate::alloc;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::word;
 use std::borrow::Cow;
 
 /// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`, or a slice of as many f32 as
@@ -69,7 +71,13 @@ pub(super) fn whole<'a>(inputs: &'a [Input<'_>], lengths: &[usize]) -> Result<Ve
 }
 
 /// The inputs in the order of the ports.
-pub(super) fn arranged<'a>(ports: &[Port], inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<Input<'a>>> {
+///
+/// `word` gives the type of the words in which a session keeps what is of a type.
+pub(super) fn arranged<'a>(
+    ports: &[Port],
+    inputs: Vec<(&str, RunInput<'a>)>,
+    word: &dyn Fn(DType) -> DType,
+) -> Result<Vec<Input<'a>>> {
     let mut found = vec![None; ports.len()];
     for (name, RunInput(source)) in inputs {
         let of_name = ports.iter().zip(&mut found).find(|(port, _)| port.name == name);
@@ -77,7 +85,7 @@ pub(super) fn arranged<'a>(ports: &[Port], inputs: Vec<(&str, RunInput<'a>)>) ->
         let (what, elements) = match source {
             Source::Tensor(tensor) => {
                 port.takes(tensor)?;
-                ("tensors", tensor.try_nhwc()?)
+                ("tensors", words(port, tensor, word)?)
             }
             Source::Slice(elements) => {
                 let wanted = port.dims.elements();
@@ -88,7 +96,8 @@ pub(super) fn arranged<'a>(ports: &[Port], inputs: Vec<(&str, RunInput<'a>)>) ->
                         format!("{wanted} for shape {}", port.dims),
                     ));
                 }
-                ("slices", Cow::Borrowed(elements))
+                let of_f32 = word(port.dtype) == DType::F32;
+                ("slices", if of_f32 { Cow::Borrowed(elements) } else { converted(port, elements, word)? })
             }
         };
         if place.is_some() {
@@ -97,4 +106,19 @@ pub(super) fn arranged<'a>(ports: &[Port], inputs: Vec<(&str, RunInput<'a>)>) ->
         *place = Some(Input::Whole(elements));
     }
     every("input", ports, found)
+}
+
+/// The elements of a tensor as the words that an input is kept in.
+pub(super) fn words<'a>(
+    port: &Port,
+    tensor: &'a HostTensor,
+    word: &dyn Fn(DType) -> DType,
+) -> Result<Cow<'a, [f32]>> {
+    word::of_tensor(tensor, word(port.dtype), port.dtype, &format!("input {:?}", port.name))
+}
+
+/// Numbers as the integers of an input.
+fn converted<'a>(port: &Port, elements: &[f32], word: &dyn Fn(DType) -> DType) -> Result<Cow<'a, [f32]>> {
+    let tensor = HostTensor::new(port.dims, elements)?;
+    Ok(Cow::Owned(words(port, &tensor, word)?.into_owned()))
 }

@@ -88,7 +88,7 @@ impl CpuMemory {
         let mut counted = HashSet::new();
         let constants = inputs.map(|(_, input)| match input {
             Input::Constant(tensor, _) if counted.insert(tensor.place()) => {
-                4 * tensor.dims().elements() as u64
+                4 * (tensor.dims().elements() * tensor.dtype().word().words()) as u64
             }
             Input::Constant(..) | Input::Value(_) => 0,
         });
@@ -111,7 +111,7 @@ fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
         for &value in &unit.outputs {
             let last = network.readers(value).last().unwrap_or(step);
             let last = if network.leaves(value) { end } else { last };
-            let bytes = 4 * network.dims(value)?.elements() as u64;
+            let bytes = 4 * (network.dims(value)?.elements() * network.word(value).words()) as u64;
             lifetimes.push((value, Lifetime { bytes, first: step, last }));
         }
     }

@@ -338,7 +338,7 @@ impl Session {
     /// The inputs' elements in the graph's order.
     fn arrange<'a, I: Into<RunInput<'a>> + Clone>(&self, inputs: &[(&str, I)]) -> Result<Vec<Input<'a>>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, input.clone().into())).collect();
-        input::arranged(&self.inputs, inputs)
+        input::arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype))
     }
 
     /// Begins a run.

@@ -4,14 +4,15 @@
 use super::Session;
 use super::device::lowered;
 use crate::context::Context;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::dialect::Dialect;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::lower::{Followed, Given, Work, followed};
-use crate::ops::{Answer, Operands, Role, expected_tolerance};
+use crate::ops::{Answer, OperandInfo, Operands, Role, expected_tolerance};
 use crate::options::SessionOptions;
+use crate::word;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub struct Deviation {
     /// The element, in the order of rows.
     pub index: usize,
     /// What was computed.
-    pub found: f32,
+    pub found: f64,
     /// The oracle's result, from what the step read.
     pub wanted: f64,
     /// The largest distance that a correct kernel's result may have.
@@ -92,7 +93,7 @@ impl Deviation {
     /// }
     /// ```
     pub fn ratio(&self) -> f64 {
-        let found = f64::from(self.found);
+        let found = self.found;
         let off = (found - self.wanted).abs();
         match off {
             _ if found == self.wanted || (found.is_nan() && self.wanted.is_nan()) => 0.0,
@@ -103,7 +104,7 @@ impl Deviation {
     }
 
     /// The furthest of all elements.
-    fn furthest(found: &[f32], wanted: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+    fn furthest(found: &[f64], wanted: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let mut worst: Option<Deviation> = None;
         let mut beyond = 0;
         for (index, (&found, (wanted, bound))) in found.iter().zip(wanted).enumerate() {
@@ -239,7 +240,8 @@ fn operands<'a>(
     let mut operands = Operands::new();
     for (operand, given) in &unit.reads {
         let info = infos.iter().find(|info| info.operand == *operand);
-        let elements = info.map_or(0, |info| info.elements());
+        let elements = info.map_or(0, OperandInfo::words);
+        let word = info.map_or(DType::F32, |info| info.dtype);
         let (tensor, first) = match given {
             Given::Constant(tensor) => (tensor, 0),
             Given::Value(alias, value) => {
@@ -248,7 +250,9 @@ fn operands<'a>(
             }
             Given::Inside => return Err("it computes a part of a node".to_owned()),
         };
-        let part = match tensor.to_nhwc() {
+        let first = first * word.words();
+        let words = word::of_tensor(tensor, word, tensor.dtype(), operand.name());
+        let part = match words.map_err(|error| error.to_string())? {
             Cow::Borrowed(all) => all.get(first..first + elements).map(Cow::Borrowed),
             Cow::Owned(all) => all.get(first..first + elements).map(|part| Cow::Owned(part.to_vec())),
         };
@@ -269,7 +273,11 @@ fn deviation(
         return Err("it changes what it writes".to_owned());
     }
     let found = unit.last.and_then(|value| values.get(&value));
-    let found = found.ok_or_else(|| "what it writes last is no value of the network".to_owned())?.to_nhwc();
+    let found = found.ok_or_else(|| "what it writes last is no value of the network".to_owned())?;
+    let found: Vec<f64> = match found.to_i64() {
+        Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
+        None => found.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
+    };
     let operands = operands(unit, values)?;
     let text = |error: crate::Error| error.to_string();
     let expected = op.reference(&operands, Answer::Quick).map_err(text)?;

@@ -1,8 +1,9 @@
 //! Where data goes into a session and comes out, by name.
 
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
 use crate::shape::Shape;
 
@@ -15,14 +16,17 @@ pub struct Port {
     pub shape: Shape,
     /// Its dimensions.
     pub dims: Dims,
+    /// The type of its elements. An input of floats may be given for one of integers if all are whole.
+    pub dtype: DType,
 }
 
 impl Port {
     /// The ports of some of a graph's values.
     pub(crate) fn all(graph: &Graph, values: &[Value]) -> Result<Vec<Self>> {
         let port = |&value: &Value| {
-            let (name, dims) = (graph.name(value)?.to_owned(), graph.dims(value)?);
-            Ok(Port { name, shape: dims.shape(), dims })
+            let (name, TensorType { dtype, dims }) =
+                (graph.name(value)?.to_owned(), graph.tensor_type(value)?);
+            Ok(Port { name, shape: dims.shape(), dims, dtype })
         };
         values.iter().map(port).collect()
     }

@@ -75,7 +75,7 @@ pub(super) async fn allocate(
             (None, None) => (&device.alloc(value.bytes, Memory::Device)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
-            let rows = tensor.to_nhwc();
+            let rows = tensor.words()?;
             let rows: &[u8] = bytemuck::cast_slice(&rows);
             teller.bytes(rows.len() as u64);
             upload(device, &slice.buffer, rows, teller, turns).await?;

@@ -6,6 +6,7 @@ use super::flight::{Launched, Layout};
 use super::input::Input;
 use super::profile::{MemoryUse, Profile, StageTimes, Step};
 use crate::device::{Readback, Wait};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::task::Awaited;
 
@@ -68,6 +69,14 @@ impl std::ops::Deref for Runner {
 }
 
 impl Runner {
+    /// The type of the words in which it keeps elements of a type.
+    pub(super) fn word(&self, dtype: DType) -> DType {
+        match self {
+            Runner::Device(_) => dtype.device_word(),
+            Runner::Cpu(_) => dtype.word(),
+        }
+    }
+
     /// The session on a device, for what only a device does.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) fn device(&self, what: &str) -> Result<&DeviceSession> {

@@ -55,6 +55,7 @@ pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
 
 impl Work {
     pub(super) fn begin(&mut self, graph: &Graph) -> Result<()> {
+        let graph = &*graph.on_device()?;
         let mut network = simplified(graph, &|_| false)?;
         let alignment = self.device.info().limits.binding_alignment;
         joined(&mut network, &|_| false, multiple(self.precision, alignment))?;
@@ -73,6 +74,7 @@ impl Work {
     }
 
     pub(super) fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
+        let graph = &*graph.on_device()?;
         let network = simplified(graph, &|name| names.iter().any(|own| own == name))?;
         for name in names {
             let Some(unit) = network.units().iter().find(|unit| unit.name == *name) else {

@@ -155,7 +155,7 @@ pub(crate) async fn activations(devices: &[Arc<dyn Device>]) -> Vec<String> {
             }
         }
         let result = cpu::run(&*case.problem, &operands).expect("a run");
-        let outcome = compare_ends(case.problem.precision(), &expected, &result);
+        let outcome = compare_ends(&*case.problem, &expected, &result);
         failures.extend(outcome.err().map(|failure| format!("{} on the CPU: {failure}", case.name)));
     }
     failures

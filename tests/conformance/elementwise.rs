@@ -267,7 +267,7 @@ pub(crate) async fn ends(devices: &[Arc<dyn Device>]) -> Vec<String> {
             }
         }
         let result = crate::cpu::run(&*problem, &operands).expect("a run");
-        let outcome = compare_ends(problem.precision(), &expected, &result);
+        let outcome = compare_ends(&*problem, &expected, &result);
         failures.extend(outcome.err().map(|failure| format!("{function:?} on the CPU:\n{}", named(failure))));
     }
     failures

@@ -106,9 +106,7 @@ pub(crate) async fn every_op(devices: &[Arc<dyn Device>]) -> Vec<String> {
                         let spreads =
                             problem.kernel(choice.variant).is_ok_and(|kernel| kernel.sums_otherwise());
                         let by: gpu::Comparison<'_> = if sums {
-                            &|precision, expected, result| {
-                                compare_reached(spreads, precision, expected, result)
-                            }
+                            &|op, expected, result| compare_reached(spreads, op.precision(), expected, result)
                         } else {
                             &compare_ends
                         };
@@ -127,7 +125,7 @@ pub(crate) async fn every_op(devices: &[Arc<dyn Device>]) -> Vec<String> {
                 let outcome = if sums {
                     compare_reached(false, problem.precision(), &expected, &result)
                 } else {
-                    compare_ends(problem.precision(), &expected, &result)
+                    compare_ends(&*problem, &expected, &result)
                 };
                 failures.extend(outcome.err().map(|failure| format!("{name} on the CPU: {failure}")));
             }

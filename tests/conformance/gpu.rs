@@ -13,7 +13,7 @@ use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Rec
 use diptych::internals::emit::{Access, Binding, Element, KernelSource, Operand};
 use diptych::internals::ops::convert::ConvertOp;
 use diptych::internals::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
-use diptych::{DType, Layout, Precision};
+use diptych::{DType, Layout};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.
@@ -74,7 +74,7 @@ impl Guarded {
 
 fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
     match dtype {
-        DType::F32 => bytemuck::cast_slice(values).to_vec(),
+        DType::F32 | DType::I32 | DType::U32 => bytemuck::cast_slice(values).to_vec(),
         DType::F16 => {
             let halves: Vec<f16> = values
                 .iter()
@@ -88,7 +88,7 @@ fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
 
 fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     match dtype {
-        DType::F32 => bytemuck::pod_collect_to_vec(bytes),
+        DType::F32 | DType::I32 | DType::U32 => bytemuck::pod_collect_to_vec(bytes),
         DType::F16 => bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect(),
         other => panic!("no values of {other}"),
     }
@@ -233,7 +233,7 @@ pub(crate) async fn check(
 }
 
 /// How a result is compared with what was expected.
-pub(crate) type Comparison<'a> = &'a dyn Fn(Precision, &Reference, &[f32]) -> Result<(), String>;
+pub(crate) type Comparison<'a> = &'a dyn Fn(&dyn Op, &Reference, &[f32]) -> Result<(), String>;
 
 /// The same by another comparison.
 ///
@@ -258,7 +258,7 @@ pub(crate) async fn check_by(
     let form = kernel.form(output.operand, choice).expect("an output is stored");
     let place = |index| output.stored_place(form, index);
     let result: Vec<f32> = (0..output.shape.elements()).map(|index| stored[place(index)]).collect();
-    compare(op.precision(), own.as_ref().unwrap_or(expected), &result)?;
+    compare(op, own.as_ref().unwrap_or(expected), &result)?;
     let mut logical = vec![false; stored.len()];
     (0..result.len()).for_each(|index| logical[place(index)] = true);
     for (place, value) in stored.iter().enumerate().filter(|&(place, _)| !logical[place]) {

@@ -88,7 +88,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot
-    cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate
+    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -208,6 +208,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("gather", [1, 1]),
     ("gate", [4, 4]),
     ("gemm", [39, 53]),
+    ("integer", [1, 1]),
     ("one_hot", [1, 1]),
     ("moments", [1, 1]),
     ("normalize", [13, 11]),

@@ -296,10 +296,11 @@ pub(crate) fn lowered(
 ) -> Problem {
     let argument = |&(operand, extents): &(Operand, &[usize])| Argument {
         operand,
+        dtype: diptych::DType::F32,
         dims: Dims::new(extents).expect("a valid row"),
     };
     let inputs: Vec<Argument> = inputs.iter().map(argument).collect();
-    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new() };
+    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new(), narrow: false };
     match operator.lower(arguments, precision) {
         Ok(Lowered::Op(op)) => op,
         found => panic!("{operator:?} of {inputs:?} is {found:?}"),

@@ -2,6 +2,7 @@
 
 use diptych::internals::emit::Operand;
 use diptych::internals::ops::{Answer, Op, OperandInfo, Operands, Reference, Role};
+use diptych::internals::word::{numbers, of_integers};
 use diptych::{DType, Precision};
 use std::sync::Arc;
 
@@ -46,6 +47,9 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     let one = |info: OperandInfo| {
         let seed = info.operand.number() + 1;
         let scaled = |factor: f32| noise(seed, info.elements()).iter().map(|value| value * factor).collect();
+        if !info.dtype.is_float() {
+            return (info.operand, integers(op, &info, seed).into());
+        }
         let mut values: Vec<f32> = match info.operand {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
@@ -68,6 +72,22 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     op.operands().into_iter().filter(|info| info.role != Role::Output).map(one).collect()
 }
 
+/// Integers as the words of their type: small ones of both signs, and those at the ends of the type. Indices are within
+/// their axes and outside.
+fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
+    let [least, most] = info.dtype.range().expect("an integer");
+    let small = noise(seed, info.elements()).into_iter().map(|value| match indexes(op, info.operand) {
+        true => (4.0 * value + 3.0).floor() as i64,
+        false => (50.0 * value).floor() as i64,
+    });
+    let large = [least, most, 0, 1, -1, 1 << 24, (1 << 24) + 1, 65_537, most / 3];
+    let value = |(index, small): (usize, i64)| match index % 4 {
+        3 => large[(index / 4 + seed as usize) % large.len()],
+        _ => small,
+    };
+    of_integers(info.dtype, small.enumerate().map(value))
+}
+
 /// Whether `operand` holds indices.
 fn indexes(op: &dyn Op, operand: Operand) -> bool {
     matches!((op.name(), operand), ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src))
@@ -88,10 +108,11 @@ pub(crate) fn output(op: &dyn Op) -> OperandInfo {
 ///
 /// # Errors
 /// Each element that is off.
-pub(crate) fn compare_ends(precision: Precision, expected: &Reference, result: &[f32]) -> Result<(), String> {
+pub(crate) fn compare_ends(op: &dyn Op, expected: &Reference, result: &[f32]) -> Result<(), String> {
     if expected.value().len() != result.len() {
         return Err(format!("{} values instead of {}", result.len(), expected.value().len()));
     }
+    let (precision, result) = (op.precision(), numbers(output(op).dtype, result));
     let mut wrong = Vec::new();
     for (index, (&found, &wanted)) in result.iter().zip(expected.value()).enumerate() {
         // From an infinite sum nothing follows for what a bounded activation makes of it: `tanh` is off by this much.
@@ -99,10 +120,10 @@ pub(crate) fn compare_ends(precision: Precision, expected: &Reference, result: &
         let tolerance = tolerance.unwrap_or(1e-5);
         let right = match wanted {
             wanted if wanted.is_nan() => found.is_nan(),
-            wanted if wanted.is_infinite() => f64::from(found) == wanted,
-            _ if f64::from(found) == wanted => true,
+            wanted if wanted.is_infinite() => found == wanted,
+            _ if found == wanted => true,
             _ if tolerance == f64::INFINITY || wanted.abs() > f64::from(f32::MAX) => !found.is_nan(),
-            _ => (f64::from(found) - wanted).abs() <= tolerance,
+            _ => (found - wanted).abs() <= tolerance,
         };
         if !right {
             wrong.push(format!("element {index} is {found:e}, wanted {wanted:e} +- {tolerance:.3e}"));
@@ -115,10 +136,11 @@ pub(crate) fn compare_ends(precision: Precision, expected: &Reference, result: &
 ///
 /// # Errors
 /// The first element that is off, and how many are.
-pub(crate) fn compare(precision: Precision, expected: &Reference, result: &[f32]) -> Result<(), String> {
+pub(crate) fn compare(op: &dyn Op, expected: &Reference, result: &[f32]) -> Result<(), String> {
     if expected.value().len() != result.len() {
         return Err(format!("{} values instead of {}", result.len(), expected.value().len()));
     }
+    let (precision, result) = (op.precision(), numbers(output(op).dtype, result));
     let mut wrong = 0;
     let mut first = String::new();
     for (index, (&found, &wanted)) in result.iter().zip(expected.value()).enumerate() {
@@ -127,7 +149,7 @@ pub(crate) fn compare(precision: Precision, expected: &Reference, result: &[f32]
             continue;
         }
         let tolerance = expected.tolerance(index, precision);
-        let error = (f64::from(found) - wanted).abs();
+        let error = (found - wanted).abs();
         // A NaN fails as well.
         if error <= tolerance && tolerance.is_finite() {
             continue;

@@ -189,7 +189,7 @@ fn largest(given: &Given<'_>) -> Result<std::sync::Arc<dyn Op>, String> {
         None => (vec![1, 2], true),
     };
     let maxima = Reduce { reduction: Reduction::Max, axes, keep_dims };
-    let arguments = Arguments { inputs: &given.arguments, dimensions: &BTreeMap::new() };
+    let arguments = Arguments { inputs: &given.arguments, dimensions: &BTreeMap::new(), narrow: false };
     match maxima.lower(arguments, diptych::Precision::F32).map_err(|error| error.to_string())? {
         Lowered::Op(op) => Ok(op),
         _ => Err("a reduction of nothing".to_owned()),

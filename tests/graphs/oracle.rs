@@ -146,7 +146,7 @@ pub(crate) fn node(
     let mut arguments = Vec::new();
     let mut inputs = Vec::new();
     for &(operand, value) in node.inputs() {
-        arguments.push(Argument { operand, dims: graph.dims(value).map_err(text)? });
+        arguments.push(Argument { operand, dims: graph.dims(value).map_err(text)?, dtype: DType::F32 });
         let tensor = graph.tensor(value).map_err(text)?;
         let read = match tensor {
             Some(tensor) => Known::exact(tensor.to_nhwc().into_owned()),
@@ -158,7 +158,7 @@ pub(crate) fn node(
     if (node.operator() as &dyn std::any::Any).is::<diptych::Custom>() {
         return inputs.into_iter().next().ok_or_else(|| format!("{}: no input", node.name()));
     }
-    let given = Arguments { inputs: &arguments, dimensions: graph.dimensions() };
+    let given = Arguments { inputs: &arguments, dimensions: graph.dimensions(), narrow: false };
     let lower = |precision| node.operator().lower(given, precision).map_err(text);
     let precision = arithmetic.precision();
     let op = match lower(precision)? {

@@ -16,6 +16,7 @@ mod dispatches;
 mod forms;
 mod graph;
 mod idioms;
+mod integers;
 mod lost;
 mod machine;
 mod memory;

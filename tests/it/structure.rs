@@ -15,8 +15,8 @@ const LAYERS: &[(u32, &[&str])] = &[
     (
         0,
         &[
-            "error", "dtype", "dims", "shape", "layout", "host", "alloc", "file", "vector", "erf", "sorted",
-            "weights", "clock", "disk", "parallel", "sync", "task", "unwind",
+            "error", "dtype", "dims", "shape", "layout", "host", "word", "alloc", "file", "vector", "erf",
+            "sorted", "weights", "clock", "disk", "parallel", "sync", "task", "unwind",
         ],
     ),
     (1, &["emit", "limits"]),
@@ -59,6 +59,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/nn.rs", &[]),
     ("src/graph/build.rs", &[]),
     ("src/graph/elementwise.rs", &[]),
+    ("src/graph/integers.rs", &[]),
     ("src/graph/moves.rs", &[]),
     ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),

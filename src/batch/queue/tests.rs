@@ -9,7 +9,7 @@ fn queue(devices: usize) -> Arc<Queue> {
 }
 
 fn hand_in(queue: &Arc<Queue>, value: f32) -> Ticket {
-    queue.push(vec![Arc::new([value])]).expect("an open queue")
+    queue.push(vec![HostTensor::vector(vec![value]).expect("one")]).expect("an open queue")
 }
 
 fn run(queue: &Queue, member: usize) -> Run {
@@ -29,7 +29,7 @@ fn is_at_the_end(queue: &Queue, member: usize) -> bool {
 
 fn succeed(queue: &Queue, member: usize, run: Run) {
     for request in queue.succeeded(member, run, Instant::now()) {
-        let values = request.inputs[0].to_vec();
+        let values = request.inputs[0].to_f32().to_vec();
         let tensor = HostTensor::new(crate::dims::Dims::new(&[1]).expect("one number"), values);
         request.answer(tensor.map(|tensor| vec![tensor]));
     }
@@ -70,7 +70,7 @@ fn what_succeeds_elsewhere_was_the_devices_fault() {
     // Until it is known whose fault it was, it is given nothing.
     assert!(idle(&queue, 0));
     let again = run(&queue, 1);
-    assert_eq!(*again.requests[0].inputs[0], [1.0]);
+    assert_eq!(*again.requests[0].inputs[0].to_f32(), [1.0]);
     succeed(&queue, 1, again);
     assert_eq!(standings(&queue), "-+");
     assert!(is_at_the_end(&queue, 0));
@@ -105,8 +105,8 @@ fn suspects_try_each_others_runs() {
     queue.failed(1, second, broken("the second"));
     assert_eq!(standings(&queue), "??");
     let (of_second, of_first) = (run(&queue, 0), run(&queue, 1));
-    assert_eq!(*of_second.requests[0].inputs[0], [2.0]);
-    assert_eq!(*of_first.requests[0].inputs[0], [1.0]);
+    assert_eq!(*of_second.requests[0].inputs[0].to_f32(), [2.0]);
+    assert_eq!(*of_first.requests[0].inputs[0].to_f32(), [1.0]);
     succeed(&queue, 0, of_second);
     assert_eq!(standings(&queue), "?-");
     // It has failed on both, whatever the second one is worth.

@@ -131,7 +131,11 @@ fn expected(source: &KernelSource) -> Result<Vec<Expected>> {
                 types: match element {
                     Element::Vec4(DType::F32) => &["float4*"],
                     Element::Vec4(DType::F16) => &["uint2*", "half*", "half4*"],
+                    Element::Vec4(DType::I32) => &["int4*"],
+                    Element::Vec4(DType::U32) => &["uint4*"],
                     _ if element.dtype() == DType::F16 => &["half*"],
+                    _ if element.dtype() == DType::I32 => &["int*"],
+                    _ if element.dtype() == DType::U32 => &["uint*"],
                     _ => &["float*"],
                 },
                 address: CL_KERNEL_ARG_ADDRESS_GLOBAL,

@@ -107,8 +107,8 @@ pub(super) fn alloc_image(inner: &Arc<Inner>, width: usize, height: usize, dtype
         ));
     }
     let channel = match dtype {
-        DType::F32 => CL_FLOAT,
         DType::F16 => CL_HALF_FLOAT,
+        _ => CL_FLOAT,
     };
     let format = cl_image_format { image_channel_order: CL_RGBA, image_channel_data_type: channel };
     let shape = cl_image_desc {

@@ -64,7 +64,7 @@ fn two(network: &mut Network<'_>, unit: &Unit, options: Conv2d, op: &Conv2dOp) -
     let Input::Constant(tensor, value) = &weights.1 else { return None };
     let flat = Dims::from(Shape::nhwc(output.c, 1, 1, terms));
     // The order of a window's weights is that of its elements: rows, columns, channels.
-    let tensor = HostTensor::new(flat, tensor.shared_nhwc()).ok()?;
+    let tensor = HostTensor::new(flat, tensor.clone().into_words().ok()?).ok()?;
     *weights = (Operand::Weights, Input::Constant(tensor, *value), flat);
     let pixels = Dims::from(Shape::nhwc(output.n, output.h, output.w, terms));
     let between = network.add_value(pixels);

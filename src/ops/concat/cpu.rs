@@ -11,14 +11,16 @@ use crate::error::Result;
 #[derive(Debug, Clone)]
 pub(super) struct ConcatKernel {
     rows: usize,
-    /// Elements of a row of each input.
+    /// Words of a row of each input.
     lengths: Vec<usize>,
 }
 
 impl ConcatKernel {
     pub(super) fn new(op: &ConcatOp) -> Self {
         let (rows, _) = op.rows();
-        ConcatKernel { rows, lengths: op.inputs.iter().map(|input| input.elements() / rows).collect() }
+        let words = op.dtype.words();
+        let lengths = op.inputs.iter().map(|input| input.elements() / rows * words).collect();
+        ConcatKernel { rows, lengths }
     }
 }
 

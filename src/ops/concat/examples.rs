@@ -2,7 +2,7 @@
 
 use super::{ConcatOp, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -20,6 +20,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         (&[[1, 2, 3, 1]; 7], 3),
     ] {
         examples.push(Box::new(joined(extents, axis, precision)?));
+    }
+    for (channels, word) in [(8, DType::I32), (3, DType::U32)] {
+        let extents = [[2, 3, 5, channels], [2, 3, 1, channels]];
+        examples.push(Box::new(joined(&extents, 2, precision)?.of(word)));
     }
     Ok(examples)
 }

@@ -2,6 +2,7 @@
 
 use super::rows::ENDS;
 use super::{ConcatOp, operand};
+use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -27,7 +28,7 @@ impl Kernel<ConcatOp> for Maps {
     }
 
     fn offers(&self, op: &ConcatOp, _limits: &Limits) -> Vec<Offer> {
-        if op.map_axis().is_some() { offers(0, [[1, 1, 1]]) } else { Vec::new() }
+        if op.map_axis().is_some() && op.dtype == DType::F32 { offers(0, [[1, 1, 1]]) } else { Vec::new() }
     }
 
     fn grid(&self, op: &ConcatOp, _tile: [u32; 3]) -> [u32; 3] {

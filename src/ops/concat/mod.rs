@@ -20,7 +20,7 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::emit::interface::MAX_ARGS;
 use crate::error::{Error, Result};
@@ -44,6 +44,8 @@ pub struct ConcatOp {
     target: Dims,
     axis: usize,
     precision: Precision,
+    /// The type of the words.
+    dtype: DType,
 }
 
 impl ConcatOp {
@@ -71,7 +73,12 @@ impl ConcatOp {
         }
         let target = Dims::new(extents)?;
         target.checked(OP)?;
-        Ok(ConcatOp { inputs: inputs.to_vec(), target, axis, precision })
+        Ok(ConcatOp { inputs: inputs.to_vec(), target, axis, precision, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type.
+    fn of(self, dtype: DType) -> Self {
+        ConcatOp { dtype, ..self }
     }
 
     /// The number of rows, and behind which element of a row each input ends.

@@ -2,7 +2,7 @@
 
 use super::{Concat, ConcatOp, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
@@ -20,7 +20,7 @@ impl Operator for Concat {
             arguments.need(OP, Operand::Arg(index))
         });
         let inputs = inputs.collect::<Result<Vec<Dims>>>()?;
-        let op = ConcatOp::new(&inputs, self.axis, precision)?;
+        let op = ConcatOp::new(&inputs, self.axis, precision)?.of(arguments.dtype(Operand::Arg(0)).word());
         Ok(match inputs[..] {
             [dims] => Lowered::View(View { dims, offset: 0 }),
             _ => Lowered::Op(Arc::new(op)),
@@ -29,6 +29,10 @@ impl Operator for Concat {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<ConcatOp>().map(|op| op.target).into_iter().collect()
+    }
+
+    fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        vec![arguments.dtype(Operand::Arg(0))]
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

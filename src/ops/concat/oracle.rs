@@ -4,6 +4,7 @@ use super::ConcatOp;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 
 /// The result of `operands`, which were checked.
 pub(super) fn oracle(op: &ConcatOp, operands: &Operands<'_>) -> Reference {
@@ -12,9 +13,9 @@ pub(super) fn oracle(op: &ConcatOp, operands: &Operands<'_>) -> Reference {
     for row in 0..rows {
         let mut begin = 0;
         for (index, end) in ends.iter().enumerate() {
-            let values = get(operands, Operand::Arg(index as u8)).unwrap_or_default();
+            let values = numbers(op.dtype, get(operands, Operand::Arg(index as u8)).unwrap_or_default());
             let length = end - begin;
-            value.extend(values.iter().skip(row * length).take(length).map(|&value| f64::from(value)));
+            value.extend(values.into_iter().skip(row * length).take(length));
             begin = *end;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{ConcatOp, OP, cpu, maps, operand, oracle, rows};
 use crate::cpu::CpuKernel;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -12,6 +12,7 @@ use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
+use crate::ops::rows::word_key;
 use crate::ops::spec::extent;
 use crate::shape::Shape;
 
@@ -25,7 +26,7 @@ impl Definition for ConcatOp {
     fn problem_key(&self) -> String {
         let own: Vec<String> =
             self.inputs.iter().map(|input| input.extents()[self.axis].to_string()).collect();
-        format!("to{} axis{} of {}", self.target, self.axis, own.join("+"))
+        format!("to{} axis{} of {}{}", self.target, self.axis, own.join("+"), word_key(self.dtype))
     }
 
     fn precision(&self) -> Precision {
@@ -43,7 +44,8 @@ impl Definition for ConcatOp {
     fn operands(&self) -> Vec<OperandInfo> {
         let inputs = self.inputs.iter().enumerate();
         let inputs = inputs.map(|(index, dims)| OperandInfo::new(operand(index), dims.shape(), Role::Input));
-        inputs.chain([OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output)]).collect()
+        let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output)]);
+        infos.map(|info| info.of(self.dtype)).collect()
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
@@ -55,7 +57,7 @@ impl Definition for ConcatOp {
     }
 
     fn halves(&self) -> bool {
-        true
+        self.dtype == DType::F32
     }
 
     fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {

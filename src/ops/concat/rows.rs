@@ -1,13 +1,13 @@
 //! `rows`: one element per invocation, or four where every input's rows are of whole vec4s.
 
 use super::{ConcatOp, MAX_INPUTS, operand};
-use crate::dtype::{DType, Precision};
+use crate::dtype::Precision;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::rows::{line_width, lines};
+use crate::ops::rows::{line_width, lines, wide_obstacle};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Behind which element of a row each input ends.
@@ -45,13 +45,17 @@ impl Kernel<ConcatOp> for Rows {
         &[Layout::Nhwc]
     }
 
-    /// Rows are f32 in every precision.
+    fn obstacle(&self, op: &ConcatOp, _limits: &Limits) -> Option<String> {
+        wide_obstacle(op.dtype)
+    }
+
+    /// Rows are of whole words in every precision.
     fn precision(&self, _op: &ConcatOp) -> Option<Precision> {
         Some(Precision::F32)
     }
 
     fn bindings(&self, op: &ConcatOp, _choice: &Choice) -> Vec<Binding> {
-        let element = if op.width() == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        let element = if op.width() == 4 { Element::Vec4(op.dtype) } else { Element::Scalar(op.dtype) };
         let inputs = (0..op.inputs.len()).map(|index| binding(operand(index), element, Access::Read));
         inputs.chain([binding(Operand::Dst, element, Access::Write)]).collect()
     }

@@ -1,7 +1,7 @@
 //! Problems that between them use every edge.
 
 use super::{CopyOp, OP};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let small = CopyOp::new(Shape::nhwc(1, 5, 7, 3), 11, Shape::nhwc(1, 1, 1, 37))?;
     let large = CopyOp::new(Shape::nhwc(1, 2, 66000, 1), 3, Shape::nhwc(1, 1, 65997, 2))?;
-    Ok(vec![Box::new(small), Box::new(large)])
+    Ok(vec![Box::new(small), Box::new(small.of(DType::I32)), Box::new(large)])
 }
 
 const NAMES: &str = "source,first,elements";

@@ -15,17 +15,19 @@ mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 const OP: &str = "copy";
 
-/// A copy of concrete shapes, in f32.
+/// A copy of concrete shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CopyOp {
     source: Shape,
     first: usize,
     target: Shape,
+    dtype: DType,
 }
 
 impl CopyOp {
@@ -43,6 +45,11 @@ impl CopyOp {
                 format!("a range within {}", source.elements()),
             ));
         }
-        Ok(CopyOp { source, first, target })
+        Ok(CopyOp { source, first, target, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type.
+    pub(crate) const fn of(self, dtype: DType) -> Self {
+        CopyOp { dtype, ..self }
     }
 }

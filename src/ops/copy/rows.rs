@@ -1,13 +1,15 @@
 //! What `copy` is as an op of rows: one element per invocation.
 
 use super::{CopyOp, OP};
+use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::layout::Layout;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
-use crate::ops::rows::RowsOp;
+use crate::ops::rows::{RowsOp, word_key};
 use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
+use crate::word::numbers;
 
 impl RowsOp for CopyOp {
     const NAME: &'static str = OP;
@@ -15,7 +17,8 @@ impl RowsOp for CopyOp {
     const LAYOUTS: &'static [Layout] = &[Layout::C4];
 
     fn problem_key(&self) -> String {
-        format!("from{} of{} elements{}", self.first, self.source.elements(), self.target.elements())
+        let (source, target) = (self.source.elements(), self.target.elements());
+        format!("from{} of{source} elements{target}{}", self.first, word_key(self.dtype))
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -26,19 +29,24 @@ impl RowsOp for CopyOp {
         self.target
     }
 
+    fn dtype(&self, _operand: Operand) -> DType {
+        self.dtype
+    }
+
     fn params(&self) -> Params {
         vec![("first", unsigned(self.first)), ("elements", unsigned(self.target.elements()))]
     }
 
     /// The elements themselves.
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        let taken = get(operands, Operand::Src).unwrap_or_default().iter().skip(self.first);
-        Reference::exact(taken.take(self.target.elements()).map(|&value| f64::from(value)))
+        let values = numbers(self.dtype, get(operands, Operand::Src).unwrap_or_default());
+        Reference::exact(values.into_iter().skip(self.first).take(self.target.elements()))
     }
 
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
         let &[src] = inputs else { return };
-        dst.copy_from_slice(&src[self.first..self.first + dst.len()]);
+        let first = self.first * self.dtype.words();
+        dst.copy_from_slice(&src[first..first + dst.len()]);
     }
 }
 

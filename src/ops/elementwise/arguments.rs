@@ -11,7 +11,7 @@ const NUMBERS: [&str; 16] = [
 ];
 
 /// Names of each input's steps along the axes.
-pub(super) const STEPS: [[&str; 6]; 6] = [
+pub(in crate::ops) const STEPS: [[&str; 6]; 6] = [
     ["step0_0", "step0_1", "step0_2", "step0_3", "step0_4", "step0_5"],
     ["step1_0", "step1_1", "step1_2", "step1_3", "step1_4", "step1_5"],
     ["step2_0", "step2_1", "step2_2", "step2_3", "step2_4", "step2_5"],

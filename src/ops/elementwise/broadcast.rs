@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 /// An output's axes, the outermost first, with each input's stride along them; 0 where the input has one
 /// element for all. Axes that all values step through together are one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Broadcast {
+pub(in crate::ops) struct Broadcast {
     /// Extents of the output, none of them 1, except where it has a single element.
-    pub(super) extents: Vec<usize>,
+    pub(in crate::ops) extents: Vec<usize>,
     /// Of each input, a stride for each axis, in elements.
-    pub(super) strides: Vec<Vec<usize>>,
+    pub(in crate::ops) strides: Vec<Vec<usize>>,
 }
 
 /// The extents of `dims`, as many as the highest rank, ones before them.
@@ -22,7 +22,7 @@ fn aligned(dims: &Dims) -> [usize; MAX_RANK] {
 
 /// The dimensions that `inputs` have together by numpy's rule: aligned at the last axis, an extent of 1 goes
 /// with any other.
-pub(super) fn dims_of(op: &'static str, inputs: &[Dims]) -> Result<Dims> {
+pub(in crate::ops) fn dims_of(op: &'static str, inputs: &[Dims]) -> Result<Dims> {
     let rank = inputs.iter().map(Dims::rank).max().unwrap_or(0);
     let mut extents = [1; MAX_RANK];
     for input in inputs {
@@ -42,7 +42,7 @@ pub(super) fn dims_of(op: &'static str, inputs: &[Dims]) -> Result<Dims> {
 
 impl Broadcast {
     /// That of `inputs` to `output`, which is what they have together.
-    pub(super) fn new(output: &Dims, inputs: &[Dims]) -> Self {
+    pub(in crate::ops) fn new(output: &Dims, inputs: &[Dims]) -> Self {
         let whole = aligned(output);
         let strides = |input: &Dims| {
             let (own, mut stride) = (aligned(input), 1);
@@ -83,7 +83,7 @@ impl Broadcast {
     }
 
     /// Where `input` has the element that belongs to element `index` of the output.
-    pub(super) fn place(&self, input: usize, index: usize) -> usize {
+    pub(in crate::ops) fn place(&self, input: usize, index: usize) -> usize {
         let mut rest = index;
         let mut place = 0;
         for (extent, stride) in self.extents.iter().zip(&self.strides[input]).rev() {
@@ -94,7 +94,7 @@ impl Broadcast {
     }
 
     /// The innermost axis: its extent, and the strides of `input` along it.
-    pub(super) fn inner(&self, input: usize) -> (usize, usize) {
+    pub(in crate::ops) fn inner(&self, input: usize) -> (usize, usize) {
         let last = |values: &[usize]| values.last().copied().unwrap_or(1);
         (last(&self.extents), last(&self.strides[input]))
     }

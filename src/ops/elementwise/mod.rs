@@ -31,6 +31,8 @@ mod table;
 mod tolerance;
 mod unit;
 
+pub(super) use arguments::STEPS;
+pub(super) use broadcast::{Broadcast, dims_of};
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Elementwise;
 pub use program::{MAX_INPUTS, MAX_STEPS, Program, Source, Step};
@@ -40,7 +42,6 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
-use broadcast::Broadcast;
 
 const OP: &str = "elementwise";
 

@@ -2,7 +2,7 @@
 
 use super::{ElementwiseOp, OP, Program};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
@@ -49,6 +49,11 @@ impl Operator for Elementwise {
             Ok(dims) => vec![dims],
             Err(_) => crate::ops::outputs(op).map(|info| Dims::from(info.shape)).collect(),
         }
+    }
+
+    fn types(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        let last = self.program.steps().last();
+        vec![if last.is_some_and(|step| step.function.decides()) { DType::Bool } else { DType::F32 }]
     }
 
     fn program(&self) -> Option<&Program> {

@@ -107,6 +107,28 @@ macro_rules! functions {
     }};
 }
 
+impl Function {
+    /// Whether it gives true or false, as 1 or 0.
+    pub(super) const fn decides(self) -> bool {
+        use Function::{
+            Equal, Greater, GreaterEqual, IsNan, Less, LessEqual, LogicalAnd, LogicalNot, LogicalOr, NotEqual,
+        };
+        matches!(
+            self,
+            Equal
+                | NotEqual
+                | Less
+                | LessEqual
+                | Greater
+                | GreaterEqual
+                | LogicalAnd
+                | LogicalOr
+                | LogicalNot
+                | IsNan
+        )
+    }
+}
+
 /// Without a point at which it turns.
 const MONOTONE: Enclosure = Points(&[]);
 /// It turns at zero, or jumps there.

@@ -26,7 +26,11 @@ impl Unit {
         let v32 = 2.0 * DType::F32.unit_roundoff();
         let (v, tiny) = (2.0 * dtype.unit_roundoff(), smallest_normal(dtype));
         match dtype {
-            DType::F32 => Unit {
+            DType::F16 => {
+                let coarse = f64::powi(2.0, -7);
+                Unit { v, v32, log: coarse, sine: coarse, tiny, largest: 65504.0 }
+            }
+            _ => Unit {
                 v,
                 v32,
                 log: f64::powi(2.0, -21),
@@ -34,10 +38,6 @@ impl Unit {
                 tiny,
                 largest: f64::from(f32::MAX),
             },
-            DType::F16 => {
-                let coarse = f64::powi(2.0, -7);
-                Unit { v, v32, log: coarse, sine: coarse, tiny, largest: 65504.0 }
-            }
         }
     }
 }

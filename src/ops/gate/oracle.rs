@@ -38,7 +38,7 @@ pub(super) fn oracle(op: &GateOp, operands: &Operands<'_>) -> Reference {
     let tiny = smallest_normal(DType::F32);
     let (store, stored_tiny) = match precision.storage() {
         DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
-        DType::F32 => (0.0, 0.0),
+        _ => (0.0, 0.0),
     };
     let x = get(operands, Operand::Arg(0)).unwrap_or_default();
     let residual = get(operands, Operand::Residual);

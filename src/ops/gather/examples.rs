@@ -2,7 +2,7 @@
 
 use super::{Gather, GatherOp, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -14,6 +14,11 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut examples: Vec<Box<dyn Op>> = Vec::new();
     for (axis, batch_dims, indices) in [(2, 0, &[7][..]), (3, 0, &[3]), (2, 1, &[2, 4])] {
         examples.push(Box::new(GatherOp::new(source, Dims::new(indices)?, Gather { axis, batch_dims })?));
+    }
+    // Rows of integers, and indices of either type of integer.
+    for (word, index) in [(DType::F32, DType::I32), (DType::I32, DType::I32), (DType::U32, DType::U32)] {
+        let options = Gather { axis: 2, batch_dims: 0 };
+        examples.push(Box::new(GatherOp::new(source, Dims::new(&[7])?, options)?.of([word, index])));
     }
     for axes in [2, 3] {
         examples.push(Box::new(GatherOp::nd(source, Dims::new(&[7, axes])?)?));

@@ -6,7 +6,7 @@
 //! | `index` (`arg0`) | `b i`, and as many numbers as there are axes `k` behind | rows |
 //! | `y` | `b o i n` | rows |
 //!
-//! An index is an f32 that holds an integer. Where it is not within its axis, or is no number, the elements are
+//! An index is an integer, or an f32 that holds one; elements are of any type. Where it is not within its axis, or is no number, the elements are
 //! zero, as in TensorFlow Lite on a GPU.
 
 mod examples;
@@ -17,7 +17,9 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::word::Integer;
 
 const OP: &str = "gather";
 
@@ -45,6 +47,8 @@ pub struct GatherOp {
     axis: usize,
     axes: usize,
     batch_dims: usize,
+    /// The types of the elements' and of the indices' words.
+    dtypes: [DType; 2],
 }
 
 impl GatherOp {
@@ -63,7 +67,8 @@ impl GatherOp {
         }
         let extents = [&own[..axis], &others[shared..], &own[axis + 1..]].concat();
         let target = Dims::new(&extents)?;
-        Ok(GatherOp { source, indices, target, axis, axes: 1, batch_dims: shared })
+        let dtypes = [DType::F32; 2];
+        Ok(GatherOp { source, indices, target, axis, axes: 1, batch_dims: shared, dtypes })
     }
 
     /// The elements of `source` along its first axes, as many as a row of `indices` has.
@@ -77,7 +82,12 @@ impl GatherOp {
             return Err(Error::shape(OP, found, format!("rows of 1 to {rank} indices")));
         };
         let target = Dims::new(&[rows, &source.extents()[axes..]].concat())?;
-        Ok(GatherOp { source, indices, target, axis: 0, axes, batch_dims: 0 })
+        Ok(GatherOp { source, indices, target, axis: 0, axes, batch_dims: 0, dtypes: [DType::F32; 2] })
+    }
+
+    /// The same of words of other types: those of the elements and of the indices.
+    pub(crate) fn of(self, dtypes: [DType; 2]) -> Self {
+        GatherOp { dtypes, ..self }
     }
 
     fn sizes(&self) -> Sizes {
@@ -109,12 +119,25 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// The place that `indices` say, among those of their axes; `None` if one is outside.
-    fn place(&self, indices: &[f32]) -> Option<usize> {
-        indices.iter().zip(self.extents).try_fold(0, |place, (&index, extent)| {
-            let inside = index >= 0.0 && (index as usize) < extent;
-            inside.then(|| place * extent + index as usize)
-        })
+    /// The place that `indices`, words of type `word`, say among those of their axes; `None` if one is outside.
+    fn place(&self, word: DType, indices: &[f32]) -> Option<usize> {
+        fn place(indices: impl Iterator<Item = Option<usize>>, extents: [usize; MAX_RANK]) -> Option<usize> {
+            indices.zip(extents).try_fold(0, |place, (index, extent)| {
+                index.filter(|&index| index < extent).map(|index| place * extent + index)
+            })
+        }
+        fn of<T: Integer>(words: T::Words) -> Option<usize> {
+            usize::try_from(T::of(words)).ok()
+        }
+        match word {
+            DType::I32 => place(indices.iter().map(|&index| of::<i32>(index)), self.extents),
+            DType::U32 => place(indices.iter().map(|&index| of::<u32>(index)), self.extents),
+            DType::I64 => place(indices.as_chunks().0.iter().map(|&index| of::<i64>(index)), self.extents),
+            _ => {
+                let number = |&index: &f32| (index >= 0.0).then_some(index as usize);
+                place(indices.iter().map(number), self.extents)
+            }
+        }
     }
 
     /// The elements that have an index.

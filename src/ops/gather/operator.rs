@@ -2,7 +2,7 @@
 
 use super::{Gather, GatherNd, GatherOp, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
@@ -11,6 +11,10 @@ use std::sync::Arc;
 
 fn operands(arguments: Arguments<'_>) -> Result<[Dims; 2]> {
     Ok([arguments.need(OP, Operand::Src)?, arguments.need(OP, Operand::Arg(0))?])
+}
+
+fn words(arguments: Arguments<'_>) -> [DType; 2] {
+    [Operand::Src, Operand::Arg(0)].map(|operand| arguments.dtype(operand).word())
 }
 
 fn target(op: &dyn Op) -> Vec<Dims> {
@@ -24,11 +28,15 @@ impl Operator for Gather {
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
-        Ok(Lowered::Op(Arc::new(GatherOp::new(source, indices, *self)?)))
+        Ok(Lowered::Op(Arc::new(GatherOp::new(source, indices, *self)?.of(words(arguments)))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         target(op)
+    }
+
+    fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        vec![arguments.dtype(Operand::Src)]
     }
 
     fn same(&self, other: &dyn Operator) -> bool {
@@ -43,11 +51,15 @@ impl Operator for GatherNd {
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
-        Ok(Lowered::Op(Arc::new(GatherOp::nd(source, indices)?)))
+        Ok(Lowered::Op(Arc::new(GatherOp::nd(source, indices)?.of(words(arguments)))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         target(op)
+    }
+
+    fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        vec![arguments.dtype(Operand::Src)]
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -4,11 +4,12 @@ use super::GatherOp;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 
 /// The result of `operands`, which were checked; it is exact.
 pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
-    let src = get(operands, Operand::Src).unwrap_or_default();
-    let indices = get(operands, Operand::Arg(0)).unwrap_or_default();
+    let src = numbers(op.dtypes[0], get(operands, Operand::Src).unwrap_or_default());
+    let indices = numbers(op.dtypes[1], get(operands, Operand::Arg(0)).unwrap_or_default());
     let target = op.target.extents();
     let own = op.source.extents();
     // Axes of the result that are those of the indices, from the first gathered one on.
@@ -24,12 +25,12 @@ pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
         let (row, inner) = behind.split_at(looked_up);
         let shared = before[..op.batch_dims].iter().chain(row);
         let row = shared.zip(op.indices.extents()).fold(0, |row, (at, extent)| row * extent + at);
-        let chosen = indices.iter().skip(row * op.axes).take(op.axes).map(|&index| f64::from(index));
+        let chosen = indices.iter().skip(row * op.axes).take(op.axes).copied();
         let at = before.iter().map(|&at| at as f64).chain(chosen).chain(inner.iter().map(|&at| at as f64));
         let from = at.zip(own).try_fold(0.0, |from, (at, &extent)| {
             (at >= 0.0 && at < extent as f64).then(|| from * extent as f64 + at.floor())
         });
-        from.and_then(|from| src.get(from as usize)).map_or(0.0, |&value| f64::from(value))
+        from.and_then(|from| src.get(from as usize)).map_or(0.0, |&value| value)
     });
     Reference::exact(value)
 }

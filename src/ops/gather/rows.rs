@@ -5,11 +5,11 @@ use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dims::MAX_RANK;
 use crate::dtype::DType;
-use crate::emit::{Element, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
-use crate::ops::rows::RowsOp;
+use crate::ops::rows::{RowsOp, word_key};
 use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
 
@@ -27,8 +27,15 @@ impl RowsOp for GatherOp {
     const TEXT: &'static str = crate::emit::text!("../../../shaders/gather/rows.wgsl");
 
     fn problem_key(&self) -> String {
-        let GatherOp { source, indices, axis, axes, batch_dims, .. } = self;
-        format!("from{source} by{indices} axis{axis} axes{axes} shared{batch_dims}")
+        let GatherOp { source, indices, axis, axes, batch_dims, dtypes: [elements, index], .. } = self;
+        let of = match index {
+            DType::F32 => String::new(),
+            index => format!(" index_{index}"),
+        };
+        format!(
+            "from{source} by{indices} axis{axis} axes{axes} shared{batch_dims}{}{of}",
+            word_key(*elements)
+        )
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -43,9 +50,13 @@ impl RowsOp for GatherOp {
         self.target.elements() / self.width()
     }
 
-    fn element(&self, operand: Operand) -> Element {
-        let wide = self.width() == 4 && operand != Operand::Arg(0);
-        if wide { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) }
+    fn dtype(&self, operand: Operand) -> DType {
+        let [elements, indices] = self.dtypes;
+        if operand == Operand::Arg(0) { indices } else { elements }
+    }
+
+    fn is_wide(&self, operand: Operand) -> bool {
+        self.width() == 4 && operand != Operand::Arg(0)
     }
 
     /// Elements are counted in vec4s where they are moved.
@@ -63,7 +74,16 @@ impl RowsOp for GatherOp {
     }
 
     fn constants(&self) -> Constants {
-        vec![("AXES", Value::U32(extent(self.axes))), ("LANES", Value::U32(extent(self.width())))]
+        let kind = match self.dtypes[1] {
+            DType::F32 => 0,
+            DType::U32 => 2,
+            _ => 1,
+        };
+        vec![
+            ("AXES", Value::U32(extent(self.axes))),
+            ("LANES", Value::U32(extent(self.width()))),
+            ("INDEX", Value::U32(kind)),
+        ]
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
@@ -75,13 +95,15 @@ impl RowsOp for GatherOp {
         let &[src, indices] = inputs else { return };
         let sizes = self.sizes();
         let Sizes { outer, count, inner, .. } = sizes;
-        let (axes, indexed) = (self.axes, sizes.indexed());
+        let inner = inner * self.dtypes[0].words();
+        let (axes, indexed) = (self.axes * self.dtypes[1].words(), sizes.indexed());
+        let word = self.dtypes[1];
         let block = independent_rows(dst.len() / inner, MOVED * inner);
         each(dst.chunks_mut(block * inner).enumerate(), |(index, dst)| {
             for (row, dst) in dst.chunks_exact_mut(inner).enumerate() {
                 let row = index * block + row;
                 let entry = row % count + count * (row / count / outer);
-                match sizes.place(&indices[axes * entry..axes * (entry + 1)]) {
+                match sizes.place(word, &indices[axes * entry..axes * (entry + 1)]) {
                     Some(place) => {
                         let first = (row / count * indexed + place) * inner;
                         dst.copy_from_slice(&src[first..first + inner]);

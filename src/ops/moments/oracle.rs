@@ -19,7 +19,7 @@ pub(super) fn oracle(op: &MomentsOp, operands: &Operands<'_>) -> Reference {
     let tiny = smallest_normal(DType::F32);
     let store = match op.precision.storage() {
         DType::F16 => 2.0 * DType::F16.unit_roundoff(),
-        DType::F32 => 0.0,
+        _ => 0.0,
     };
     let gamma = |k: f64| k * unit / (1.0 - k * unit);
     let elements = moments.shape().elements();

@@ -24,7 +24,7 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
     let tiny = smallest_normal(DType::F32);
     let (store, stored_tiny) = match op.precision.storage() {
         DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
-        DType::F32 => (0.0, 0.0),
+        _ => (0.0, 0.0),
     };
     let gamma = |k: f64| k * unit / (1.0 - k * unit);
     let plane = op.dims.elements() / op.dims.shape().n;

@@ -107,9 +107,9 @@ mod tests {
         use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
         let dims = Shape::nhwc(2, 9, 7, 5).into();
         let lowered = |options: Pool| {
-            let inputs = [Argument { operand: Operand::Src, dims }];
+            let inputs = [Argument { operand: Operand::Src, dims, dtype: crate::dtype::DType::F32 }];
             let dimensions = Default::default();
-            let arguments = Arguments { inputs: &inputs, dimensions: &dimensions };
+            let arguments = Arguments { inputs: &inputs, dimensions: &dimensions, narrow: false };
             match options.lower(arguments, Precision::F32).expect("windows") {
                 Lowered::Op(op) => (op.name(), op.operands().pop().map(|output| output.shape)),
                 other => panic!("{other:?}"),

@@ -36,7 +36,8 @@ pub(super) struct RemapKernel {
     run: usize,
     inner: Inner,
     rule: Rule,
-    fill: f32,
+    /// The words of the fill value.
+    fill: Vec<f32>,
 }
 
 impl CpuKernel for RemapKernel {
@@ -55,16 +56,23 @@ impl CpuKernel for RemapKernel {
 impl RemapKernel {
     pub(super) fn new(op: &RemapOp) -> Self {
         let one = Part { extent: 1, stride: 1, start: 0, step: 1, source: 1 };
-        let (inner, outer) = op.parts.split_last().map_or((one, &[][..]), |(inner, outer)| (*inner, outer));
+        let words = op.dtype.words();
+        let mut parts = op.parts.clone();
+        if words > 1 {
+            // The words of an element are one axis more.
+            parts.iter_mut().for_each(|part| part.stride *= words as isize);
+            parts.push(Part { extent: words, stride: 1, start: 0, step: 1, source: words });
+        }
+        let inner = parts.pop().unwrap_or(one);
         RemapKernel {
-            source: op.source.elements(),
-            target: op.target.elements(),
-            first: op.first,
-            outer: outer.to_vec(),
+            source: op.source.elements() * words,
+            target: op.target.elements() * words,
+            first: op.first * words,
+            outer: parts,
             run: inner.extent,
             inner: Inner::of(&inner, &op.rule),
             rule: op.rule,
-            fill: op.fill(),
+            fill: op.fill_words(),
         }
     }
 
@@ -85,7 +93,7 @@ impl RemapKernel {
             let begin = offsets.iter().try_fold(self.first as isize, |sum, offset| Some(sum + (*offset)?));
             match begin {
                 Some(begin) => self.runs(begin, src, own)?,
-                None => own.fill(self.fill),
+                None => self.filled(own),
             }
             rest = behind;
             // The next place, the innermost axis first.
@@ -104,6 +112,14 @@ impl RemapKernel {
             }
         }
         Some(())
+    }
+
+    /// Gives whole elements the fill value.
+    fn filled(&self, dst: &mut [f32]) {
+        match self.fill[..] {
+            [word] => dst.fill(word),
+            _ => dst.chunks_mut(self.fill.len()).for_each(|own| own.copy_from_slice(&self.fill)),
+        }
     }
 
     /// Runs that are moved at once: those whose elements are neighbours in the source.
@@ -164,9 +180,9 @@ impl RemapKernel {
                     let first = usize::try_from(begin + stride * index as isize).ok()?;
                     let (head, rest) = dst.split_at_mut_checked(before)?;
                     let (body, tail) = rest.split_at_mut_checked(taken)?;
-                    head.fill(self.fill);
+                    self.filled(head);
                     body.copy_from_slice(src.get(first..first + taken)?);
-                    tail.fill(self.fill);
+                    self.filled(tail);
                 }
             }
             &Inner::Strided(stride) => self.columns(begin, stride, src, dst)?,
@@ -178,7 +194,7 @@ impl RemapKernel {
                         Some(first) => {
                             spread(begin + part.stride * first as isize, part.stride * step, src, own)?;
                         }
-                        None => own.fill(self.fill),
+                        None => self.filled(own),
                     }
                     rest = behind;
                 }

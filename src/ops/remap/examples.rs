@@ -3,7 +3,7 @@
 use super::axes::Axis;
 use super::{OP, RemapOp, Rule, axes};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Bits;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
@@ -25,6 +25,14 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let tiled = axes::whole(source).into_iter().map(|axis| Axis { extent: 2 * axis.extent, ..axis });
     let target = Dims::new(&[2, 6, 8, 10])?;
     examples.push(Box::new(RemapOp::new(source, target, tiled.collect(), Rule::Wrap, precision)?));
+    // Rows of integers.
+    for word in [DType::I32, DType::U32] {
+        examples.push(Box::new(transposed(pixels, precision)?.of(word)));
+        for channels in [8, 5] {
+            let source = Dims::new(&[1, 3, 4, channels])?;
+            examples.push(Box::new(bordered(source, Rule::Fill(Bits(7.0)), precision)?.of(word)));
+        }
+    }
     Ok(examples)
 }
 

@@ -1,6 +1,7 @@
 //! `lanes`: one vec4 of channels per invocation, on a grid of width x height x slices, for moves of any kind.
 
 use super::RemapOp;
+use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -23,8 +24,8 @@ impl Kernel<RemapOp> for Lanes {
         VariantEntry::wgsl("lanes", crate::emit::text!("../../../shaders/remap/lanes.wgsl"))
     }
 
-    fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
-        offers(1, [[1, 1, 1]])
+    fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
+        if op.dtype == DType::F32 { offers(1, [[1, 1, 1]]) } else { Vec::new() }
     }
 
     fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {

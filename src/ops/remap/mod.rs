@@ -31,10 +31,11 @@ pub use operators::{
 };
 
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Bits;
 use crate::error::{Error, Result};
 use crate::ops::operator::{Lowered, View};
+use crate::word;
 use axes::Part;
 pub use axes::{Axis, Rule};
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub struct RemapOp {
     /// As few as there can be.
     parts: Vec<Part>,
     precision: Precision,
+    /// The type of the words.
+    dtype: DType,
 }
 
 impl RemapOp {
@@ -87,9 +90,14 @@ impl RemapOp {
             let found = format!("{} axes from {source} to {target}", parts.len());
             return Err(Error::unsupported(OP, format!("{found}, wanted at most {MAX_AXES}")));
         }
-        let op = RemapOp { source, target, rule, axes, first, parts, precision };
+        let op = RemapOp { source, target, rule, axes, first, parts, precision, dtype: DType::F32 };
         op.check_reach()?;
         Ok(op)
+    }
+
+    /// The same of words of another type. A fill value is the nearest number of that type.
+    pub(super) fn of(self, dtype: DType) -> Self {
+        RemapOp { dtype, ..self }
     }
 
     /// Whether the parts stay within the source and their numbers within 32 bits.
@@ -135,7 +143,7 @@ impl RemapOp {
     fn maps(&self) -> Option<[Axis; 4]> {
         let extents = self.source.extents();
         let rank = extents.len();
-        if rank > 4 || self.target.rank() != rank || self.axes.len() != rank {
+        if self.dtype != DType::F32 || rank > 4 || self.target.rank() != rank || self.axes.len() != rank {
             return None;
         }
         let mut axes = [Axis::whole(1, self.source.elements()); 4];
@@ -162,6 +170,14 @@ impl RemapOp {
         match self.rule {
             Rule::Fill(Bits(value)) => value,
             _ => 0.0,
+        }
+    }
+
+    /// The same as words.
+    fn fill_words(&self) -> Vec<f32> {
+        match self.dtype {
+            DType::F32 => vec![self.fill()],
+            integer => word::of_integers(integer, [self.fill() as i64].into_iter()),
         }
     }
 }

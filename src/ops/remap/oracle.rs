@@ -3,9 +3,11 @@
 use super::{RemapOp, Rule, axes};
 use crate::emit::Bits;
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 
 /// The result of `src`, with its bound.
 pub(super) fn oracle(op: &RemapOp, src: &[f32]) -> Reference {
+    let src = numbers(op.dtype, src);
     let elements = op.target.elements();
     let mut value = Vec::with_capacity(elements);
     for index in 0..elements {
@@ -19,7 +21,7 @@ pub(super) fn oracle(op: &RemapOp, src: &[f32]) -> Reference {
             Rule::Fill(Bits(fill)) => fill,
             _ => f32::NAN,
         };
-        value.push(f64::from(from.map_or(fill, |from| src.get(from).copied().unwrap_or(f32::NAN))));
+        value.push(from.map_or(f64::from(fill), |from| src.get(from).copied().unwrap_or(f64::NAN)));
     }
     Reference::moved(value, op.precision)
 }

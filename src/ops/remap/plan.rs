@@ -2,7 +2,7 @@
 
 use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows, transpose};
 use crate::cpu::CpuKernel;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::ops::definition::Definition;
@@ -10,6 +10,7 @@ use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
+use crate::ops::rows::word_key;
 use crate::ops::spec::extent;
 
 impl Definition for RemapOp {
@@ -35,7 +36,7 @@ impl Definition for RemapOp {
                 text.push_str(&format!("at{}step{}", axis.start, axis.step));
             }
         }
-        text
+        text + &word_key(self.dtype)
     }
 
     fn precision(&self) -> Precision {
@@ -52,8 +53,8 @@ impl Definition for RemapOp {
 
     fn operands(&self) -> Vec<OperandInfo> {
         vec![
-            OperandInfo::new(Operand::Src, self.source.shape(), Role::Input),
-            OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output),
+            OperandInfo::new(Operand::Src, self.source.shape(), Role::Input).of(self.dtype),
+            OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output).of(self.dtype),
         ]
     }
 
@@ -66,7 +67,7 @@ impl Definition for RemapOp {
     }
 
     fn halves(&self) -> bool {
-        true
+        self.dtype == DType::F32
     }
 
     fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {

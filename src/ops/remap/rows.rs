@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::rows::{line_width, lines};
+use crate::ops::rows::{line_width, lines, wide_obstacle};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -34,13 +34,17 @@ impl Kernel<RemapOp> for Rows {
         &[Layout::Nhwc]
     }
 
-    /// Rows are f32 in every precision.
+    fn obstacle(&self, op: &RemapOp, _limits: &Limits) -> Option<String> {
+        wide_obstacle(op.dtype)
+    }
+
+    /// Rows are of whole words in every precision.
     fn precision(&self, _op: &RemapOp) -> Option<Precision> {
         Some(Precision::F32)
     }
 
     fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
-        let element = if op.width() == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        let element = if op.width() == 4 { Element::Vec4(op.dtype) } else { Element::Scalar(op.dtype) };
         vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
     }
 

@@ -95,7 +95,13 @@ impl RemapOp {
             DType::F16 if self.fill().is_finite() => self.fill().clamp(-largest, largest),
             _ => self.fill(),
         };
-        (rule == 1).then_some(("fill", Scalar::F32(value)))
+        let word = self.fill_words().first().map_or(0, |word| word.to_bits());
+        let scalar = match self.dtype {
+            DType::U32 => Scalar::U32(word),
+            DType::I32 => Scalar::I32(word.cast_signed()),
+            _ => Scalar::F32(value),
+        };
+        (rule == 1).then_some(("fill", scalar))
     }
 
     pub(super) fn part_constants(&self) -> Constants {

@@ -9,6 +9,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::rows::wide_obstacle;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Rows and columns of a tile, a line of which is read or written at once.
@@ -92,8 +93,12 @@ impl Kernel<RemapOp> for Transpose {
         Some(Precision::F32)
     }
 
-    fn bindings(&self, _op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(DType::F32);
+    fn obstacle(&self, op: &RemapOp, _limits: &Limits) -> Option<String> {
+        wide_obstacle(op.dtype)
+    }
+
+    fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
+        let element = Element::Scalar(op.dtype);
         vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
     }
 

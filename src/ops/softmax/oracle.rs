@@ -21,7 +21,7 @@ pub(super) fn oracle(op: &SoftmaxOp, src: &[f32]) -> Reference {
     let tiny = smallest_normal(DType::F32);
     let (store, stored_tiny) = match op.precision.storage() {
         DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
-        DType::F32 => (0.0, 0.0),
+        _ => (0.0, 0.0),
     };
     let (mut value, mut bound) = (vec![0.0; src.len()], vec![0.0; src.len()]);
     for line in 0..outer * inner {

@@ -24,8 +24,8 @@ pub(super) struct Key {
 
 pub(super) fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
     let mut bytes = match dtype {
-        DType::F32 => bytemuck::cast_slice(values).to_vec(),
         DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+        _ => bytemuck::cast_slice(values).to_vec(),
     };
     // Whole vec4s, so that a kernel may bind the range as such.
     bytes.resize(bytes.len().next_multiple_of(16), 0);
@@ -34,8 +34,8 @@ pub(super) fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
 
 pub(super) fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     match dtype {
-        DType::F32 => bytemuck::pod_collect_to_vec(bytes),
         DType::F16 => bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect(),
+        _ => bytemuck::pod_collect_to_vec(bytes),
     }
 }
 

@@ -14,7 +14,7 @@ pub use slice::{AxisRange, StridedSlice};
 use super::RemapOp;
 use super::axes::{Axis, Rule};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
@@ -59,7 +59,12 @@ impl<M: Move> Operator for M {
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let source = arguments.need(M::NAME, Operand::Src)?;
         let Moved { target, axes, rule } = self.moved(source, arguments.dimensions)?;
-        Ok(RemapOp::new(source, target, axes, rule, precision)?.lowered())
+        let op = RemapOp::new(source, target, axes, rule, precision)?;
+        Ok(op.of(arguments.dtype(Operand::Src).word()).lowered())
+    }
+
+    fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        vec![arguments.dtype(Operand::Src)]
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -6,19 +6,21 @@ use crate::ops::operands::of;
 use crate::ops::operator::{Argument, View};
 
 fn lowered(operator: &dyn Operator, extents: &[usize]) -> Result<Lowered> {
-    let inputs = [Argument { operand: Operand::Src, dims: Dims::new(extents).expect("small") }];
+    let inputs =
+        [Argument { operand: Operand::Src, dims: Dims::new(extents).expect("small"), dtype: DType::F32 }];
     let dimensions = BTreeMap::from([("rows".to_owned(), 3)]);
-    operator.lower(Arguments { inputs: &inputs, dimensions: &dimensions }, Precision::F32)
+    operator.lower(Arguments { inputs: &inputs, dimensions: &dimensions, narrow: false }, Precision::F32)
 }
 
 /// The extents and elements of the result of `0, 1, 2, ...`.
 fn result(operator: &dyn Operator, extents: &[usize]) -> (Vec<usize>, Vec<f64>) {
-    let inputs = [Argument { operand: Operand::Src, dims: Dims::new(extents).expect("small") }];
+    let inputs =
+        [Argument { operand: Operand::Src, dims: Dims::new(extents).expect("small"), dtype: DType::F32 }];
     let dimensions = BTreeMap::new();
     let Ok(Lowered::Op(op)) = lowered(operator, extents) else { panic!("{operator:?} of {extents:?}") };
     let source: Vec<f32> = (0..inputs[0].dims.elements()).map(|value| value as f32).collect();
     let reference = op.reference(&of(&[(Operand::Src, &source)]), Answer::Exact).expect("an input");
-    let dims = operator.outputs(Arguments { inputs: &inputs, dimensions: &dimensions }, &*op);
+    let dims = operator.outputs(Arguments { inputs: &inputs, dimensions: &dimensions, narrow: false }, &*op);
     (dims[0].extents().to_vec(), reference.value().to_vec())
 }
 

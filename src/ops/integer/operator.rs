@@ -1,0 +1,71 @@
+//! A function of integers as a node of a graph: `Arg(0)`, `Arg(1)`, ...
+
+use super::{Argument, IntegerFunction, IntegerOp, OP};
+use crate::dims::Dims;
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::op::Op;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+/// A function of integers of any shapes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Integer {
+    function: IntegerFunction,
+    arguments: Vec<Argument>,
+    /// The type that a conversion makes.
+    to: DType,
+}
+
+impl Integer {
+    /// The operator that computes `function`.
+    pub(crate) fn new(function: IntegerFunction, arguments: Vec<Argument>) -> Self {
+        Integer { function, arguments, to: DType::F32 }
+    }
+
+    /// The operator that converts its input to `to`.
+    pub(crate) fn convert(to: DType) -> Self {
+        Integer { function: IntegerFunction::Convert, arguments: vec![Argument::Input(0)], to }
+    }
+
+    /// The inputs, which are counted by the arguments that name them.
+    fn inputs(&self, arguments: Arguments<'_>) -> Result<Vec<(Dims, DType)>> {
+        let named = self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Input(input) => Some(*input),
+            Argument::Number(_) => None,
+        });
+        let count = named.max().map_or(0, |most| most + 1);
+        let input = |input| {
+            let operand = Operand::Arg(input);
+            Ok((arguments.need(OP, operand)?, arguments.dtype(operand)))
+        };
+        (0..count).map(input).collect()
+    }
+}
+
+impl Operator for Integer {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let inputs = self.inputs(arguments)?;
+        let to = if arguments.narrow { self.to.device_word() } else { self.to.word() };
+        Ok(Lowered::Op(Arc::new(IntegerOp::new(self.function, self.arguments.clone(), &inputs, to)?)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        op.as_any().downcast_ref::<IntegerOp>().map(|op| op.output).into_iter().collect()
+    }
+
+    fn types(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
+        let result = op.as_any().downcast_ref::<IntegerOp>().map(|op| op.result);
+        let boolean = self.function.compares().then_some(DType::Bool);
+        boolean.or(result).into_iter().collect()
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
