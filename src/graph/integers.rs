@@ -1,11 +1,13 @@
 //! Functions of integers, and changes of type.
 
 use super::{Graph, TensorType, Term, Value};
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Function;
 use crate::ops::integer::{Argument, Integer, IntegerFunction};
+use crate::ops::operator::{Lowered, Operator};
+use crate::word;
 use std::sync::Arc;
 
 /// What a function of floats is of integers, where it is one.
@@ -108,10 +110,14 @@ impl Graph {
         }
         let Some(dtype) = integer else { return Ok(None) };
         let Some(of_integers) = of_integers(function) else {
+            if let Some(floats) = self.of_floats(terms)? {
+                return self.elementwise(name, function, &floats).map(Some);
+            }
             let found = format!("{} of {dtype}", function.name());
             let wanted = "floats (Graph::cast changes types)";
             return Err(Error::shape("elementwise", found, wanted).at_node(name));
         };
+        let terms = &self.of_one_type(function, terms, dtype)?[..];
         let with = |more: Term| [terms, &[more]].concat();
         let value = match function {
             Function::Square => self.integer(name, of_integers, &terms.repeat(2)),
@@ -208,5 +214,95 @@ impl Graph {
             &[signed.into(), Term::Integer(half)],
         )?;
         self.integer(&format!("{name}/wrapped"), IntegerFunction::Sub, &[flipped.into(), Term::Integer(half)])
+    }
+
+    /// From now on casts operands of another type than an operator takes, where it takes no other: integers to floats,
+    /// and numbers in f32 beside integers to those.
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
+    pub(crate) fn cast_where_needed(&mut self) {
+        self.casts.get_or_insert_default();
+    }
+
+    /// The operands of a node that is to be added, cast to the types that `operator` takes; `None` if nothing is cast.
+    pub(super) fn cast_operands(
+        &mut self,
+        operator: &dyn Operator,
+        inputs: &[(Operand, Value)],
+    ) -> Result<Option<Vec<(Operand, Value)>>> {
+        let mut words = Vec::with_capacity(inputs.len());
+        for (_, value) in inputs {
+            words.push(self.tensor_type(*value)?.dtype.word());
+        }
+        if self.casts.is_none() || words.iter().all(|word| *word == DType::F32) {
+            return Ok(None);
+        }
+        let arguments = self.arguments(inputs)?;
+        let taken = match self.lower(operator, &arguments, Precision::F32) {
+            Ok(Lowered::View(_)) => return Ok(None),
+            Ok(Lowered::Op(op)) => op.operands(),
+            // Why it cannot be is said when it is checked.
+            Err(_) => return Ok(None),
+        };
+        let mut all = inputs.to_vec();
+        for ((operand, value), word) in all.iter_mut().zip(words) {
+            let Some(info) = taken.iter().find(|info| info.operand == *operand) else { continue };
+            if info.dtype != word {
+                *value = self.cast_once(*value, info.dtype)?;
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// A value in another type; the same for all that ask for it.
+    fn cast_once(&mut self, value: Value, to: DType) -> Result<Value> {
+        if let Some(known) = self.casts.as_ref().and_then(|casts| casts.get(&(value, to))) {
+            return Ok(*known);
+        }
+        let name = format!("{}/{to}", self.name(value)?);
+        let cast = match self.tensor(value)? {
+            // A constant is converted here, so that it may be one of weights.
+            Some(tensor) => {
+                let words = word::of_tensor(tensor, to.word(), to, &name)?;
+                let tensor = word::to_tensor(tensor.dims(), to, to.word(), &words)?;
+                self.constant(&name, tensor)
+            }
+            None => self.cast(&name, value, to)?,
+        };
+        if let Some(casts) = &mut self.casts {
+            casts.insert((value, to), cast);
+        }
+        Ok(cast)
+    }
+
+    /// `terms` with those of floats beside integers as integers, where operands are cast.
+    fn of_one_type(&mut self, function: Function, terms: &[Term], to: DType) -> Result<Vec<Term>> {
+        let mut all = terms.to_vec();
+        let condition = function == Function::Select;
+        for (place, term) in all.iter_mut().enumerate() {
+            if let Term::Value(value) = *term
+                && !(condition && place == 0)
+                && self.casts.is_some()
+                && self.tensor_type(value)?.dtype.word() != to.word()
+            {
+                *term = Term::Value(self.cast_once(value, to)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// `terms` as floats, where operands are cast.
+    fn of_floats(&mut self, terms: &[Term]) -> Result<Option<Vec<Term>>> {
+        if self.casts.is_none() {
+            return Ok(None);
+        }
+        let mut all = terms.to_vec();
+        for term in &mut all {
+            if let Term::Value(value) = *term
+                && self.tensor_type(value)?.dtype.word() != DType::F32
+            {
+                *term = Term::Value(self.cast_once(value, DType::F32)?);
+            }
+        }
+        Ok(Some(all))
     }
 }

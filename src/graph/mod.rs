@@ -25,7 +25,7 @@ use crate::ops::{Op, Role};
 use crate::shape::Shape;
 use crate::word;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,6 +71,8 @@ pub struct Graph {
     dimensions: BTreeMap<String, usize>,
     /// Whether integers of 64 bits are kept in 32.
     narrow: bool,
+    /// Where operands of another type than an operator takes are cast to it: what they were cast to.
+    casts: Option<HashMap<(Value, DType), Value>>,
 }
 
 /// The extents of an input in another graph, from its name, its dimensions and its extents as declared.
@@ -97,6 +99,7 @@ impl Default for Graph {
             states: Vec::new(),
             dimensions: BTreeMap::new(),
             narrow: false,
+            casts: None,
         }
     }
 }
@@ -295,6 +298,8 @@ impl Graph {
         operator: Arc<dyn Operator>,
         inputs: &[(Operand, Value)],
     ) -> Result<Vec<Value>> {
+        let cast = self.cast_operands(&*operator, inputs).map_err(|error| error.at_node(name))?;
+        let inputs = cast.as_deref().unwrap_or(inputs);
         let checked = self.check(&*operator, inputs).map_err(|error| error.at_node(name))?;
         let node = self.nodes.len();
         let named = |index: usize| if index == 0 { name.to_owned() } else { format!("{name}:{index}") };

@@ -9,7 +9,7 @@
 
 use crate::machine::everywhere;
 use crate::shared_npy;
-use diptych::{Context, Dims, HostTensor, LoadOptions, Model, Session, SessionOptions};
+use diptych::{Context, DType, Dims, HostTensor, LoadOptions, Model, Session, SessionOptions};
 use std::path::{Path, PathBuf};
 
 /// What is refused, with the reason. A result that is wrong is none of these.
@@ -19,7 +19,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("conv_weights_input", "weights that an input brings"),
     ("empty_cache_matmul", "a cache of length 0 that grows"),
     ("group_query_attention", "an operator with caches"),
-    ("ids_beyond_2_24", "integers that f32 does not hold"),
     ("mha_past", "caches of keys and values"),
     ("open_extents_by_input", "extents that the file leaves open and no option gives"),
     ("pad_value_runtime", "a value of pads that an input brings"),
@@ -51,12 +50,13 @@ fn refused(error: impl ToString) -> Failure {
     Failure::Refused(error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// A number of an input; one of more than 24 bits is no f32, and is refused.
-fn exact(value: f64) -> Result<f32, Failure> {
-    let float = value as f32;
-    match f64::from(float) == value || value.is_nan() {
-        true => Ok(float),
-        false => Err(Failure::Refused(format!("found {value} in an input, wanted a number that f32 holds"))),
+/// Numbers as an input of a type: integers of 32 and 64 bits as those of 64.
+fn given(dims: Dims, dtype: DType, values: &[f64]) -> diptych::Result<HostTensor> {
+    match dtype {
+        DType::I64 | DType::I32 | DType::U32 => {
+            HostTensor::of(dims, values.iter().map(|&value| value as i64).collect::<Vec<i64>>())
+        }
+        _ => HostTensor::new(dims, values.iter().map(|&value| value as f32).collect::<Vec<f32>>()),
     }
 }
 
@@ -96,8 +96,9 @@ fn run(context: &Context, folder: &Path, case: &str, path: &Path) -> Result<(), 
         if !values.is_empty() {
             let name = if port.is_empty() { model.inputs[index].name.clone() } else { port };
             let dims = Dims::new(&shape).map_err(refused)?;
-            let values = values.into_iter().map(exact).collect::<Result<Vec<f32>, _>>()?;
-            feeds.push((name, HostTensor::new(dims, values).map_err(refused)?));
+            let port = session.inputs().iter().find(|port| port.name == name);
+            let dtype = port.map_or(DType::F32, |port| port.dtype);
+            feeds.push((name, given(dims, dtype, &values).map_err(refused)?));
         }
     }
     let feeds: Vec<(&str, &HostTensor)> =
@@ -112,8 +113,12 @@ fn run(context: &Context, folder: &Path, case: &str, path: &Path) -> Result<(), 
         }
         let finite = wanted.iter().filter(|value| value.is_finite());
         let largest = finite.fold(0.0f64, |most, value| most.max(value.abs())) * scale;
-        for (at, (&found, wanted)) in output.to_nhwc().iter().zip(&wanted).enumerate() {
-            let (found, wanted) = (f64::from(found), wanted * scale);
+        let found: Vec<f64> = match output.to_i64() {
+            Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
+            None => output.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
+        };
+        for (at, (found, wanted)) in found.into_iter().zip(&wanted).enumerate() {
+            let wanted = wanted * scale;
             let same = found == wanted || found.is_nan() && wanted.is_nan();
             let near = wanted.is_finite() && (found - wanted).abs() <= TOLERANCE * largest;
             if !same && !near {

@@ -1,5 +1,6 @@
 //! What nodes are added through while a file is read.
 
+use crate::dtype::DType;
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
 use crate::model::budget::Budget;
@@ -16,6 +17,8 @@ pub(crate) struct Builder {
     pub(crate) current: String,
     /// Values in another order of axes, by value and order.
     pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
+    /// Values in another type, by value and type.
+    pub(crate) cast: HashMap<(Value, DType), Value>,
     /// Nodes of the graph that change the order of axes.
     pub(crate) transposes: usize,
     /// What a node counts in the budget.
@@ -25,12 +28,15 @@ pub(crate) struct Builder {
 impl Builder {
     /// A builder of an empty graph, of which each node spends `node_bytes` of the budget.
     pub(crate) fn new(budget: Budget, node_bytes: usize) -> Self {
+        let mut graph = Graph::new();
+        graph.cast_where_needed();
         Builder {
-            graph: Graph::new(),
+            graph,
             budget,
             names: HashSet::new(),
             current: String::new(),
             moved: HashMap::new(),
+            cast: HashMap::new(),
             transposes: 0,
             node_bytes,
         }

@@ -1,12 +1,11 @@
 //! Types of elements: casts, and functions as the type of their arguments has them.
 //!
-//! Values are f32 on a device. What integers of at most 16 bits do not hold wraps; those of 32 and 64 bits are exact to
-//! 2^24, and do not wrap.
+//! Integers of at most 16 bits are f32 in a graph; what they do not hold wraps. Those of 32 and 64 bits are integers.
 
 use super::builder::Builder;
 use super::each::{Arg, all_constant};
 use super::kind::Kind;
-use super::operand::Operand;
+use super::operand::{Mapped, Operand};
 use crate::host::HostTensor;
 use crate::model::constant::{Constant, Integers};
 use crate::model::narrow::{self, Narrow};
@@ -24,6 +23,15 @@ pub(crate) fn converted(b: &mut Builder, operand: Operand, to: Kind) -> Result<O
     let from = operand.kind();
     let constant = match operand {
         Operand::Constant(constant, _) => constant,
+        Operand::Value(mapped) if from.is_wide() || to.is_wide() => {
+            let mapped = b.typed(mapped)?;
+            let value = b.add("", |graph, name| graph.cast(name, mapped.value, to.dtype()))?;
+            let cast = Operand::Value(Mapped { value, kind: to, ..mapped });
+            return match to.narrow().filter(|narrow| narrow.bits < 8) {
+                Some(narrow) => wrapped(b, narrow, cast),
+                None => Ok(cast),
+            };
+        }
         value if !changes(from, to) => return Ok(value.of_kind(to)),
         value if to == Kind::Bool => {
             return b.apply("", Function::NotEqual, &[value.into(), 0.0.into()]);
@@ -73,7 +81,8 @@ fn rounded(tensor: &HostTensor, to: Kind) -> Result<HostTensor, Reason> {
 /// integers do not hold wraps.
 pub(crate) fn computed(b: &mut Builder, function: Function, args: &[Arg]) -> Result<Operand, Reason> {
     let kind = args.first().and_then(Arg::kind).unwrap_or(Kind::F32);
-    if kind.is_float() || all_constant(args).is_some() {
+    // A value of the graph has such a type, and its functions are those of integers.
+    if kind.is_float() || kind.is_wide() || all_constant(args).is_some() {
         return b.apply("", function, args);
     }
     let narrow = kind.narrow().filter(|narrow| narrow.may_leave(function));

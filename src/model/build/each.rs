@@ -86,9 +86,17 @@ impl Builder {
             };
             return Ok(Operand::Constant(folded, kind));
         }
-        let (terms, order) = self.terms(function, args)?;
+        let args: Vec<Arg> = args.iter().map(|arg| self.typed_arg(arg)).collect::<Result<_, _>>()?;
+        let (terms, order) = self.terms(function, &args)?;
         let value = self.add(part, |graph, name| graph.elementwise(name, function, &terms))?;
         Ok(Operand::Value(Mapped { value, order, kind }))
+    }
+
+    fn typed_arg(&mut self, arg: &Arg) -> Result<Arg, Reason> {
+        Ok(match arg {
+            Arg::Operand(Operand::Value(mapped)) => Arg::Operand(Operand::Value(self.typed(mapped.clone())?)),
+            arg => arg.clone(),
+        })
     }
 
     /// Integers as their type holds them.
@@ -131,6 +139,11 @@ impl Builder {
         for arg in args {
             terms.push(match arg {
                 Arg::Number(number) => Term::Number(*number),
+                Arg::Operand(Operand::Constant(Constant::Integers(integers), kind))
+                    if kind.is_wide() && integers.values.len() == 1 && integers.dims.len() <= of_values =>
+                {
+                    Term::Integer(integers.values[0])
+                }
                 Arg::Operand(Operand::Constant(constant, kind)) => match constant.number() {
                     Some(number) if constant.extents().len() <= of_values => {
                         if !takes_bounds(function) {

@@ -1,5 +1,6 @@
 //! Element types.
 
+use crate::dtype::DType;
 use crate::model::narrow::Narrow;
 use crate::model::reason::Reason;
 
@@ -80,6 +81,27 @@ impl Kind {
                 return refused!("found elements of {name}, wanted floats, integers or booleans");
             }
         })
+    }
+
+    /// The type of values of the graph that stand for such elements.
+    pub(crate) const fn dtype(self) -> DType {
+        match self {
+            Kind::F32 | Kind::Bf16 | Kind::F64 | Kind::Sequence | Kind::Nothing => DType::F32,
+            Kind::F16 => DType::F16,
+            Kind::I4 | Kind::I8 => DType::I8,
+            Kind::U4 | Kind::U8 => DType::U8,
+            Kind::I16 => DType::I16,
+            Kind::U16 => DType::U16,
+            Kind::I32 => DType::I32,
+            Kind::U32 => DType::U32,
+            Kind::I64 | Kind::U64 => DType::I64,
+            Kind::Bool => DType::Bool,
+        }
+    }
+
+    /// Whether elements are integers that values of the graph keep as such: those of 32 and 64 bits.
+    pub(crate) const fn is_wide(self) -> bool {
+        matches!(self, Kind::I32 | Kind::U32 | Kind::I64 | Kind::U64)
     }
 
     pub(crate) const fn is_float(self) -> bool {

@@ -10,9 +10,11 @@ use super::kind::Kind;
 use crate::dims::{Dim, Dims};
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::constant::{Constant, Integers, elements_of, strides};
+use crate::host::HostTensor;
+use crate::model::constant::{Constant, Integers, dims_of, elements_of, strides};
 use crate::model::reason::Reason;
 use crate::ops::softmax::Softmax;
+use std::sync::Arc;
 
 /// Whole numbers up to this one are floats too.
 const MOST_EXACT: i64 = 1 << 24;
@@ -97,6 +99,17 @@ pub(crate) fn without(order: &[usize], removed: &[usize]) -> Vec<usize> {
 /// What is at each axis of a tensor, for each stored axis.
 pub(crate) fn stored<T: Copy>(logical: &[T], order: &[usize]) -> Vec<T> {
     order.iter().filter_map(|&axis| logical.get(axis).copied()).collect()
+}
+
+/// Integers as a tensor of their type.
+fn whole(integers: &Integers, kind: Kind) -> Result<HostTensor, Reason> {
+    let Integers { dims, values } = integers;
+    let dims = dims_of(dims)?;
+    Ok(match kind {
+        Kind::I32 => HostTensor::of(dims, values.iter().map(|&value| value as i32).collect::<Vec<_>>()),
+        Kind::U32 => HostTensor::of(dims, values.iter().map(|&value| value as u32).collect::<Vec<_>>()),
+        _ => HostTensor::of(dims, Arc::clone(values)),
+    }?)
 }
 
 impl Builder {
@@ -195,6 +208,25 @@ impl Builder {
         }
     }
 
+    /// A value as its type keeps it: what an operator computed of integers in f32 becomes integers.
+    pub(crate) fn typed(&mut self, mapped: Mapped) -> Result<Mapped, Reason> {
+        let (own, wanted) = (self.graph.tensor_type(mapped.value)?.dtype, mapped.kind.dtype());
+        if own.word() == wanted.word() {
+            return Ok(mapped);
+        }
+        let key = (mapped.value, wanted);
+        let value = match self.cast.get(&key) {
+            Some(&known) => known,
+            None => {
+                let name = self.part("typed")?;
+                let value = self.graph.cast(&name, mapped.value, wanted)?;
+                self.cast.insert(key, value);
+                value
+            }
+        };
+        Ok(Mapped { value, ..mapped })
+    }
+
     /// A constant as a value of the graph, under a name that begins so.
     pub(crate) fn uploaded(&mut self, name: &str, constant: Constant, kind: Kind) -> Result<Mapped, Reason> {
         if kind.is_handle() {
@@ -203,8 +235,16 @@ impl Builder {
         if constant.elements() == 0 {
             return refused!("found a constant of {:?}, wanted elements", constant.extents());
         }
-        self.check_exact(&constant, kind)?;
-        let tensor = constant.floats(&mut self.budget)?;
+        let tensor = match &constant {
+            Constant::Integers(integers) if kind.is_wide() => {
+                self.budget.spend(8 * integers.values.len())?;
+                whole(integers, kind)?
+            }
+            constant => {
+                self.check_exact(constant, kind)?;
+                constant.floats(&mut self.budget)?
+            }
+        };
         let label = self.unique(name)?;
         let value = self.graph.constant(&label, tensor);
         Ok(Mapped::plain(value, constant.extents().len(), kind))
@@ -266,6 +306,9 @@ impl Builder {
             all.push(self.mapped(slot)?);
         }
         // In the order in which all are stored, or else in the file's.
+        for own in &mut all {
+            *own = self.typed(own.clone())?;
+        }
         let Some(first) = all.first().cloned() else { return refused!("found nothing to be joined") };
         let order = match all.iter().all(|own| own.order == first.order) {
             true => first.order,

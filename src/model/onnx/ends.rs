@@ -197,7 +197,7 @@ impl<'a> Import<'a> {
             wanted.insert(own);
             dims.push(Dim::Fixed(extent));
         }
-        let value = self.graph.input_of(input.name, &dims)?;
+        let value = self.graph.typed_input(input.name, kind.dtype(), &dims)?;
         self.names.insert(input.name.to_owned());
         self.insert(input.name, Operand::Value(Mapped::plain(value, dims.len(), kind)))
     }
@@ -217,10 +217,8 @@ impl<'a> Import<'a> {
     fn output(&mut self, name: &'a str) -> Result<(), Reason> {
         self.current = name.to_owned();
         let slot = self.find(name)?;
-        if let Operand::Constant(constant, kind) = &slot {
-            self.check_exact(constant, *kind)?;
-        }
         let mapped = self.mapped_slot(slot, Some(name))?;
+        let mapped = self.typed(mapped)?;
         let own = mapped.value;
         let mut value = self.logical(&mapped)?;
         let is_constant = self.graph.tensor(value)?.is_some();
@@ -236,6 +234,10 @@ impl<'a> Import<'a> {
                 name.to_owned()
             };
             value = match is_constant {
+                true if mapped.kind.is_wide() => {
+                    let terms = [value.into(), 0.into()];
+                    self.graph.elementwise(&free, crate::ops::elementwise::Function::Add, &terms)
+                }
                 true => {
                     let terms = [value.into(), 1.0.into()];
                     self.graph.elementwise(&free, crate::ops::elementwise::Function::Mul, &terms)
@@ -252,6 +254,7 @@ impl<'a> Import<'a> {
             }
             self.graph.rename(value, name)?;
         }
+        self.graph.retype(value, mapped.kind.dtype())?;
         self.graph.output(value).map_err(Reason::from)
     }
 }
