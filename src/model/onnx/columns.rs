@@ -1,8 +1,7 @@
 //! Windows as columns of their taps: the places of the largest, and columns put back.
 
-use super::convolution::Windows;
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Operand, sizes};
+use crate::model::build::{Kind, Operand, Windows, sizes};
 use crate::model::constant::{elements_of, indices, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;

@@ -2,23 +2,10 @@
 
 use super::import::{Import, Op};
 use super::schema::Node;
-use crate::model::build::Operand;
+use crate::model::build::{Filter, Operand};
 use crate::model::reason::Reason;
 
-/// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
-pub(super) struct Filter {
-    pub(super) weights: Vec<f32>,
-    pub(super) extents: Vec<usize>,
-    pub(super) bias: Option<Vec<f32>>,
-    /// Which axis of the weights counts output channels: 1 for transposed convolutions, where they are in groups.
-    pub(super) outputs: usize,
-}
-
 impl Filter {
-    pub(super) fn channels(&self, groups: usize) -> usize {
-        if self.outputs == 0 { self.extents[0] } else { self.extents[1] * groups }
-    }
-
     /// Multiplies the sums of each output channel, and adds to them.
     fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
         let channels = self.channels(groups);

@@ -1,10 +1,11 @@
 //! Pooling in one to three dimensions.
 
-use super::convolution::Windows;
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::build::{Builder, Mapped, Operand, channels_last, cut, padded, reduced, root_of_powers};
+use crate::model::build::{
+    Builder, Mapped, Operand, Windows, channels_last, cut, padded, reduced, root_of_powers,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::{Pool, Pooling};

@@ -1,11 +1,9 @@
 //! Maps sampled in regions and at moved taps.
 
-use super::convolution::{Windows, convolved};
-use super::filter::Filter;
 use super::hosted::{self, Regions};
 use super::import::{Import, Op};
 use super::pixels::linear;
-use crate::model::build::{Arg, Kind, Mapped, Operand, channels_last, cut};
+use crate::model::build::{Arg, Filter, Kind, Mapped, Operand, Windows, channels_last, convolved, cut};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;

@@ -1,12 +1,11 @@
 //! Transposed convolutions.
 
-use super::convolution::{Windows, convolved};
-use super::filter::{Filter, filter, follow, groups};
+use super::filter::{filter, follow, groups};
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::build::{Kind, Mapped, Operand, channels_last, cut, padded};
+use crate::model::build::{Filter, Kind, Mapped, Operand, Windows, channels_last, convolved, cut, padded};
 use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::ops::remap::PadMode;

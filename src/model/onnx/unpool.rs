@@ -6,11 +6,10 @@
 //! function of the CPU.
 
 use super::columns::{MAX_PLACES, Table, taken};
-use super::convolution::Windows;
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::error::Error;
-use crate::model::build::{Arg, Operand, sizes};
+use crate::model::build::{Arg, Operand, Windows, sizes};
 use crate::model::constant::{elements_of, indices, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
