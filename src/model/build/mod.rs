@@ -22,6 +22,7 @@ mod recurrent;
 mod reductions;
 mod rows;
 mod spectra;
+mod transposed;
 mod values;
 mod windows;
 
@@ -42,4 +43,5 @@ pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
 pub(super) use reductions::{log_sum_exp, reduced};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
+pub(super) use transposed::{transposed_map, transposed_volume};
 pub(super) use windows::Windows;
