@@ -2,8 +2,8 @@
 
 use super::frame::Frame;
 use super::import::{Import, Op};
-use super::schema::at;
 use super::slots::{Input, Joined, Slot, nothing};
+use super::tables::at;
 use super::tensors::indices;
 use crate::dims::Dim;
 use crate::model::reason::Reason;

@@ -3,8 +3,8 @@
 use super::constant::dims_of;
 use super::import::{Import, Op};
 use super::operands::missing;
-use super::schema::at;
 use super::slots::{Input, Slot, Variable};
+use super::tables::at;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;

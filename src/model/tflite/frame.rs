@@ -1,7 +1,9 @@
 //! One network of a file.
 
-use super::schema::{Model, Operator, SubGraph, Tables};
+use super::options::Operator;
+use super::schema::{Model, SubGraph};
 use super::slots::{Phases, Readers, Slot};
+use super::tables::Tables;
 use super::tensors::{Budget, Tensors, indices};
 use crate::graph::Value;
 use crate::model::reason::Reason;

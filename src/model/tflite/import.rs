@@ -2,8 +2,10 @@
 
 use super::frame::Frame;
 use super::names;
-use super::schema::{Model, Operator, OperatorCode, Tables, at};
+use super::options::Operator;
+use super::schema::{Model, OperatorCode};
 use super::slots::{Slot, Variable};
+use super::tables::{Tables, at};
 use super::tensors::indices;
 use crate::graph::Value;
 use crate::model::build::Builder;

@@ -5,7 +5,8 @@
 //!
 //! Source: TensorFlow Lite's published metadata schema, version 1.
 
-use super::schema::{Model, Offset, Tables, at, slot, verified};
+use super::schema::Model;
+use super::tables::{Offset, Tables, at, slot, verified};
 use super::tensors::Budget;
 use crate::model::reason::Reason;
 use crate::model::{ModelInfo, TensorInfo};

@@ -19,7 +19,7 @@
 //! Source: the published schema of TensorFlow Lite, version 3.
 
 #[macro_use]
-mod schema;
+mod tables;
 mod ahead;
 mod calls;
 mod cells;
@@ -48,6 +48,7 @@ mod recurrent;
 mod reductions;
 mod rounding;
 mod scatter;
+mod schema;
 mod shapes;
 mod slices;
 mod slots;

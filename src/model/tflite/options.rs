@@ -1,8 +1,38 @@
-//! The tables of operators' options that the loader reads, as in the published schema.
+//! Operators and the tables of their options that the loader reads, as in the published schema.
 
-use super::schema::{OPTIONS, Offset, Operator, slot};
+use super::tables::{Offset, slot};
 use flatbuffers::{Follow, InvalidFlatbuffer, Table, TableVerifier, Vector, Verifiable, Verifier};
 
+/// The field id of the union `builtin_options` of an operator.
+pub(super) const OPTIONS: u16 = 4;
+
+table! {
+    /// One operator.
+    Operator and options, more_options {
+        opcode_index: 0 => u32 = 0,
+        inputs: 1 => Offset<Vector<'a, i32>>,
+        outputs: 2 => Offset<Vector<'a, i32>>,
+        /// Which table `builtin_options` (id 4) is.
+        options_type: 3 => u8 = 0,
+        custom_options: 5 => Offset<Vector<'a, u8>>,
+        /// Which table `builtin_options_2` (id 12) is.
+        more_options_type: 11 => u8 = 0,
+    }
+}
+
+union! {
+    /// The options of an operator of which there are too many for the other union.
+    more_options: 12 by more_options_type of Operator => {
+        composite: 21 => CompositeOptions,
+    }
+}
+
+table! {
+    /// Options of `STABLEHLO_COMPOSITE`.
+    CompositeOptions {
+        decomposition: 1 => i32 = 0,
+    }
+}
 options! {
     /// Options of `CONV_2D`.
     conv2d: 1 => Conv2dOptions {

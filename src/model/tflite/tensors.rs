@@ -2,8 +2,9 @@
 
 use super::constant::{Constant, Integers, dims_of, elements_of};
 use super::names::{self, element};
-use super::schema::{Buffer, Quantization, Tables, Tensor, at};
+use super::schema::{Buffer, Quantization, Tensor};
 use super::sparse;
+use super::tables::{Tables, at};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use flatbuffers::Vector;

@@ -1,6 +1,7 @@
 //! Where the weights of a file lie.
 
-use super::schema::{self, at};
+use super::schema;
+use super::tables::at;
 use crate::model::reason::Reason;
 use crate::model::spans::{Span, Stored};
 

@@ -1,6 +1,6 @@
 //! Descriptions, normalisations and labels.
 
-use super::super::schema::slot;
+use super::super::tables::slot;
 use super::super::{LoadOptions, Model};
 use super::writer::{BufferSpec, FileSpec};
 use flatbuffers::FlatBufferBuilder;

@@ -1,8 +1,9 @@
 //! A writer of small TensorFlow Lite files, valid or not.
 
 use super::super::names::{OPERATORS, element};
+use super::super::options::OPTIONS;
 use super::super::options::{Conv2dOptions, DepthwiseOptions, LeakyReluOptions};
-use super::super::schema::{OPTIONS, slot};
+use super::super::tables::slot;
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
 type Written = WIPOffset<TableFinishedWIPOffset>;
