@@ -31,6 +31,7 @@ mod columns;
 mod contributed;
 mod control;
 mod convolution;
+mod decode;
 mod einsum;
 mod elementwise;
 mod ends;
