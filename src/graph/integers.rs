@@ -290,6 +290,24 @@ impl Graph {
         Ok(all)
     }
 
+    /// `values` with those of floats beside integers as integers, where operands are cast.
+    pub(super) fn of_one_word(&mut self, values: &[Value]) -> Result<Vec<Value>> {
+        let mut all = values.to_vec();
+        if self.casts.is_none() {
+            return Ok(all);
+        }
+        let types = all.iter().map(|&value| Ok(self.tensor_type(value)?.dtype));
+        let types = types.collect::<Result<Vec<DType>>>()?;
+        if let Some(&to) = types.iter().find(|dtype| dtype.word() != DType::F32) {
+            for (value, dtype) in all.iter_mut().zip(types) {
+                if dtype.word() != to.word() {
+                    *value = self.cast_once(*value, to)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// `terms` as floats, where operands are cast.
     fn of_floats(&mut self, terms: &[Term]) -> Result<Option<Vec<Term>>> {
         if self.casts.is_none() {

@@ -666,7 +666,7 @@ impl Graph {
     }
 
     /// Gives a value another name, and the node that writes it first.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn rename(&mut self, value: Value, name: &str) -> Result<()> {
         let origin = self.info(value)?.origin.clone();
         self.values[value.index].name = name.to_owned();

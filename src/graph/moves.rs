@@ -273,7 +273,7 @@ impl Graph {
     /// If there are no values, or their extents differ along another axis.
     pub fn concat(&mut self, name: &str, values: &[Value], axis: isize) -> Result<Value> {
         self.or_nothing(|graph| {
-            let (mut values, mut count) = (values.to_vec(), 0);
+            let (mut values, mut count) = (graph.of_one_word(values)?, 0);
             while values.len() > MAX_INPUTS {
                 let mut joined = Vec::with_capacity(values.len().div_ceil(MAX_INPUTS));
                 for some in values.chunks(MAX_INPUTS) {

@@ -23,6 +23,15 @@ impl Integers {
     }
 }
 
+/// The integers that a tensor's elements are, if all are whole.
+pub(in crate::model) fn whole(tensor: &HostTensor) -> Option<Vec<i64>> {
+    let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
+    match tensor.to_i64() {
+        Some(integers) => Some(integers.into_owned()),
+        None => tensor.to_nhwc().iter().map(whole).collect(),
+    }
+}
+
 /// A tensor whose elements are known.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::model) enum Constant {

@@ -80,7 +80,7 @@ fn a_case_is_written_as_a_test() {
         "let v0 = graph.input(\"x0\", x0.dims())?;",
         "let v1 = graph.conv2d(\"n2\", v0, tensor(&[5, 3, 3, 3], vec![-1.0, 0.15625",
         "activation: diptych::Activation::Relu })?;",
-        "let v2 = graph.pool(\"n3\", v1, diptych::Pool { pooling: diptych::Pooling::Max, window: [2, 2]",
+        "let v2 = graph.pool(\"n3\", v1, diptych::nn::Pool { pooling: diptych::Pooling::Max, window: [2, 2]",
         "graph.output(v2)?;",
         ".backend(diptych::Backend::Wgpu)",
         "session.run(&[(\"x0\", &x0)])?;",

@@ -5,6 +5,7 @@
 //! in which its axes are stored.
 
 mod axes;
+mod bitwise;
 mod builder;
 mod casts;
 mod cells;
@@ -27,6 +28,7 @@ mod values;
 mod windows;
 
 pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
+pub(super) use bitwise::of_integers;
 pub(super) use builder::Builder;
 pub(super) use casts::{changes, computed, converted, wrapped};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};

@@ -208,6 +208,17 @@ impl Builder {
         }
     }
 
+    /// A constant as a tensor of its type: integers of 32 and 64 bits are what they are, all else is floats.
+    pub(crate) fn tensor(&mut self, constant: &Constant, kind: Kind) -> Result<HostTensor, Reason> {
+        match constant {
+            Constant::Integers(integers) if kind.is_wide() => {
+                self.budget.spend(8 * integers.values.len())?;
+                whole(integers, kind)
+            }
+            constant => constant.floats(&mut self.budget),
+        }
+    }
+
     /// A value as its type keeps it: what an operator computed of integers in f32 becomes integers.
     pub(crate) fn typed(&mut self, mapped: Mapped) -> Result<Mapped, Reason> {
         let (own, wanted) = (self.graph.tensor_type(mapped.value)?.dtype, mapped.kind.dtype());
@@ -235,16 +246,10 @@ impl Builder {
         if constant.elements() == 0 {
             return refused!("found a constant of {:?}, wanted elements", constant.extents());
         }
-        let tensor = match &constant {
-            Constant::Integers(integers) if kind.is_wide() => {
-                self.budget.spend(8 * integers.values.len())?;
-                whole(integers, kind)?
-            }
-            constant => {
-                self.check_exact(constant, kind)?;
-                constant.floats(&mut self.budget)?
-            }
-        };
+        if !kind.is_wide() {
+            self.check_exact(&constant, kind)?;
+        }
+        let tensor = self.tensor(&constant, kind)?;
         let label = self.unique(name)?;
         let value = self.graph.constant(&label, tensor);
         Ok(Mapped::plain(value, constant.extents().len(), kind))

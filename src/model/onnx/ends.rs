@@ -6,7 +6,7 @@ use crate::dims::Dim;
 use crate::host::HostTensor;
 use crate::model::LoadOptions;
 use crate::model::build::{Kind, Mapped, Operand};
-use crate::model::constant::{Constant, Integers};
+use crate::model::constant::{Constant, Integers, whole};
 use crate::model::reason::Reason;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -129,9 +129,8 @@ impl<'a> Import<'a> {
         if kind.is_float() {
             return Ok(Operand::Constant(Constant::Floats(tensor.clone()), kind));
         }
-        let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
-        let values: Option<Vec<i64>> = tensor.to_nhwc().iter().map(whole).collect();
-        let values = values.ok_or_else(|| format!("found numbers that are not whole, wanted {kind:?}"))?;
+        let values =
+            whole(tensor).ok_or_else(|| format!("found numbers that are not whole, wanted {kind:?}"))?;
         let integers = Integers::new(tensor.dims().extents().to_vec(), values);
         Ok(Operand::Constant(Constant::Integers(integers), kind))
     }

@@ -5,6 +5,7 @@ use crate::model::build::{Arg, Kind, Operand};
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
+use crate::ops::integer::IntegerFunction;
 
 type Done = Result<(), Reason>;
 
@@ -229,6 +230,9 @@ fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
 /// `Mod`: of the sign of the divisor, or with `fmod` of that of the dividend.
 pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let args = i.args(op, 2)?;
+    if op.flag("fmod", false) && i.kind_of(op, 0)?.is_wide() {
+        return super::bits::of(i, op, IntegerFunction::Rem);
+    }
     if !op.flag("fmod", false) {
         return i.result(op, F::FloorMod, &args);
     }

@@ -9,6 +9,7 @@ use super::{
     reductions, regions, resize, sequences, shapes, spectra, states, suppression, transposed, unpool,
 };
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 use crate::ops::reduce::Reduction;
 
 /// The operators beside the standard ones that exporters write.
@@ -55,10 +56,10 @@ const STANDARD: &[(&str, Handler)] = &[
     ("GridSample", grids::sample),
     ("AffineGrid", grids::affine),
     ("BitShift", bits::shift),
-    ("BitwiseAnd", |i, op| bits::pairs(i, op, |a, b| a & b)),
-    ("BitwiseOr", |i, op| bits::pairs(i, op, |a, b| a | b)),
-    ("BitwiseXor", |i, op| bits::pairs(i, op, |a, b| a ^ b)),
-    ("BitwiseNot", bits::not),
+    ("BitwiseAnd", |i, op| bits::of(i, op, IntegerFunction::BitAnd)),
+    ("BitwiseOr", |i, op| bits::of(i, op, IntegerFunction::BitOr)),
+    ("BitwiseXor", |i, op| bits::of(i, op, IntegerFunction::BitXor)),
+    ("BitwiseNot", |i, op| bits::of(i, op, IntegerFunction::BitNot)),
     ("BitCast", bits::cast),
     ("Attention", attention::attention),
     ("LinearAttention", states::linear),

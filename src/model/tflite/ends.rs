@@ -1,7 +1,7 @@
 //! Inputs and outputs of the network.
 
 use super::LoadOptions;
-use super::constant::{Constant, Integers};
+use super::constant::{Constant, Integers, whole};
 use super::import::Import;
 use super::names;
 use super::schema::Model;
@@ -111,10 +111,11 @@ impl<'a> Import<'a> {
                 }
             });
         }
+        let dtype = self.kind_at(position)?.dtype();
         let value = self
             .build
             .graph
-            .input_of(&name, &dims)
+            .typed_input(&name, dtype, &dims)
             .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
         let value = match self.tensors.steps(position)? {
             Some(steps) => {
@@ -162,10 +163,9 @@ impl<'a> Import<'a> {
         if names::is_float(kind) {
             return Ok(Constant::Floats(HostTensor::new(found, values.into_owned())?));
         }
-        let whole = |&value: &f32| (value.fract() == 0.0).then_some(value as i64);
-        let whole: Option<Vec<i64>> = values.iter().map(whole).collect();
         let kind = names::element_type(kind);
-        let whole = whole.ok_or_else(|| format!("found numbers that are not whole, wanted {kind}"))?;
+        let whole =
+            whole(tensor).ok_or_else(|| format!("found numbers that are not whole, wanted {kind}"))?;
         Ok(Constant::Integers(Integers::new(found.extents().to_vec(), whole)))
     }
 
@@ -192,6 +192,15 @@ impl<'a> Import<'a> {
             }
             value = self.build.graph.reshape(&name, value, &target)?;
         }
+        let dtype = self.kind_at(position)?.dtype();
+        let own = self.build.graph.tensor_type(value)?.dtype;
+        if own.word() != dtype.word() {
+            // Integers that an operator computed of floats.
+            let name = self.build.graph.name(value)?.to_owned();
+            self.build.graph.rename(value, &format!("{name}/floats"))?;
+            value = self.build.graph.cast(&name, value, dtype)?;
+        }
+        self.build.graph.retype(value, dtype)?;
         self.build.graph.output(value).map_err(Reason::from)
     }
 }

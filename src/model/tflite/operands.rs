@@ -141,7 +141,8 @@ impl<'a> Import<'a> {
         match self.resolved(position)? {
             Input::Value(value) => Ok(value),
             Input::Constant(constant) => {
-                let tensor = constant.floats(&mut self.build.budget)?;
+                let kind = self.kind_at(position)?;
+                let tensor = self.build.tensor(&constant, kind)?;
                 let name = self.unique_name(position)?;
                 let value = self.build.graph.constant(&name, tensor);
                 // What a loop computes is another constant at each pass.
@@ -325,7 +326,11 @@ impl<'a> Import<'a> {
 impl<'a> Import<'a> {
     /// The element type of a tensor; with steps its integers are the floats that they stand for.
     pub(super) fn kind(&self, tensor: i32) -> Result<Kind, Reason> {
-        let position = self.tensors.position(tensor)?;
+        self.kind_at(self.tensors.position(tensor)?)
+    }
+
+    /// The same of the tensor at a position.
+    pub(super) fn kind_at(&self, position: usize) -> Result<Kind, Reason> {
         match self.tensors.steps(position)? {
             Some(_) => Ok(Kind::F32),
             None => Ok(names::kind(self.tensors.tensor(position)?.element_type())),

@@ -255,6 +255,11 @@ impl IntegerFunction {
         wrapped(word, value)
     }
 
+    /// The result for integers of type `word`, but for a choice, whose condition is a float.
+    pub(crate) fn of(self, word: DType, arguments: [i64; 3]) -> i64 {
+        self.value(word, arguments.map(|integer| Number { integer, float: integer as f32 }))
+    }
+
     /// A float as an integer of type `word`.
     pub(super) fn cut_off(word: DType, value: f32) -> i64 {
         match word {
