@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// What is refused, with the reason. A result that is wrong is none of these.
 #[rustfmt::skip]
 const REFUSED: &[(&str, &str)] = &[
-    ("conv_weights_input", "weights that an input brings"),
     ("empty_cache_matmul", "a cache of length 0 that grows"),
     ("group_query_attention", "an operator with caches"),
     ("mha_past", "caches of keys and values"),

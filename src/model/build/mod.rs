@@ -24,6 +24,7 @@ mod reductions;
 mod rows;
 mod spectra;
 mod transposed;
+mod unfolded;
 mod values;
 mod windows;
 
@@ -46,4 +47,5 @@ pub(super) use reductions::{log_sum_exp, reduced};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
 pub(super) use transposed::{transposed_map, transposed_volume};
+pub(super) use unfolded::{unfolded, unfolded_transposed};
 pub(super) use windows::Windows;

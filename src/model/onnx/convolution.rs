@@ -1,9 +1,9 @@
 //! Convolutions: weights and what follows them per channel are worked out while the file is read.
 
-use super::filter::{filter, follow, groups};
+use super::filter::{computed_weights, filter, follow, groups};
 use super::import::{Import, Op};
 use crate::host::HostTensor;
-use crate::model::build::{Filter, Mapped, Operand, Windows, channels_last, convolved};
+use crate::model::build::{Filter, Mapped, Operand, Windows, channels_last, convolved, unfolded};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -67,8 +67,26 @@ impl Windows {
 
 /// `Conv` in one to three dimensions.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let mut filter = filter(i, op, 0)?;
     let own = i.extents_of(op, 0)?;
+    if let Some((weights, bias)) = computed_weights(i, op)? {
+        let kernel = i.shape(&weights)?;
+        let windows = Windows::read(op, own.get(2..).unwrap_or(&[]), kernel.get(2..).unwrap_or(&[]))?;
+        let (x, groups) = (i.slot(op, 0)?, groups(op)?);
+        let result = match (weights, bias) {
+            // The convolution that known weights have, and the bias behind it.
+            (Operand::Constant(..), Some(bias)) => {
+                let weights = i.tensor(op, 1)?;
+                let sum = sums(i, op, x, &weights, None)?;
+                let mut of_channels = vec![1; own.len()];
+                of_channels[1] = kernel[0];
+                let bias = i.with_extents("bias", bias, &of_channels)?;
+                i.apply("", Function::Add, &[sum.into(), bias.into()])?
+            }
+            (weights, bias) => unfolded(i, x, &own, weights, bias, &windows, groups)?,
+        };
+        return i.set(op, 0, result);
+    }
+    let mut filter = filter(i, op, 0)?;
     let (windows, groups) = checked(op, &own, &filter)?;
     let target = follow(i, op, &mut filter, groups)?;
     let (x, kind) = i.map_input(op, 0)?;

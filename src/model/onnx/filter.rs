@@ -30,6 +30,18 @@ pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
         .ok_or_else(|| format!("found {} groups, wanted at least 1", op.int("group", 1)).into())
 }
 
+/// The weights of a convolution and its bias, where one of them is computed at each run.
+pub(super) fn computed_weights<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+) -> Result<Option<(Operand, Option<Operand>)>, Reason> {
+    let weights = i.slot(op, 1)?;
+    let bias = if op.has(2) { Some(i.slot(op, 2)?) } else { None };
+    let computed = |operand: &Operand| matches!(operand, Operand::Value(_));
+    let any = computed(&weights) || bias.as_ref().is_some_and(computed);
+    Ok(any.then_some((weights, bias)))
+}
+
 pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
     let tensor = i.tensor(op, 1)?;
     let extents = tensor.dims().extents().to_vec();

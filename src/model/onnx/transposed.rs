@@ -1,8 +1,10 @@
 //! Transposed convolutions.
 
-use super::filter::{filter, follow, groups};
+use super::filter::{computed_weights, filter, follow, groups};
 use super::import::{Import, Op};
-use crate::model::build::{Mapped, Operand, Windows, channels_last, transposed_map, transposed_volume};
+use crate::model::build::{
+    Mapped, Operand, Windows, channels_last, transposed_map, transposed_volume, unfolded_transposed,
+};
 use crate::model::reason::Reason;
 
 type Done = Result<(), Reason>;
@@ -10,8 +12,20 @@ type Done = Result<(), Reason>;
 /// `ConvTranspose` in one to three dimensions.
 pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let mut filter = filter(i, op, 1)?;
     let rank = own.len();
+    if let Some((weights, bias)) = computed_weights(i, op)? {
+        let kernel = i.shape(&weights)?;
+        if kernel.len() != rank || !(3..=5).contains(&rank) {
+            return refused!(
+                "found weights {kernel:?} for an input of {own:?}, wanted one to three dimensions"
+            );
+        }
+        let (windows, output) = transposed_windows(op, &own[2..], &kernel[2..])?;
+        let (x, groups) = (i.slot(op, 0)?, groups(op)?);
+        let result = unfolded_transposed(i, x, &own, weights, bias, (&windows, &output), groups)?;
+        return i.set(op, 0, result);
+    }
+    let mut filter = filter(i, op, 1)?;
     if filter.extents.len() != rank || !(3..=5).contains(&rank) || filter.extents[0] != own[1] {
         return refused!(
             "found weights {:?} for an input of {own:?}, wanted one to three dimensions",
