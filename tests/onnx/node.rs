@@ -153,6 +153,9 @@ fn every_test(backend: Backend) {
             Ok(count) => {
                 passed += 1;
                 given += usize::from(count > 0);
+                if count > 0 {
+                    println!("given {count} {name}");
+                }
                 if listed.contains_key(name.as_str()) {
                     wrong.push(format!("{name}: passes, but is listed"));
                 }
