@@ -10,11 +10,11 @@ fn cumsum_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     let first: u32 = row / params.inner * params.terms * params.inner + row % params.inner;
-    var sum: f32 = 0.0;
+    var sum: ${acc} = ${zero};
     for (var term: u32 = 0u; term < params.terms; term++) {
         let i: u32 = first + params.inner * ${"(params.terms - 1u - term)" if REVERSE else "term"};
         //% if EXCLUSIVE
-        let before: f32 = sum;
+        let before: ${acc} = sum;
         sum = sum + ${load("src", "i")};
         ${store("dst", "i", "before")}
         //% else

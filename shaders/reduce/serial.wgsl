@@ -17,9 +17,9 @@ fn reduce_serial(@builtin(global_invocation_id) gid: vec3<u32>) {
         + out / params.kept2 % params.kept1 * params.kept_step1
         + out / (params.kept2 * params.kept1) * params.kept_step0;
     //% if ADDS
-    var result: ${acc} = 0.0f;
+    var result: ${acc} = ${zero};
     //% elif MULTIPLIES
-    var result: ${acc} = 1.0f;
+    var result: ${acc} = ${"1.0f" if acc == "f32" else acc ~ "(1)"};
     //% else
     var result: ${acc} = element(${load("src", "first")});
     //% endif

@@ -15,6 +15,12 @@ fn joined(a: ${value}, b: ${value}) -> ${value} {
     return a + b;
     //% elif MULTIPLIES
     return a * b;
+    //% elif value == "i32" or value == "u32"
+    //% if LARGEST
+    return max(a, b);
+    //% else
+    return min(a, b);
+    //% endif
     //% else
     let is_nan = (bitcast<${bits}>(b) & ${bits}(0x7fffffffu)) > ${bits}(0x7f800000u);
     //% if LARGEST

@@ -21,6 +21,7 @@ mod elementwise;
 mod ends;
 mod gates;
 mod gpu;
+mod integers;
 mod large;
 mod moves;
 mod planted;

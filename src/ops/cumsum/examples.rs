@@ -2,7 +2,7 @@
 
 use super::{CumSum, CumSumOp, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -16,6 +16,10 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             let options = CumSum { axis: 1, exclusive, reverse };
             examples.push(Box::new(CumSumOp::new(Dims::new(&[3, 5, 7])?, options)?));
         }
+    }
+    let options = CumSum { axis: 1, exclusive: false, reverse: false };
+    for word in [DType::I32, DType::U32] {
+        examples.push(Box::new(CumSumOp::new(Dims::new(&[3, 5, 7])?, options)?.of(word)));
     }
     Ok(examples)
 }

@@ -7,7 +7,7 @@
 //!
 //! Exclusive sums are over `j < i`, reversed ones over `j >= i` or `j > i`.
 //!
-//! A NaN makes all sums behind it NaN, and so do infinities of both signs.
+//! A NaN makes all sums behind it NaN, and so do infinities of both signs. Sums of integers are exact, and wrap.
 
 mod examples;
 mod operator;
@@ -17,6 +17,7 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::Result;
 
 const OP: &str = "cumsum";
@@ -39,6 +40,8 @@ pub struct CumSumOp {
     axis: usize,
     exclusive: bool,
     reverse: bool,
+    /// The type of the words.
+    dtype: DType,
 }
 
 impl CumSumOp {
@@ -48,7 +51,12 @@ impl CumSumOp {
     /// If there is no such axis.
     pub fn new(dims: Dims, options: CumSum) -> Result<Self> {
         let CumSum { axis, exclusive, reverse } = options;
-        Ok(CumSumOp { dims, axis: dims.axis(OP, axis)?, exclusive, reverse })
+        Ok(CumSumOp { dims, axis: dims.axis(OP, axis)?, exclusive, reverse, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type.
+    fn of(self, dtype: DType) -> Self {
+        CumSumOp { dtype, ..self }
     }
 
     /// Terms of the longest sum.

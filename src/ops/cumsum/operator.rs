@@ -16,7 +16,8 @@ impl Operator for CumSum {
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
-        Ok(Lowered::Op(Arc::new(CumSumOp::new(dims, *self)?)))
+        let word = arguments.dtype(Operand::Src).word();
+        Ok(Lowered::Op(Arc::new(CumSumOp::new(dims, *self)?.of(word))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -1,10 +1,22 @@
 //! Running sums along each line, in f64.
 
 use super::CumSumOp;
+use crate::dtype::DType;
 use crate::ops::reference::{Reference, Sum};
+use crate::word;
+
+/// The sums of integers, each of them exact.
+fn of_integers(op: &CumSumOp, src: &[f32]) -> Reference {
+    let terms = word::integers(op.dtype, src);
+    let sums = word::integers(op.dtype, &word::of_integers(op.dtype, op.sums(&terms).into_iter()));
+    Reference::exact(sums.into_iter().map(|sum| sum as f64))
+}
 
 /// The sums of `src`.
 pub(super) fn oracle(op: &CumSumOp, src: &[f32]) -> Reference {
+    if op.dtype != DType::F32 {
+        return of_integers(op, src);
+    }
     let (extent, inner, elements) = (op.extent(), op.inner(), op.dims.elements());
     let mut sum =
         Sum { terms: extent, value: vec![0.0; elements], magnitude: vec![0.0; elements], ..Sum::default() };

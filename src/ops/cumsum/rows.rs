@@ -3,13 +3,33 @@
 use super::{CumSumOp, OP, oracle};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
+use crate::dtype::DType;
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
-use crate::ops::rows::RowsOp;
+use crate::ops::rows::{RowsOp, word_key};
 use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
+use crate::word;
+
+impl CumSumOp {
+    /// The sums of integers, which wrap at 64 bits.
+    pub(super) fn sums(&self, terms: &[i64]) -> Vec<i64> {
+        let (extent, inner) = (self.extent(), self.inner());
+        let mut sums = vec![0i64; terms.len()];
+        for first in (0..terms.len()).filter(|place| place / inner % extent == 0) {
+            let mut sum = 0i64;
+            for step in 0..extent {
+                let place = first + inner * if self.reverse { extent - 1 - step } else { step };
+                let before = sum;
+                sum = sum.wrapping_add(terms[place]);
+                sums[place] = if self.exclusive { before } else { sum };
+            }
+        }
+        sums
+    }
+}
 
 impl RowsOp for CumSumOp {
     const NAME: &'static str = OP;
@@ -22,7 +42,7 @@ impl RowsOp for CumSumOp {
                 text.push_str(word);
             }
         }
-        text
+        text + &word_key(self.dtype)
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -39,6 +59,10 @@ impl RowsOp for CumSumOp {
 
     fn invocations(&self) -> usize {
         self.dims.elements() / self.extent()
+    }
+
+    fn dtype(&self, _operand: Operand) -> DType {
+        self.dtype
     }
 
     fn params(&self) -> Params {
@@ -60,6 +84,11 @@ impl RowsOp for CumSumOp {
 
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
         let &[src] = inputs else { return };
+        if self.dtype != DType::F32 {
+            let sums = self.sums(&word::integers(self.dtype, src));
+            dst.copy_from_slice(&word::of_integers(self.dtype, sums.into_iter()));
+            return;
+        }
         let (extent, inner) = (self.extent(), self.inner());
         let whole = extent * inner;
         let block = independent_rows(dst.len() / whole, MOVED * whole) * whole;

@@ -87,7 +87,7 @@ fn bits(word: DType) -> i64 {
 }
 
 /// An integer's lowest bits as one of this type.
-fn wrapped(word: DType, value: i64) -> i64 {
+pub(super) fn wrapped(word: DType, value: i64) -> i64 {
     match word {
         DType::I32 => i64::from(value as i32),
         DType::U32 => i64::from(value as u32),

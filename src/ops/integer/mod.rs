@@ -112,6 +112,7 @@ impl IntegerOp {
         }
         let integer = match (self.function, self.word) {
             (IntegerFunction::Convert, DType::F32) => IntegerFunction::cut_off(self.result, given[0].float),
+            (IntegerFunction::Convert, _) => function::wrapped(self.result, given[0].integer),
             _ => self.function.value(self.word, given),
         };
         Number { integer, float: integer as f32 }

@@ -64,7 +64,7 @@ impl RowsOp for IntegerOp {
             match argument {
                 Argument::Input(input) => {
                     let input = usize::from(*input);
-                    text.push_str(&format!(" {}{}", self.words[input], self.inputs[input]));
+                    text.push_str(&format!(" {} {}", self.words[input], self.inputs[input]));
                 }
                 Argument::Number(number) => text.push_str(&format!(" arg{place}={number}")),
             }

@@ -2,7 +2,7 @@
 
 use super::{OP, Reduce, ReduceOp, Reduction};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -14,7 +14,12 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     for reduction in Reduction::ALL {
         for (extents, axes) in [(&[2, 7, 9, 6][..], &[1, 2][..]), (&[3, 5, 2, 4, 3], &[0, 2, -1])] {
             let options = Reduce { reduction, axes: axes.to_vec(), keep_dims: true };
-            examples.push(Box::new(ReduceOp::new(Dims::new(extents)?, &options, precision)?));
+            let op = ReduceOp::new(Dims::new(extents)?, &options, precision)?;
+            examples.push(Box::new(op));
+            if reduction.is_of_integers() {
+                let word = if axes.len() == 2 { DType::I32 } else { DType::U32 };
+                examples.push(Box::new(op.of(word)));
+            }
         }
     }
     Ok(examples)

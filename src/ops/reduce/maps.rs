@@ -5,6 +5,7 @@ use super::ReduceOp;
 use super::arguments::constants;
 use super::rows::{group_sizes, pays, wrong_group};
 use crate::dims::{Dims, MAX_RANK};
+use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -89,7 +90,11 @@ impl Kernel<ReduceOp> for Maps {
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
-        if obstacle(&op.input, op.reduced).is_some() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+        if op.dtype != DType::F32 || obstacle(&op.input, op.reduced).is_some() {
+            Vec::new()
+        } else {
+            offers(0, [[1, 1, 1]])
+        }
     }
 
     fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
@@ -126,7 +131,7 @@ impl Kernel<ReduceOp> for MapsGroup {
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
-        if obstacle(&op.input, op.reduced).is_some() {
+        if op.dtype != DType::F32 || obstacle(&op.input, op.reduced).is_some() {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count(), limits))

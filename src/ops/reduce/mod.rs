@@ -6,12 +6,14 @@
 //! | `y` | that of `x` without the axes `r`, or with extents of 1 there | as `x` |
 //!
 //! A NaN makes every reduction NaN but `Any` and `All`, which take what is not 0 as true, a NaN too, and give 1 or 0.
-//! Sums are in f32 in every precision: halves end at 65504.
+//! Sums are in f32 in every precision: halves end at 65504. Sums, products, maxima and minima of integers are exact, and
+//! wrap.
 
 mod arguments;
 mod axes;
 mod cpu;
 mod examples;
+mod integers;
 pub(super) mod maps;
 mod operator;
 mod oracle;
@@ -22,7 +24,7 @@ pub(super) use axes::{Axis, Merged, around, named, place};
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 
 const OP: &str = "reduce";
@@ -103,6 +105,8 @@ pub struct ReduceOp {
     reduced: [bool; MAX_RANK],
     output: Dims,
     precision: Precision,
+    /// The type of the words.
+    dtype: DType,
 }
 
 impl ReduceOp {
@@ -119,7 +123,12 @@ impl ReduceOp {
         let output = Dims::new(&kept.collect::<Vec<_>>())?;
         output.checked(OP)?;
         let precision = precision.with_f32_sums();
-        Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision })
+        Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type, if integers have this reduction.
+    fn of(self, word: DType) -> Self {
+        ReduceOp { dtype: if self.reduction.is_of_integers() { word } else { DType::F32 }, ..self }
     }
 
     /// The axes that kernels of rows loop over.

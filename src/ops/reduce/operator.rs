@@ -16,6 +16,7 @@ impl Operator for Reduce {
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let op = ReduceOp::new(arguments.need(OP, Operand::Src)?, self, precision)?;
+        let op = op.of(arguments.dtype(Operand::Src).word());
         if op.merged().count() == 1 && !self.reduction.is_logical() {
             return Ok(Lowered::View(View { dims: op.output, offset: 0 }));
         }

@@ -1,14 +1,15 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, maps, oracle, rows};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps, oracle, rows};
 use crate::cpu::CpuKernel;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
+use crate::ops::rows::word_key;
 use crate::ops::spec::extent;
 
 impl Definition for ReduceOp {
@@ -21,7 +22,7 @@ impl Definition for ReduceOp {
     fn problem_key(&self) -> String {
         let places = self.reduced.iter().enumerate().filter(|&(_, reduced)| *reduced);
         let axes: Vec<String> = places.map(|(axis, _)| axis.to_string()).collect();
-        format!("{} over{} {}", self.input, axes.join(","), self.reduction.name())
+        format!("{} over{} {}{}", self.input, axes.join(","), self.reduction.name(), word_key(self.dtype))
     }
 
     fn precision(&self) -> Precision {
@@ -38,23 +39,28 @@ impl Definition for ReduceOp {
 
     fn operands(&self) -> Vec<OperandInfo> {
         vec![
-            OperandInfo::new(Operand::Src, self.input.shape(), Role::Input),
-            OperandInfo::new(Operand::Dst, self.output.shape(), Role::Output),
+            OperandInfo::new(Operand::Src, self.input.shape(), Role::Input).of(self.dtype),
+            OperandInfo::new(Operand::Dst, self.output.shape(), Role::Output).of(self.dtype),
         ]
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
+        let src = operands::get(operands, Operand::Src).unwrap_or_default();
+        if self.dtype == DType::F32 { oracle::oracle(self, src) } else { integers::oracle(self, src) }
     }
 
     fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::ReduceKernel::new(self)))
+        Ok(match self.dtype {
+            DType::F32 => Box::new(cpu::ReduceKernel::new(self)),
+            _ => Box::new(integers::IntegerKernel(*self)),
+        })
     }
 
     /// Means and choices are no larger than what is read, and sums are in f32; by how much a difference of means is
     /// off then, a calibration finds out.
     fn halves(&self) -> bool {
-        matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
+        self.dtype == DType::F32
+            && matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::rows::{line_width, lines};
+use crate::ops::rows::{line_width, lines, wide_obstacle};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Work-groups of a line.
@@ -102,8 +102,13 @@ impl Kernel<ReduceOp> for Serial {
         &[Layout::Nhwc]
     }
 
-    fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        let element = Element::Scalar(op.dtype);
+        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+    }
+
+    fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
+        wide_obstacle(op.dtype)
     }
 
     fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
@@ -130,7 +135,10 @@ impl Kernel<ReduceOp> for Group {
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
-        offers(1, group_sizes(op.merged().count(), limits))
+        match op.dtype {
+            DType::F32 => offers(1, group_sizes(op.merged().count(), limits)),
+            _ => Vec::new(),
+        }
     }
 
     fn untuned(&self, op: &ReduceOp, limits: &Limits) -> bool {
