@@ -419,6 +419,7 @@ mod tests {
         let port = |dims: &&[usize]| ModelPort {
             name: "port".to_owned(),
             dims: diptych::Dims::new(dims).expect("few"),
+            dtype: diptych::DType::F32,
         };
         dims.iter().map(port).collect()
     }

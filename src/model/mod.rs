@@ -32,8 +32,9 @@ mod weights;
 pub use weights::with_random_weights;
 
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -67,6 +68,8 @@ pub struct ModelPort {
     pub name: String,
     /// Its dimensions.
     pub dims: Dims,
+    /// The type of its elements in the file; f32 for quantised ones, which stand for floats.
+    pub dtype: DType,
 }
 
 /// A network with what its file says of it.
@@ -178,8 +181,10 @@ impl Model {
     }
 
     fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
-        let port =
-            |&value: &Value| Ok(ModelPort { name: graph.name(value)?.to_owned(), dims: graph.dims(value)? });
+        let port = |&value: &Value| {
+            let TensorType { dtype, dims } = graph.tensor_type(value)?;
+            Ok(ModelPort { name: graph.name(value)?.to_owned(), dims, dtype })
+        };
         let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
         let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
         Ok(Model { graph, inputs, outputs, info })
