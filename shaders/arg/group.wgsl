@@ -5,17 +5,17 @@ ${constants}
 
 ${interface}
 //% include "shared/better"
-var<workgroup> values: array<f32, SIZE>;
+var<workgroup> values: array<${["f32", "i32", "u32"][SOURCE]}, SIZE>;
 var<workgroup> indices: array<u32, SIZE>;
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
     let own: u32 = min(group.x + WIDTH * group.y, params.lines - 1u);
     let first: u32 = own / params.inner * params.inner * params.count + own % params.inner;
-    var best: f32 = ${load("src", "first")};
+    var best = ${stored("src", "first")};
     var found: u32 = 0u;
     for (var k: u32 = lid.x; k < params.count; k += SIZE) {
-        let x: f32 = ${load("src", "first + k * params.inner")};
+        let x = ${stored("src", "first + k * params.inner")};
         if (better(x, best)) {
             best = x;
             found = k;
@@ -26,7 +26,7 @@ fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     //% for parts in [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if parts < SIZE
     ${barrier};
     if (lid.x < ${parts}u) {
-        let x: f32 = values[lid.x + ${parts}u];
+        let x = values[lid.x + ${parts}u];
         let k: u32 = indices[lid.x + ${parts}u];
         if (better(x, values[lid.x]) || (x == values[lid.x] && k < indices[lid.x])) {
             values[lid.x] = x;

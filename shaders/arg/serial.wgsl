@@ -11,10 +11,10 @@ fn arg_serial(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     let first: u32 = own / params.inner * params.inner * params.count + own % params.inner;
-    var best: f32 = ${load("src", "first")};
+    var best = ${stored("src", "first")};
     var found: u32 = 0u;
     for (var k: u32 = 1u; k < params.count; k++) {
-        let x: f32 = ${load("src", "first + k * params.inner")};
+        let x = ${stored("src", "first + k * params.inner")};
         if (better(x, best)) {
             best = x;
             found = k;

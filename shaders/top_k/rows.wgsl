@@ -14,11 +14,11 @@ fn top_k_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     }
     let row: u32 = i / params.terms;
     let own: u32 = i % params.terms;
-    let value: f32 = ${load("src", "i")};
+    let value = ${stored("src", "i")};
     let own_key: u32 = key(value);
     var place: u32 = 0u;
     for (var term: u32 = 0u; term < params.terms; term++) {
-        let other: u32 = key(${load("src", "row * params.terms + term")});
+        let other: u32 = key(${stored("src", "row * params.terms + term")});
         place = place + select(0u, 1u, other > own_key || (other == own_key && term < own));
     }
     if (place < params.chosen) {

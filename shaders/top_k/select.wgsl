@@ -12,8 +12,8 @@ var<workgroup> equals: array<u32, SIZE>;
 //% include "shared/key"
 //# Whether the element at the second place comes before the one at the first.
 fn is_later(first: u32, one: u32, other: u32) -> bool {
-    let own: u32 = key(${load("src", "first + one")});
-    let own_other: u32 = key(${load("src", "first + other")});
+    let own: u32 = key(${stored("src", "first + one")});
+    let own_other: u32 = key(${stored("src", "first + other")});
     return own_other > own || (own_other == own && other < one);
 }
 
@@ -33,7 +33,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     }
     ${barrier};
     for (var term: u32 = lid.x; term < params.terms; term += SIZE) {
-        let own: u32 = key(${load("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")});
         //% if shift < 24
         if (own >> ${shift + 8}u == last >> ${shift + 8}u) {
             atomicAdd(&counts[(own >> ${shift}u) & 255u], 1u);
@@ -61,7 +61,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     var larger_own: u32 = 0u;
     var equal_own: u32 = 0u;
     for (var term: u32 = start; term < min(params.terms, start + each); term++) {
-        let own: u32 = key(${load("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")});
         larger_own = larger_own + select(0u, 1u, own > last);
         equal_own = equal_own + select(0u, 1u, own == last);
     }
@@ -76,9 +76,9 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     }
     place = place + min(equal, left);
     for (var term: u32 = start; term < min(params.terms, start + each); term++) {
-        let own: u32 = key(${load("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")});
         if (own > last || (own == last && equal < left)) {
-            ${store("dst", "out + place", "f32(term)")}
+            ${store("dst", "out + place", acc ~ "(term)")}
             place = place + 1u;
         }
         equal = equal + select(0u, 1u, own == last);
@@ -95,8 +95,8 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
                     let one: u32 = u32(${load("dst", "out + low")});
                     let other: u32 = u32(${load("dst", "out + high")});
                     if (is_later(first, one, other)) {
-                        ${store("dst", "out + low", "f32(other)")}
-                        ${store("dst", "out + high", "f32(one)")}
+                        ${store("dst", "out + low", acc ~ "(other)")}
+                        ${store("dst", "out + high", acc ~ "(one)")}
                     }
                 }
             }
@@ -106,7 +106,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     //% if not INDICES
     for (var i: u32 = lid.x; i < params.chosen; i += SIZE) {
         let term: u32 = u32(${load("dst", "out + i")});
-        ${store("dst", "out + i", load("src", "first + term"))}
+        ${store("dst", "out + i", stored("src", "first + term"))}
     }
     //% endif
 }

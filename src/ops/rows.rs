@@ -34,6 +34,15 @@ pub(super) fn word_key(word: DType) -> String {
     if word == DType::F32 { String::new() } else { format!(" {word}") }
 }
 
+/// How a text numbers the type of words: 0 is f32, 1 and 2 are signed and unsigned integers.
+pub(super) fn word_number(word: DType) -> Value {
+    Value::U32(match word {
+        DType::U32 => 2,
+        DType::I32 | DType::I64 => 1,
+        _ => 0,
+    })
+}
+
 /// Why integers of 64 bits are not computed on a device.
 pub(super) fn wide_obstacle(word: DType) -> Option<String> {
     (word == DType::I64).then(|| "integers of 64 bits, a device has 32".to_owned())

@@ -3,6 +3,8 @@
 use super::ArgOp;
 use crate::cpu::blocks::{MOVED, independent_rows, with_scratch};
 use crate::cpu::workers::each;
+use crate::dtype::DType;
+use crate::word;
 
 /// The lines of `src`, `dst.len()` of them side by side.
 fn columns(src: &[f32], dst: &mut [f32], better: impl Fn(f32, f32) -> bool) {
@@ -35,6 +37,15 @@ fn columns(src: &[f32], dst: &mut [f32], better: impl Fn(f32, f32) -> bool) {
 /// The indices in `src`, of the right lengths.
 pub(super) fn compute(op: &ArgOp, src: &[f32], dst: &mut [f32]) {
     let [outer, count, inner] = op.extents();
+    if op.dtype != DType::F32 {
+        let terms = word::integers(op.dtype, src);
+        for (line, index) in dst.iter_mut().enumerate() {
+            let at = |k: usize| terms[(line / inner * count + k) * inner + line % inner];
+            let better = |best: usize, k: usize| if op.is_better(at(k), at(best)) { k } else { best };
+            *index = (1..count).fold(0, better) as f32;
+        }
+        return;
+    }
     let block = independent_rows(outer, MOVED * count * inner);
     let blocks = dst.chunks_mut(block * inner).zip(src.chunks(block * count * inner));
     each(blocks, |(dst, src)| {

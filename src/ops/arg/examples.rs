@@ -2,7 +2,7 @@
 
 use super::{ArgOp, ArgReduce, OP};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -14,7 +14,9 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     for largest in [true, false] {
         for axis in [-1, 1] {
             let options = ArgReduce { largest, axis, keep_dims: axis == 1 };
-            examples.push(Box::new(ArgOp::new(Dims::new(&[2, 5, 3, 70])?, &options)?));
+            let op = ArgOp::new(Dims::new(&[2, 5, 3, 70])?, &options)?;
+            examples.push(Box::new(op));
+            examples.push(Box::new(op.of(if largest { DType::I32 } else { DType::U32 })));
         }
     }
     Ok(examples)

@@ -1,14 +1,14 @@
 //! `group`: one line along the axis per work-group, whose size is `tile[0]`.
 
 use super::ArgOp;
-use crate::emit::{Binding, Value};
+use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, wrong_group};
-use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, extent};
+use crate::ops::reduce::rows::{GROUPS, group_sizes, groups, wrong_group};
+use crate::ops::rows::{RowsOp, wide_obstacle, word_number};
+use crate::ops::spec::{Params, binding, extent};
 
 #[derive(Debug)]
 pub(super) struct Group;
@@ -39,8 +39,16 @@ impl Kernel<ArgOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn bindings(&self, _op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn obstacle(&self, op: &ArgOp, _limits: &Limits) -> Option<String> {
+        wide_obstacle(op.dtype)
+    }
+
+    fn bindings(&self, op: &ArgOp, _choice: &Choice) -> Vec<Binding> {
+        let element = |operand| Element::Scalar(RowsOp::dtype(op, operand));
+        vec![
+            binding(Operand::Src, element(Operand::Src), Access::Read),
+            binding(Operand::Dst, element(Operand::Dst), Access::Write),
+        ]
     }
 
     fn params(&self, op: &ArgOp, _choice: &Choice) -> Params {
@@ -50,6 +58,7 @@ impl Kernel<ArgOp> for Group {
     fn constants(&self, op: &ArgOp, choice: &Choice, _limits: &Limits) -> Constants {
         vec![
             ("LARGEST", Value::U32(u32::from(op.largest))),
+            ("SOURCE", word_number(op.dtype)),
             ("SIZE", Value::U32(choice.tile[0])),
             ("WIDTH", Value::U32(extent(GROUPS))),
         ]

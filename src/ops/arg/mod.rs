@@ -18,6 +18,7 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::reduce::{around, named};
 
@@ -44,6 +45,8 @@ pub struct ArgOp {
     input: Dims,
     axis: usize,
     output: Dims,
+    /// The type of the source's words.
+    dtype: DType,
 }
 
 impl ArgOp {
@@ -66,7 +69,12 @@ impl ArgOp {
             extents.remove(axis);
         }
         let output = Dims::new(&extents)?;
-        Ok(ArgOp { largest: options.largest, input, axis, output })
+        Ok(ArgOp { largest: options.largest, input, axis, output, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type.
+    fn of(self, dtype: DType) -> Self {
+        ArgOp { dtype, ..self }
     }
 
     /// Extents before, along and behind the axis.
@@ -75,7 +83,7 @@ impl ArgOp {
     }
 
     /// Whether `x` takes the place of the best one so far.
-    fn is_better(&self, x: f32, best: f32) -> bool {
+    fn is_better<T: PartialOrd>(&self, x: T, best: T) -> bool {
         if self.largest { x > best } else { x < best }
     }
 }

@@ -15,7 +15,9 @@ impl Operator for ArgReduce {
     }
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
-        Ok(Lowered::Op(Arc::new(ArgOp::new(arguments.need(OP, Operand::Src)?, self)?)))
+        Ok(Lowered::Op(Arc::new(
+            ArgOp::new(arguments.need(OP, Operand::Src)?, self)?.of(arguments.dtype(Operand::Src).word()),
+        )))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

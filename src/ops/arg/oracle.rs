@@ -2,10 +2,12 @@
 
 use super::ArgOp;
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 
 /// The result, which is exact.
 pub(super) fn oracle(op: &ArgOp, src: &[f32]) -> Reference {
     let [outer, count, inner] = op.extents();
+    let src = numbers(op.dtype, src);
     let index = |line: usize| {
         let at = |k: usize| src.get((line / inner * count + k) * inner + line % inner).copied();
         let better = |best: usize, k: usize| match (at(k), at(best)) {

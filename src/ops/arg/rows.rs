@@ -1,11 +1,12 @@
 //! What `arg` is as an op of rows. `serial`: one line along the axis per invocation.
 
 use super::{ArgOp, OP, cpu, group, oracle};
+use crate::dtype::DType;
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::{Constants, Kernel};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
-use crate::ops::rows::{Rows, RowsOp};
+use crate::ops::rows::{Rows, RowsOp, word_key, word_number};
 use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
 
@@ -20,7 +21,8 @@ impl RowsOp for ArgOp {
     }
 
     fn problem_key(&self) -> String {
-        format!("{} along{} {}", self.input, self.axis, if self.largest { "max" } else { "min" })
+        let which = if self.largest { "max" } else { "min" };
+        format!("{} along{} {which}{}", self.input, self.axis, word_key(self.dtype))
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -35,13 +37,17 @@ impl RowsOp for ArgOp {
         self.input.elements() as u64
     }
 
+    fn dtype(&self, operand: Operand) -> DType {
+        if operand == Operand::Dst { DType::F32 } else { self.dtype }
+    }
+
     fn params(&self) -> Params {
         let [_, count, inner] = self.extents();
         vec![("lines", unsigned(self.invocations())), ("count", unsigned(count)), ("inner", unsigned(inner))]
     }
 
     fn constants(&self) -> Constants {
-        vec![("LARGEST", Value::U32(u32::from(self.largest)))]
+        vec![("LARGEST", Value::U32(u32::from(self.largest))), ("SOURCE", word_number(self.dtype))]
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -9,7 +9,7 @@ use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
-use crate::ops::rows::{RowsOp, word_key};
+use crate::ops::rows::{RowsOp, word_key, word_number};
 use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
 
@@ -74,15 +74,10 @@ impl RowsOp for GatherOp {
     }
 
     fn constants(&self) -> Constants {
-        let kind = match self.dtypes[1] {
-            DType::F32 => 0,
-            DType::U32 => 2,
-            _ => 1,
-        };
         vec![
             ("AXES", Value::U32(extent(self.axes))),
             ("LANES", Value::U32(extent(self.width()))),
-            ("INDEX", Value::U32(kind)),
+            ("INDEX", word_number(self.dtypes[1])),
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use super::{OP, TopK, TopKOp};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
@@ -11,7 +11,15 @@ use std::sync::Arc;
 /// The examples in `precision`.
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let of = |n, k, indices| TopKOp::new(Dims::new(&[3, n])?, TopK { k, indices });
-    Ok(vec![Box::new(of(17, 5, false)?), Box::new(of(17, 5, true)?), Box::new(of(5000, 300, false)?)])
+    let mut examples: Vec<Box<dyn Op>> =
+        vec![Box::new(of(17, 5, false)?), Box::new(of(17, 5, true)?), Box::new(of(5000, 300, false)?)];
+    for word in [DType::I32, DType::U32] {
+        for (n, k) in [(17, 5), (5000, 300)] {
+            examples.push(Box::new(of(n, k, false)?.of(word)));
+            examples.push(Box::new(of(n, k, true)?.of(word)));
+        }
+    }
+    Ok(examples)
 }
 
 const NAMES: &str = "rows,n,k";

@@ -19,8 +19,10 @@ mod select;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::limits::{Family, Limits};
+use crate::word;
 
 const OP: &str = "top_k";
 
@@ -39,6 +41,8 @@ pub struct TopKOp {
     source: Dims,
     target: Dims,
     indices: bool,
+    /// The type of the source's words.
+    dtype: DType,
 }
 
 impl TopKOp {
@@ -53,7 +57,20 @@ impl TopKOp {
             let wanted = "a last axis of at least as many, and at least 1";
             return Err(Error::shape(OP, format!("the {k} largest of {source}"), wanted));
         };
-        Ok(TopKOp { source, target: Dims::new(&[outer, &[k]].concat())?, indices })
+        Ok(TopKOp { source, target: Dims::new(&[outer, &[k]].concat())?, indices, dtype: DType::F32 })
+    }
+
+    /// The same of words of another type.
+    fn of(self, dtype: DType) -> Self {
+        TopKOp { dtype, ..self }
+    }
+
+    /// Numbers in the order of the elements.
+    fn keys(&self, src: &[f32]) -> Vec<i64> {
+        match self.dtype {
+            DType::F32 => src.iter().map(|&value| i64::from(key(value))).collect(),
+            integer => word::integers(integer, src),
+        }
     }
 
     /// Whether rows are so long that to compare each element with all others takes longer than to sort them.

@@ -2,7 +2,7 @@
 
 use super::{OP, TopK, TopKOp};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
@@ -16,11 +16,16 @@ impl Operator for TopK {
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let source = arguments.need(OP, Operand::Src)?;
-        Ok(Lowered::Op(Arc::new(TopKOp::new(source, *self)?)))
+        Ok(Lowered::Op(Arc::new(TopKOp::new(source, *self)?.of(arguments.dtype(Operand::Src).word()))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<TopKOp>().map(|op| op.target).into_iter().collect()
+    }
+
+    fn types(&self, arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
+        let values = arguments.dtype(Operand::Src);
+        crate::ops::outputs(op).map(|info| if self.indices { info.dtype } else { values }).collect()
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -1,17 +1,19 @@
 //! Each row, sorted.
 
-use super::{TopKOp, key};
+use super::TopKOp;
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 
 /// The result, which is exact.
 pub(super) fn oracle(op: &TopKOp, src: &[f32]) -> Reference {
     let [extent, k] = op.extents();
+    let (keys, src) = (op.keys(src), numbers(op.dtype, src));
     let mut value = Vec::with_capacity(op.target.elements());
-    for row in src.chunks(extent) {
+    for (row, keys) in src.chunks(extent).zip(keys.chunks(extent)) {
         let mut places: Vec<usize> = (0..row.len()).collect();
-        places.sort_by_key(|&place| std::cmp::Reverse(key(row[place])));
+        places.sort_by_key(|&place| std::cmp::Reverse(keys[place]));
         let largest = places.iter().take(k);
-        value.extend(largest.map(|&place| if op.indices { place as f64 } else { f64::from(row[place]) }));
+        value.extend(largest.map(|&place| if op.indices { place as f64 } else { row[place] }));
     }
     Reference::Bounded { bound: vec![0.0; value.len()], value }
 }

@@ -1,14 +1,15 @@
 //! What `top_k` is as an op of rows: the place of one element in its row per invocation.
 
-use super::{OP, TopKOp, key, oracle, select};
+use super::{OP, TopKOp, oracle, select};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::workers::each;
+use crate::dtype::DType;
 use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, offers};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
-use crate::ops::rows::{Rows, RowsOp};
+use crate::ops::rows::{Rows, RowsOp, word_key, word_number};
 use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
 use std::cmp::Reverse;
@@ -28,7 +29,7 @@ impl RowsOp for TopKOp {
 
     fn problem_key(&self) -> String {
         let what = if self.indices { "indices" } else { "values" };
-        format!("from{} to{} {what}", self.source, self.target)
+        format!("from{} to{} {what}{}", self.source, self.target, word_key(self.dtype))
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -48,6 +49,10 @@ impl RowsOp for TopKOp {
         self.source.elements()
     }
 
+    fn dtype(&self, operand: Operand) -> DType {
+        if self.indices && operand == Operand::Dst { DType::F32 } else { self.dtype }
+    }
+
     fn params(&self) -> Params {
         let [terms, chosen] = self.extents();
         vec![
@@ -58,7 +63,7 @@ impl RowsOp for TopKOp {
     }
 
     fn constants(&self) -> Constants {
-        vec![("INDICES", Value::U32(u32::from(self.indices)))]
+        vec![("INDICES", Value::U32(u32::from(self.indices))), ("SOURCE", word_number(self.dtype))]
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
@@ -68,18 +73,26 @@ impl RowsOp for TopKOp {
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
         let &[src] = inputs else { return };
         let [extent, k] = self.extents();
-        let block = independent_rows(dst.len() / k, 8 * extent);
-        each(dst.chunks_mut(block * k).zip(src.chunks(block * extent)), |(dst, src)| {
+        let words = self.dtype.words();
+        // Of each row that is written.
+        let written = if self.indices { k } else { k * words };
+        let block = independent_rows(dst.len() / written, 8 * extent);
+        each(dst.chunks_mut(block * written).zip(src.chunks(block * extent * words)), |(dst, src)| {
             let mut places = Vec::with_capacity(extent);
-            for (dst, src) in dst.chunks_exact_mut(k).zip(src.chunks_exact(extent)) {
-                let order = |place: &usize| (Reverse(key(src[*place])), *place);
+            for (dst, src) in dst.chunks_exact_mut(written).zip(src.chunks_exact(extent * words)) {
+                let keys = self.keys(src);
+                let order = |place: &usize| (Reverse(keys[*place]), *place);
                 places.clear();
                 places.extend(0..extent);
                 places.select_nth_unstable_by_key(k - 1, order);
                 places.truncate(k);
                 places.sort_unstable_by_key(order);
-                for (value, &place) in dst.iter_mut().zip(&places) {
-                    *value = if self.indices { place as f32 } else { src[place] };
+                if self.indices {
+                    dst.iter_mut().zip(&places).for_each(|(index, &place)| *index = place as f32);
+                    continue;
+                }
+                for (value, &place) in dst.chunks_exact_mut(words).zip(&places) {
+                    value.copy_from_slice(&src[words * place..words * (place + 1)]);
                 }
             }
         });

@@ -2,12 +2,12 @@
 //! and `k log(k)^2 / 2` comparisons.
 
 use super::TopKOp;
-use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::rows::{RowsOp, wide_obstacle, word_number};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// The most work-groups along an axis in WebGPU.
@@ -49,7 +49,8 @@ impl Kernel<TopKOp> for Select {
 
     fn obstacle(&self, op: &TopKOp, _limits: &Limits) -> Option<String> {
         let [terms, _] = op.extents();
-        (terms > MOST).then(|| format!("rows of {terms} elements, at most {MOST}"))
+        let long = (terms > MOST).then(|| format!("rows of {terms} elements, at most {MOST}"));
+        long.or_else(|| wide_obstacle(op.dtype))
     }
 
     fn choice_obstacle(&self, _op: &TopKOp, choice: &Choice, _limits: &Limits) -> Option<String> {
@@ -65,9 +66,12 @@ impl Kernel<TopKOp> for Select {
         Layout::Nhwc
     }
 
-    fn bindings(&self, _op: &TopKOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(DType::F32);
-        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::ReadWrite)]
+    fn bindings(&self, op: &TopKOp, _choice: &Choice) -> Vec<Binding> {
+        let element = |operand| Element::Scalar(RowsOp::dtype(op, operand));
+        vec![
+            binding(Operand::Src, element(Operand::Src), Access::Read),
+            binding(Operand::Dst, element(Operand::Dst), Access::ReadWrite),
+        ]
     }
 
     fn params(&self, op: &TopKOp, _choice: &Choice) -> Params {
@@ -78,6 +82,7 @@ impl Kernel<TopKOp> for Select {
     fn constants(&self, op: &TopKOp, choice: &Choice, _limits: &Limits) -> Constants {
         vec![
             ("INDICES", Value::U32(u32::from(op.indices))),
+            ("SOURCE", word_number(op.dtype)),
             ("SIZE", Value::U32(choice.tile[0])),
             ("WIDTH", Value::U32(extent(LINE))),
         ]
