@@ -4,8 +4,8 @@
 //! (`NAME.in0.npy`: the first one), and its outputs as `NAME.outI.npy`. What is not right yet is listed here with the
 //! reason, and a case that is listed must not pass. `DIPTYCH_CASES` runs those alone whose names contain it.
 //!
-//! What is right in `tests/cases` was computed by ONNX Runtime 1.32, that of `masks_*` by the reference of onnx
-//! 1.23, and integers that wrap by numpy.
+//! What is right in `tests/cases` was computed by ONNX Runtime 1.32, that of `masks_*` and of integers by the reference of
+//! onnx 1.23, and integers that wrap by numpy.
 
 use crate::machine::everywhere;
 use crate::shared_npy;

@@ -24,6 +24,7 @@ pub fn read(path: &Path) -> (Vec<usize>, Vec<f64>) {
         "<f4" => numbers(data, |bytes| f64::from(f32::from_le_bytes(bytes))),
         "<f8" => numbers(data, f64::from_le_bytes),
         "<i4" => numbers(data, |bytes| f64::from(i32::from_le_bytes(bytes))),
+        "<u4" => numbers(data, |bytes| f64::from(u32::from_le_bytes(bytes))),
         "<i8" => numbers(data, |bytes| i64::from_le_bytes(bytes) as f64),
         "|i1" => numbers(data, |bytes| f64::from(i8::from_le_bytes(bytes))),
         "|u1" | "|b1" => numbers(data, |[byte]| f64::from(byte)),
