@@ -19,7 +19,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("group_query_attention", "an operator with caches"),
     ("mha_past", "caches of keys and values"),
     ("open_extents_by_input", "extents that the file leaves open and no option gives"),
-    ("pad_value_runtime", "a value of pads that an input brings"),
     ("resize_runtime_sizes", "sizes that an input brings"),
     ("slice_runtime", "bounds that an input brings"),
 ];

@@ -5,6 +5,7 @@ use crate::emit::Bits;
 use crate::model::build::{Mapped, Operand, axes, axis, cut, joined, padded, sizes, tiled};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
+use crate::ops::elementwise::Function;
 use crate::ops::remap::PadMode;
 
 type Done = Result<(), Reason>;
@@ -173,7 +174,25 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if pads.len() != 2 * along.len() {
         return refused!("found {} pads for {} axes, wanted two each", pads.len(), along.len());
     }
-    let fill = if op.has(2) { i.constant(op, 2)?.number().unwrap_or(0.0) } else { op.float("value", 0.0) };
+    let own_value = if op.has(2) { Some(i.slot(op, 2)?) } else { None };
+    let fill = match &own_value {
+        None => Some(op.float("value", 0.0)),
+        // An integer that f32 does not hold is one of the graph's.
+        Some(Operand::Constant(Constant::Integers(known), _)) => known
+            .values
+            .first()
+            .map(|&value| (value as f32, value))
+            .filter(|(fill, value)| *fill as i64 == *value)
+            .map(|(fill, _)| fill),
+        Some(Operand::Constant(known, _)) => Some(known.number().unwrap_or(0.0)),
+        Some(Operand::Value(_)) => None,
+    };
+    let constant = op.text("mode", "constant")? == "constant";
+    if let (Some(value), None, true) = (own_value, fill, constant) {
+        let around = around(own.len(), &pads, &along);
+        return padded_with(i, op, &own, &around, value);
+    }
+    let fill = fill.unwrap_or(0.0);
     let mode = match op.text("mode", "constant")? {
         "constant" => PadMode::Constant(Bits(fill)),
         "reflect" => PadMode::Reflect,
@@ -181,13 +200,37 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "wrap" => return wrapped(i, op, &own, &pads, &along),
         other => return refused!("found mode {other:?}, wanted constant, reflect, edge or wrap"),
     };
-    let mut around = vec![(0i64, 0i64); own.len()];
+    let slot = i.slot(op, 0)?;
+    let slot = padded(i, "", slot, &own, &around(own.len(), &pads, &along), mode)?;
+    i.set(op, 0, slot)
+}
+
+/// The pads before and after each axis.
+fn around(rank: usize, pads: &[i64], along: &[usize]) -> Vec<(i64, i64)> {
+    let mut around = vec![(0i64, 0i64); rank];
     for (index, &place) in along.iter().enumerate() {
         around[place] = (pads[index], pads[along.len() + index]);
     }
-    let slot = i.slot(op, 0)?;
-    let slot = padded(i, "", slot, &own, &around, mode)?;
-    i.set(op, 0, slot)
+    around
+}
+
+/// `Pad` with a value that is computed at each run: it is chosen where no element is.
+fn padded_with<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    own: &[usize],
+    around: &[(i64, i64)],
+    value: Operand,
+) -> Done {
+    let zeros = PadMode::Constant(Bits(0.0));
+    let x = i.slot(op, 0)?;
+    let x = padded(i, "padded", x, own, around, zeros)?;
+    let inside = i.filled(own, 1.0)?;
+    let inside = padded(i, "inside", inside, own, around, zeros)?;
+    // One number, of whatever rank.
+    let value = i.with_extents("value", value, &[])?;
+    let result = i.apply("", Function::Select, &[inside.into(), x.into(), value.into()])?;
+    i.set(op, 0, result)
 }
 
 /// `Pad` with the elements of the other end.
