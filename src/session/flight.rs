@@ -242,7 +242,7 @@ impl Outputs {
     /// ```
     ///
     /// # Errors
-    /// If there are fewer outputs.
+    /// If there are fewer outputs, or it is of integers of 32 or 64 bits ([`Outputs::integers`]).
     pub fn get(&self, index: usize) -> Result<&[f32]> {
         let wanted = || format!("a number below {}", self.len());
         let (words, word) = self
@@ -395,19 +395,19 @@ impl Outputs {
     /// Copies the outputs to slices in the order of the ports, as long as they are.
     pub(super) fn copy_to(&self, targets: &mut [&mut [f32]]) -> Result<()> {
         let parts = self.read.parts();
-        for ((index, place), target) in self.layout.places.iter().enumerate().zip(targets) {
+        for ((place, word), target) in self.layout.places.iter().zip(&*self.layout.words).zip(targets) {
             let part = place.of(&parts).unwrap_or_default();
-            match self.words(index) {
-                Some((_, DType::F32)) if part.len() == size_of_val(&**target) => {
-                    copy(bytemuck::cast_slice_mut(target), part);
-                }
-                // Integers as the nearest f32.
-                Some((words, word)) if words.len() == target.len() * word.words() => {
-                    let numbers = word::numbers(word, words).into_iter();
-                    target.iter_mut().zip(numbers).for_each(|(to, number)| *to = number as f32);
-                }
-                _ => return Err(Error::Internal("outputs of other lengths than their ports".to_owned())),
+            if *word == DType::F32 && part.len() == size_of_val(&**target) {
+                copy(bytemuck::cast_slice_mut(target), part);
+                continue;
             }
+            // Integers as the nearest f32.
+            let words: &[f32] = bytemuck::try_cast_slice(part).unwrap_or_default();
+            if *word == DType::F32 || words.len() != target.len() * word.words() {
+                return Err(Error::Internal("outputs of other lengths than their ports".to_owned()));
+            }
+            let numbers = word::numbers(*word, words).into_iter();
+            target.iter_mut().zip(numbers).for_each(|(to, number)| *to = number as f32);
         }
         Ok(())
     }
