@@ -235,6 +235,54 @@ impl HostTensor {
         Ok(HostTensor { dims, layout: Layout::Nhwc, data: T::data(data) })
     }
 
+    /// A tensor of elements of this type in NHWC order, from their bytes in the machine's own order: of any address, as
+    /// other languages and files have them. A byte of a boolean is true unless it is 0.
+    ///
+    /// ```
+    /// use diptych::{DType, Dims, HostTensor};
+    ///
+    /// let bytes = [7_i64, -1].map(i64::to_ne_bytes).concat();
+    /// let ids = HostTensor::from_bytes(Dims::new(&[2])?, DType::I64, &bytes)?;
+    /// assert_eq!(ids.elements::<i64>(), Some(&[7, -1][..]));
+    /// let error = HostTensor::from_bytes(Dims::new(&[2])?, DType::I32, &bytes).unwrap_err();
+    /// assert_eq!(error.to_string(), "host tensor: found 16 bytes, wanted 8 for i32 of shape 2");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are not exactly as many bytes as the elements of `shape` take, or there is no memory for a copy.
+    pub fn from_bytes(shape: impl Into<Dims>, dtype: DType, bytes: &[u8]) -> Result<Self> {
+        fn of<T: TensorElement + bytemuck::AnyBitPattern>(dims: Dims, bytes: &[u8]) -> Result<HostTensor> {
+            let whole = bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
+            let elements: Arc<[T]> = match bytemuck::try_cast_slice(bytes) {
+                Ok(aligned) => Arc::from(aligned),
+                Err(_) => whole.collect(),
+            };
+            HostTensor::of(dims, elements)
+        }
+        let dims = shape.into();
+        dims.checked("host tensor")?;
+        let wanted = dims.elements().checked_mul(dtype.bytes());
+        if wanted != Some(bytes.len()) {
+            let (found, elements) = (format!("{} bytes", bytes.len()), dims.elements() as u128);
+            let wanted = format!("{} for {dtype} of shape {dims}", elements * dtype.bytes() as u128);
+            return Err(Error::shape("host tensor", found, wanted));
+        }
+        alloc::expect::<u8>(bytes.len(), "a host tensor")?;
+        match dtype {
+            DType::F32 => of::<f32>(dims, bytes),
+            DType::F16 => of::<f16>(dims, bytes),
+            DType::I64 => of::<i64>(dims, bytes),
+            DType::I32 => of::<i32>(dims, bytes),
+            DType::I16 => of::<i16>(dims, bytes),
+            DType::I8 => of::<i8>(dims, bytes),
+            DType::U32 => of::<u32>(dims, bytes),
+            DType::U16 => of::<u16>(dims, bytes),
+            DType::U8 => of::<u8>(dims, bytes),
+            DType::Bool => HostTensor::of(dims, bytes.iter().map(|&byte| byte != 0).collect::<Arc<[bool]>>()),
+        }
+    }
+
     /// The elements in their own layout, if they are of this type.
     ///
     /// ```
@@ -511,6 +559,37 @@ mod tests {
         let tensor = HostTensor::with_layout(shape, Layout::Nchw, vec![0.0, 1.0, 10.0, 11.0, 20.0, 21.0])
             .expect("six values");
         assert_eq!(&*tensor.to_nhwc(), &[0.0, 10.0, 20.0, 1.0, 11.0, 21.0]);
+    }
+
+    #[test]
+    fn every_type_comes_back_from_its_bytes_at_any_address() {
+        let dims = Dims::new(&[3]).expect("small");
+        let tensors = [
+            HostTensor::of(dims, vec![1.5f32, -0.0, f32::MAX]),
+            HostTensor::of(dims, [1.5f32, -0.0, 65504.0].map(f16::from_f32).to_vec()),
+            HostTensor::of(dims, vec![i64::MIN, -1, (1 << 53) + 1]),
+            HostTensor::of(dims, vec![i32::MIN, -1, i32::MAX]),
+            HostTensor::of(dims, vec![i16::MIN, -1, i16::MAX]),
+            HostTensor::of(dims, vec![i8::MIN, -1, i8::MAX]),
+            HostTensor::of(dims, vec![0, 1, u32::MAX]),
+            HostTensor::of(dims, vec![0, 1, u16::MAX]),
+            HostTensor::of(dims, vec![0, 1, u8::MAX]),
+            HostTensor::of(dims, vec![false, true, true]),
+        ]
+        .map(|tensor| tensor.expect("three"));
+        assert_eq!(tensors.each_ref().map(HostTensor::dtype), DType::ALL);
+        for tensor in tensors {
+            for offset in 0..2 {
+                let moved = [&[0; 8][..offset], tensor.bytes()].concat();
+                let back = HostTensor::from_bytes(dims, tensor.dtype(), &moved[offset..]).expect("as many");
+                assert_eq!(back, tensor, "{} at {offset}", tensor.dtype());
+                assert!(
+                    HostTensor::from_bytes(dims, tensor.dtype(), &moved[..moved.len() - 1 - offset]).is_err()
+                );
+            }
+        }
+        let truths = HostTensor::from_bytes(dims, DType::Bool, &[0, 2, 255]).expect("three");
+        assert_eq!(truths.elements::<bool>(), Some(&[false, true, true][..]));
     }
 
     #[test]

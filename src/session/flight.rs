@@ -129,7 +129,8 @@ impl IntoFuture for Flight {
 /// The outputs of a run, without a copy: in memory that the driver has mapped, or the session's own. Other runs use that
 /// memory once this is dropped.
 ///
-/// Each output is a slice of f32 in NHWC order, by its number or its name:
+/// Each output is a slice of f32 in NHWC order, by its number or its name. Integers of 32 and 64 bits come from
+/// [`Outputs::integers`], and any type from [`Outputs::tensor`].
 ///
 /// ```
 /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
@@ -250,7 +251,7 @@ impl Outputs {
             .ok_or_else(|| Error::input("the outputs of a run", format!("output {index}"), wanted()))?;
         if word != DType::F32 {
             let of = format!("output {:?}", self.ports.get(index).map_or("", |port| &port.name));
-            return Err(Error::input(of, format!("a slice of f32 of {word}"), "`tensors` or `integers`"));
+            return Err(Error::input(of, format!("a slice of f32 of {word}"), "`tensor` or `integers`"));
         }
         Ok(words)
     }
@@ -353,20 +354,42 @@ impl Outputs {
     /// # Errors
     /// [`Error::OutOfMemory`] if there is none for them.
     pub fn tensors(&self) -> Result<Vec<HostTensor>> {
-        let parts = self.read.parts();
-        let tensor = |((port, place), word): ((&Port, &Place), &DType)| {
-            let part = place.of(&parts).unwrap_or_default();
-            match port.dtype {
-                DType::F32 => HostTensor::new(port.dims, self.layout.spare.elements(part)?),
-                dtype => word::to_tensor(
-                    port.dims,
-                    dtype,
-                    *word,
-                    bytemuck::try_cast_slice(part).unwrap_or_default(),
-                ),
-            }
+        (0..self.len()).map(|index| self.tensor(index)).collect()
+    }
+
+    /// A copy of output `index` as a tensor of its dimensions, with elements of its port's type.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, DType, Dim, Dims, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.typed_input("x", DType::I32, &[Dim::Fixed(2)])?;
+    /// let truth = graph.cast("truth", x, DType::Bool)?;
+    /// graph.output(truth)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let given = HostTensor::of(Dims::new(&[2])?, vec![3_i32, 0])?;
+    /// let outputs = session.submit(&[("x", &given)])?.wait()?;
+    /// assert_eq!(outputs.tensor(0)?.elements::<bool>(), Some(&[true, false][..]));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such output, or [`Error::OutOfMemory`] if there is no memory for it.
+    pub fn tensor(&self, index: usize) -> Result<HostTensor> {
+        let (place, port) = (self.layout.places.get(index), self.ports.get(index));
+        let (Some(place), Some(port), Some(&word)) = (place, port, self.layout.words.get(index)) else {
+            let wanted = format!("a number below {}", self.len());
+            return Err(Error::input("the outputs of a run", format!("output {index}"), wanted));
         };
-        self.ports.iter().zip(&*self.layout.places).zip(&*self.layout.words).map(tensor).collect()
+        let parts = self.read.parts();
+        let part = place.of(&parts).unwrap_or_default();
+        match port.dtype {
+            DType::F32 => HostTensor::new(port.dims, self.layout.spare.elements(part)?),
+            dtype => {
+                let words = bytemuck::try_cast_slice(part).unwrap_or_default();
+                word::to_tensor(port.dims, dtype, word, words)
+            }
+        }
     }
 
     /// Copies the outputs to the caller's memory: each by name, with a slice of as many elements as it has.

@@ -12,7 +12,7 @@ use crate::shape::Shape;
 pub struct Port {
     /// The name of the graph's input, or of the node that writes the output.
     pub name: String,
-    /// Its shape as a feature map (see [`Dims::shape`]); the elements are f32 in NHWC order.
+    /// Its shape as a feature map (see [`Dims::shape`]); the elements are in NHWC order.
     pub shape: Shape,
     /// Its dimensions.
     pub dims: Dims,
