@@ -32,17 +32,26 @@ pub(crate) fn dimension(text: &str) -> Result<(String, usize), String> {
 }
 
 /// An input that is known while a model is read, and its numbers: `NAME=NUMBER`, or `NAME=NUMBER,NUMBER` for a list.
+///
+/// They are f32, or integers where f32 does not hold them.
 pub(crate) fn value(text: &str) -> Result<(String, HostTensor), String> {
     let wanted = || format!("found {text:?}, wanted NAME=NUMBER or NAME=NUMBER,NUMBER");
     let (name, list) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wanted)?;
-    let numbers: Option<Vec<f32>> = list.split(',').map(|number| number.trim().parse().ok()).collect();
-    let numbers = numbers.ok_or_else(wanted)?;
-    let dims = if numbers.len() == 1 {
-        Dims::SCALAR
-    } else {
-        Dims::new(&[numbers.len()]).map_err(|error| error.to_string())?
+    let numbers = || list.split(',').map(str::trim);
+    let floats: Vec<f32> =
+        numbers().map(|number| number.parse().ok()).collect::<Option<_>>().ok_or_else(wanted)?;
+    let integers: Option<Vec<i64>> = numbers().map(|number| number.parse().ok()).collect();
+    let rounded =
+        |integers: &Vec<i64>| integers.iter().any(|&integer| integer as f32 as i128 != i128::from(integer));
+    let dims = match floats.len() {
+        1 => Dims::SCALAR,
+        count => Dims::new(&[count]).map_err(|error| error.to_string())?,
     };
-    HostTensor::new(dims, numbers).map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
+    let tensor = match integers.filter(rounded) {
+        Some(integers) => HostTensor::of(dims, integers),
+        None => HostTensor::new(dims, floats),
+    };
+    tensor.map(|tensor| (name.to_owned(), tensor)).map_err(|error| error.to_string())
 }
 
 /// What a model's file leaves open.
@@ -52,8 +61,8 @@ pub(crate) struct Load {
     #[arg(long, value_name = "NAME=EXTENT", value_parser = dimension)]
     pub(crate) dimension: Vec<(String, usize)>,
 
-    /// An input that is known while the model is read: a number, or numbers as a list. A model that computes shapes or
-    /// branches from an input wants it.
+    /// An input that is known while the model is read: a number, or numbers as a list; integers of 64 bits are exact. A
+    /// model that computes shapes or branches from an input wants it.
     #[arg(long, value_name = "NAME=NUMBER[,..]", value_parser = value)]
     pub(crate) value: Vec<(String, HostTensor)>,
 
@@ -241,6 +250,9 @@ mod tests {
         assert_eq!((&name[..], tensor.dims().rank(), &*tensor.to_f32()), ("sr", 0, &[16000.0][..]));
         let (name, tensor) = value("a=b=1, -2.5").expect("a list");
         assert_eq!((&name[..], tensor.dims().rank(), &*tensor.to_f32()), ("a=b", 1, &[1.0, -2.5][..]));
+        // Ids beyond 24 bits are what they are.
+        let (_, tensor) = value("ids=16777217,-9223372036854775808").expect("a list");
+        assert_eq!(tensor.elements::<i64>(), Some(&[16_777_217, i64::MIN][..]));
         for wrong in ["sr", "=3", "sr=", "sr=x", "sr=1,,2"] {
             assert!(value(wrong).is_err(), "{wrong}");
         }

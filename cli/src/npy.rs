@@ -4,8 +4,8 @@
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use diptych::internals::file;
-use diptych::{Dims, HostTensor};
-use half::f16;
+use diptych::{DType, HostTensor, Layout, TensorType};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -21,16 +21,16 @@ const PREFIX: usize = 12;
 /// Bytes that a file's data begin at a multiple of.
 const ALIGNMENT: usize = 64;
 
-/// Reads the tensor of these dimensions in a file of floats, integers or booleans in C order. Leading extents
-/// of 1 may be missing in the file, or be there in vain.
-pub(crate) fn read(path: &Path, dims: impl Into<Dims>) -> Result<HostTensor> {
-    let dims = dims.into();
-    let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * dims.elements();
-    let read = || parse(&file::read(path, longest as u64)?, dims);
+/// Reads the tensor for an input of these dimensions in a file of floats, integers or booleans in C order, as it is.
+/// Leading extents of 1 may be missing in the file, or be there in vain. Types that tensors do not have become one that
+/// they have: uint64 becomes int64, and float64 becomes float32, or int64 for an input of integers.
+pub(crate) fn read(path: &Path, wanted: TensorType) -> Result<HostTensor> {
+    let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * wanted.dims.elements();
+    let read = || parse(&file::read(path, longest as u64)?, wanted);
     read().with_context(|| format!("{}", path.display()))
 }
 
-/// Writes a tensor as float32 in its dimensions.
+/// Writes a tensor in its type and dimensions.
 pub(crate) fn write(path: &Path, tensor: &HostTensor) -> Result<()> {
     let create = || -> Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
@@ -46,7 +46,8 @@ fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
     // A tuple of one element has a comma behind it.
     let comma = if extents.len() == 1 { "," } else { "" };
     let shape = format!("({}{comma})", extents.join(", "));
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    let descr = descr(tensor.dtype())?;
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // Magic, version, a length of two bytes, and the line's end.
     let total = (10 + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.extend(std::iter::repeat_n(' ', total - 10 - header.len() - 1));
@@ -55,14 +56,39 @@ fn print(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
     writer.write_all(&[1, 0])?;
     writer.write_all(&u16::try_from(header.len())?.to_le_bytes())?;
     writer.write_all(header.as_bytes())?;
-    for value in tensor.to_nhwc().iter() {
-        writer.write_all(&value.to_le_bytes())?;
-    }
+    ensure!(tensor.layout() == Layout::Nhwc, "found a tensor in {}, wanted one in nhwc", tensor.layout());
+    writer.write_all(&ordered(tensor.bytes(), tensor.dtype().bytes(), cfg!(target_endian = "big")))?;
     Ok(())
 }
 
-/// Reads the tensor of these dimensions in the contents of a file.
-pub(crate) fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
+/// What NumPy calls a type, its lowest byte first.
+fn descr(dtype: DType) -> Result<&'static str> {
+    Ok(match dtype {
+        DType::F32 => "<f4",
+        DType::F16 => "<f2",
+        DType::I64 => "<i8",
+        DType::I32 => "<i4",
+        DType::I16 => "<i2",
+        DType::I8 => "|i1",
+        DType::U32 => "<u4",
+        DType::U16 => "<u2",
+        DType::U8 => "|u1",
+        DType::Bool => "|b1",
+        other => bail!("found elements of {other}, for which this program knows no name of NumPy's"),
+    })
+}
+
+/// Elements of so many bytes each, with their bytes turned around if asked.
+fn ordered(data: &[u8], size: usize, turned: bool) -> Cow<'_, [u8]> {
+    if !turned || size == 1 {
+        return Cow::Borrowed(data);
+    }
+    Cow::Owned(data.chunks_exact(size).flat_map(|bytes| bytes.iter().rev().copied()).collect())
+}
+
+/// Reads the tensor for an input of this type in the contents of a file.
+pub(crate) fn parse(bytes: &[u8], input: TensorType) -> Result<HostTensor> {
+    let TensorType { dtype: input, dims } = input;
     let (text, data) = split(bytes)?;
     let header = Header::parse(text)?;
     let wanted: Vec<u64> = dims.extents().iter().map(|&extent| extent as u64).collect();
@@ -72,65 +98,64 @@ pub(crate) fn parse(bytes: &[u8], dims: Dims) -> Result<HostTensor> {
         header.shape
     );
     ensure!(!header.fortran_order, "found Fortran order, wanted C order (numpy.ascontiguousarray converts)");
-    let (big, kind, size) = match header.descr.as_bytes() {
-        [order @ (b'<' | b'>' | b'='), kind, size @ (b'2' | b'4' | b'8')] if b"fiu".contains(kind) => {
-            let big = if *order == b'=' { cfg!(target_endian = "big") } else { *order == b'>' };
-            (big, *kind, usize::from(size - b'0'))
-        }
-        [b'|', kind @ (b'b' | b'i' | b'u'), b'1'] => (false, *kind, 1),
+    let (order, name) = header.descr.split_at_checked(1).unwrap_or_default();
+    let big = match order {
+        "=" => cfg!(target_endian = "big"),
+        order => order == ">",
+    };
+    let dtype = match (order, name) {
+        ("|", "b1") => Some(DType::Bool),
+        ("|", "i1") => Some(DType::I8),
+        ("|", "u1") => Some(DType::U8),
+        ("<" | ">" | "=", "f2") => Some(DType::F16),
+        ("<" | ">" | "=", "f4") => Some(DType::F32),
+        ("<" | ">" | "=", "i2") => Some(DType::I16),
+        ("<" | ">" | "=", "i4") => Some(DType::I32),
+        ("<" | ">" | "=", "i8") => Some(DType::I64),
+        ("<" | ">" | "=", "u2") => Some(DType::U16),
+        ("<" | ">" | "=", "u4") => Some(DType::U32),
+        ("<" | ">" | "=", "f8" | "u8") => None,
         _ => bail!(
             "found elements of type '{}', wanted floats of 16 to 64 bits, integers or booleans",
             header.descr
         ),
     };
+    let size = dtype.map_or(8, DType::bytes);
     let length = dims.elements() * size;
     ensure!(
         data.len() == length,
         "found {} bytes of data, wanted {length} for shape {wanted:?} of {size} bytes each",
         data.len()
     );
-    let values: Vec<f32> = match (kind, size) {
-        (b'f', 2) => numbers(data, big).map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
-        (b'f', 4) => numbers(data, big).map(f32::from_le_bytes).collect(),
-        (b'f', _) => numbers(data, big).map(|bytes| f64::from_le_bytes(bytes) as f32).collect(),
-        (b'b', _) => data.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
-        (b'i', 1) => {
-            numbers(data, big).map(|bytes| exact(i8::from_le_bytes(bytes))).collect::<Result<_>>()?
+    let data = ordered(data, size, big != cfg!(target_endian = "big"));
+    let words = data.as_chunks().0.iter().copied();
+    Ok(match (dtype, name) {
+        (Some(dtype), _) => HostTensor::from_bytes(dims, dtype, &data)?,
+        (None, "u8") => {
+            HostTensor::of(dims, words.map(u64::from_ne_bytes).map(signed).collect::<Result<Vec<i64>>>()?)?
         }
-        (b'i', 2) => {
-            numbers(data, big).map(|bytes| exact(i16::from_le_bytes(bytes))).collect::<Result<_>>()?
+        (None, _) if input.is_float() => {
+            HostTensor::new(dims, words.map(|word| f64::from_ne_bytes(word) as f32).collect::<Vec<f32>>())?
         }
-        (b'i', 4) => {
-            numbers(data, big).map(|bytes| exact(i32::from_le_bytes(bytes))).collect::<Result<_>>()?
+        (None, _) => {
+            HostTensor::of(dims, words.map(f64::from_ne_bytes).map(whole).collect::<Result<Vec<i64>>>()?)?
         }
-        (b'i', _) => {
-            numbers(data, big).map(|bytes| exact(i64::from_le_bytes(bytes))).collect::<Result<_>>()?
-        }
-        (_, 1) => numbers(data, big).map(|bytes| exact(u8::from_le_bytes(bytes))).collect::<Result<_>>()?,
-        (_, 2) => numbers(data, big).map(|bytes| exact(u16::from_le_bytes(bytes))).collect::<Result<_>>()?,
-        (_, 4) => numbers(data, big).map(|bytes| exact(u32::from_le_bytes(bytes))).collect::<Result<_>>()?,
-        (_, _) => numbers(data, big).map(|bytes| exact(u64::from_le_bytes(bytes))).collect::<Result<_>>()?,
-    };
-    Ok(HostTensor::new(dims, values)?)
-}
-
-/// An integer as the float that it is.
-fn exact(integer: impl Into<i128>) -> Result<f32> {
-    let integer = integer.into();
-    let float = integer as f32;
-    ensure!(float as i128 == integer, "found the integer {integer}, wanted one that float32 holds");
-    Ok(float)
-}
-
-/// The bytes of each number, the lowest first.
-fn numbers<const N: usize>(data: &[u8], big: bool) -> impl Iterator<Item = [u8; N]> {
-    data.as_chunks::<N>().0.iter().map(move |bytes| {
-        let mut bytes = *bytes;
-        if big {
-            bytes.reverse();
-        }
-        bytes
     })
+}
+
+/// A number of 64 bits without a sign as one with a sign.
+fn signed(number: u64) -> Result<i64> {
+    i64::try_from(number)
+        .map_err(|_| anyhow!("found {number} in a file of uint64, wanted one that int64 holds"))
+}
+
+/// The integer that a number is.
+fn whole(number: f64) -> Result<i64> {
+    // 2^63 is the first that is too large.
+    let fits = number.trunc() == number
+        && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);
+    ensure!(fits, "found {number} for an input of integers, wanted a whole number of int64");
+    Ok(number as i64)
 }
 
 /// The header's text and the data.
@@ -261,7 +286,8 @@ fn same_shape(found: &[u64], wanted: &[u64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diptych::Shape;
+    use diptych::{Dims, Shape, TensorElement};
+    use half::f16;
 
     const SHAPE: Shape = Shape::nhwc(1, 2, 3, 2);
 
@@ -287,8 +313,13 @@ mod tests {
         file(&header("<f4", "False", "(2, 3, 2)"), &floats())
     }
 
+    /// An input of floats.
+    fn floats_of(dims: impl Into<Dims>) -> TensorType {
+        TensorType { dtype: DType::F32, dims: dims.into() }
+    }
+
     fn refused(bytes: &[u8]) -> String {
-        format!("{:#}", parse(bytes, SHAPE.into()).expect_err("an invalid file"))
+        format!("{:#}", parse(bytes, floats_of(SHAPE)).expect_err("an invalid file"))
     }
 
     #[test]
@@ -296,7 +327,7 @@ mod tests {
         let tensor = HostTensor::new(SHAPE, counting()).expect("a tensor");
         let mut bytes = Vec::new();
         print(&mut bytes, &tensor).expect("written");
-        assert_eq!(parse(&bytes, SHAPE.into()).expect("read"), tensor);
+        assert_eq!(parse(&bytes, floats_of(SHAPE)).expect("read"), tensor);
         let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3, 2), }";
         let wanted = [&b"\x93NUMPY\x01\x00v\x00"[..], format!("{text:<117}\n").as_bytes()].concat();
         assert_eq!(bytes[..128].escape_ascii().to_string(), wanted.escape_ascii().to_string());
@@ -310,38 +341,75 @@ mod tests {
                 String::from_utf8_lossy(&bytes[..128]).contains(&format!("'shape': {told}, }}")),
                 "{told}"
             );
-            assert_eq!(parse(&bytes, tensor.dims()).expect("read"), tensor);
+            assert_eq!(parse(&bytes, floats_of(tensor.dims())).expect("read"), tensor);
         }
     }
 
     #[test]
     fn a_file_of_numpy_is_read() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/posenet_figures.npy");
-        let values = read(path.as_ref(), Shape::nhwc(1, 1, 1, 4140)).expect("read");
+        let values = read(path.as_ref(), floats_of(Shape::nhwc(1, 1, 1, 4140))).expect("read");
         assert_eq!(values.to_f32()[0].to_bits(), 0xc124_5b08);
     }
 
     #[test]
-    fn integers_are_the_floats_of_their_value_or_refused() {
+    fn every_type_is_written_and_read_as_it_is() {
         let dims = Dims::new(&[3]).expect("small");
-        let of = |descr: &str, data: &[u8]| parse(&file(&header(descr, "False", "(3,)"), data), dims);
-        let words = [-7i64, 0, 1 << 40].map(i64::to_le_bytes).concat();
-        assert_eq!(*of("<i8", &words).expect("whole").to_f32(), [-7.0, 0.0, (1u64 << 40) as f32]);
+        fn of<T: TensorElement>(values: [T; 3]) -> HostTensor {
+            HostTensor::of(Dims::new(&[3]).expect("small"), values.to_vec()).expect("three")
+        }
+        for (tensor, descr) in [
+            (of([1.5f32, f32::INFINITY, -0.0]), "<f4"),
+            (of([1.5f32, 2.0, -0.0].map(f16::from_f32)), "<f2"),
+            (of([i64::MIN, (1 << 53) + 1, -1]), "<i8"),
+            (of([i32::MIN, i32::MAX, -1]), "<i4"),
+            (of([i16::MIN, i16::MAX, -1]), "<i2"),
+            (of([i8::MIN, i8::MAX, -1]), "|i1"),
+            (of([0, u32::MAX, 1]), "<u4"),
+            (of([0, u16::MAX, 1]), "<u2"),
+            (of([0, u8::MAX, 1]), "|u1"),
+            (of([true, false, true]), "|b1"),
+        ] {
+            let mut bytes = Vec::new();
+            print(&mut bytes, &tensor).expect("written");
+            assert!(String::from_utf8_lossy(&bytes).contains(&format!("'descr': '{descr}'")), "{descr}");
+            let back = parse(&bytes, TensorType { dtype: tensor.dtype(), dims }).expect(descr);
+            assert_eq!(back, tensor, "{descr}");
+        }
+    }
+
+    #[test]
+    fn types_that_tensors_lack_become_one_that_they_have_or_are_refused() {
+        let dims = Dims::new(&[3]).expect("small");
+        let of = |descr: &str, data: &[u8], dtype| {
+            parse(&file(&header(descr, "False", "(3,)"), data), TensorType { dtype, dims })
+        };
         let big = [1i32, -2, 3].map(i32::to_be_bytes).concat();
-        assert_eq!(*of(">i4", &big).expect("whole").to_f32(), [1.0, -2.0, 3.0]);
-        assert_eq!(*of("|u1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, 200.0, 255.0]);
-        assert_eq!(*of("|i1", &[0, 200, 255]).expect("bytes").to_f32(), [0.0, -56.0, -1.0]);
-        assert_eq!(*of("|b1", &[0, 1, 1]).expect("truths").to_f32(), [0.0, 1.0, 1.0]);
-        let inexact = [0u64, (1 << 24) + 1, 0].map(u64::to_le_bytes).concat();
-        let error = of("<u8", &inexact).expect_err("no float").to_string();
-        assert!(error.contains("found the integer 16777217"), "{error}");
+        let read = of(">i4", &big, DType::I32).expect("whole");
+        assert_eq!(read.elements::<i32>(), Some(&[1, -2, 3][..]));
+        let large = [0u64, (1 << 63) - 1, 5].map(u64::to_le_bytes).concat();
+        let read = of("<u8", &large, DType::I64).expect("they fit");
+        assert_eq!(read.elements::<i64>(), Some(&[0, i64::MAX, 5][..]));
+        let larger = [0u64, 1 << 63, 5].map(u64::to_le_bytes).concat();
+        let error = of("<u8", &larger, DType::I64).expect_err("too large").to_string();
+        assert!(error.contains("found 9223372036854775808") && error.contains("int64"), "{error}");
+        let doubles = [16_777_217.0f64, -2.0, 3.0].map(f64::to_le_bytes).concat();
+        let read = of("<f8", &doubles, DType::I64).expect("whole");
+        assert_eq!(read.elements::<i64>(), Some(&[16_777_217, -2, 3][..]));
+        let read = of("<f8", &doubles, DType::F32).expect("rounded");
+        assert_eq!(read.elements::<f32>(), Some(&[16_777_216.0, -2.0, 3.0][..]));
+        for odd in [0.5, f64::NAN, f64::INFINITY, 9_223_372_036_854_775_808.0] {
+            let error = of("<f8", &[0.0, odd, 1.0].map(f64::to_le_bytes).concat(), DType::I64)
+                .expect_err("not whole");
+            assert!(error.to_string().contains(&format!("found {odd} for an input of integers")), "{error}");
+        }
     }
 
     #[test]
     fn leading_ones_may_be_missing() {
         for shape in ["(1, 2, 3, 2)", "(2, 3, 2)", "(2,3,2,)", "(1, 1, 2, 3, 2)"] {
             let bytes = file(&header("<f4", "False", shape), &floats());
-            assert!(parse(&bytes, SHAPE.into()).is_ok(), "{shape}");
+            assert!(parse(&bytes, floats_of(SHAPE)).is_ok(), "{shape}");
         }
         for (shape, listed) in [
             ("(3, 2, 2)", "[3, 2, 2]"),
@@ -367,13 +435,13 @@ mod tests {
             ("=f4", values.iter().flat_map(|value| value.to_ne_bytes()).collect()),
         ] {
             let bytes = file(&header(descr, "False", "(2, 3, 2)"), &data);
-            assert_eq!(&*parse(&bytes, SHAPE.into()).expect(descr).to_f32(), &values[..], "{descr}");
+            assert_eq!(&*parse(&bytes, floats_of(SHAPE)).expect(descr).to_f32(), &values[..], "{descr}");
         }
         // Keys in another order and other quotes, and a length of four bytes.
         let text = "{\"shape\":(2,3,2),\"fortran_order\":False,\"descr\":\"<f4\"}";
         let length = (text.len() as u32).to_le_bytes();
         let bytes = [b"\x93NUMPY\x02\x00", &length[..], text.as_bytes(), &floats()].concat();
-        assert_eq!(&*parse(&bytes, SHAPE.into()).expect("version 2").to_f32(), &values[..]);
+        assert_eq!(&*parse(&bytes, floats_of(SHAPE)).expect("version 2").to_f32(), &values[..]);
     }
 
     #[test]
@@ -420,7 +488,7 @@ mod tests {
         assert!(refused(&file(&"{".repeat(16), &[])).contains("wanted a string"));
         for nested in ["(", "[", "{", "{1:", "-", "'", "{'shape':("] {
             let text = nested.repeat(LONGEST_HEADER / nested.len());
-            assert!(parse(&file(&text, &[]), SHAPE.into()).is_err(), "{nested:?}");
+            assert!(parse(&file(&text, &[]), floats_of(SHAPE)).is_err(), "{nested:?}");
         }
         // Some thousand times what it takes.
         assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
@@ -433,7 +501,7 @@ mod tests {
             for value in [0, b'9', b'(', b',', 0x7f, 0xff] {
                 let mut damaged = good.clone();
                 damaged[position] = value;
-                let _ = parse(&damaged, SHAPE.into());
+                let _ = parse(&damaged, floats_of(SHAPE));
             }
         }
     }
@@ -446,13 +514,13 @@ mod tests {
             #[cfg(unix)]
             ("/dev/zero", "/dev/zero: found a character device, wanted a regular file"),
         ] {
-            let error = format!("{:#}", read(path.as_ref(), SHAPE).expect_err(path));
+            let error = format!("{:#}", read(path.as_ref(), floats_of(SHAPE)).expect_err(path));
             assert!(error.contains(words), "{error}");
         }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("large.npy");
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
-        let error = format!("{:#}", read(&path, SHAPE).expect_err("too long"));
+        let error = format!("{:#}", read(&path, floats_of(SHAPE)).expect_err("too long"));
         assert!(error.contains("large.npy: found 1073741824 bytes, wanted at most 16492"), "{error}");
     }
 }

@@ -7,9 +7,7 @@ use crate::output::print;
 use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
-use diptych::{
-    Calibration, Graph, Model, ModelPort as Port, Precision, Session, SessionOptions, TensorInfo, Value,
-};
+use diptych::{Calibration, Graph, Model, Port, Precision, Session, SessionOptions, TensorInfo, Value};
 use nodes::NodeRow;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +86,8 @@ struct Inspection {
     device: String,
     steps: Vec<StepRow>,
     memory: diptych::MemoryUse,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -116,6 +116,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         device: context.info().to_string(),
         steps: steps.collect(),
         memory: session.memory(),
+        inputs: session.inputs().to_vec(),
+        outputs: session.outputs().to_vec(),
         model,
     };
     if let Some(file) = &arguments.html {
@@ -174,11 +176,11 @@ impl Inspection {
 
     /// The inputs and outputs, with what the metadata say of them.
     fn ports(&self) -> Vec<PortRow<'_>> {
-        let (model, info) = (&self.model, &self.model.info);
-        let mut rows = port_rows("input", &model.inputs, &info.inputs);
+        let info = &self.model.info;
+        let mut rows = port_rows("input", &self.inputs, &info.inputs);
         // Which of several outputs metadata describe does not follow from their order.
-        let known = if model.outputs.len() == 1 { &info.outputs[..] } else { &[] };
-        rows.extend(port_rows("output", &model.outputs, known));
+        let known = if self.outputs.len() == 1 { &info.outputs[..] } else { &[] };
+        rows.extend(port_rows("output", &self.outputs, known));
         rows
     }
 
@@ -191,9 +193,9 @@ impl Inspection {
             }
         }
         for PortRow { what, port, info } in self.ports() {
-            lines.push((what, format!("{:?} {}{}", port.name, port.dims, described(info))));
+            lines.push((what, format!("{:?} {} {}{}", port.name, port.dims, port.dtype, described(info))));
         }
-        if self.model.outputs.len() > 1 {
+        if self.outputs.len() > 1 {
             for info in &self.model.info.outputs {
                 lines.push(("metadata", format!("output {:?}{}", info.name, described(Some(info)))));
             }
@@ -279,8 +281,9 @@ impl Inspection {
             let row = |PortRow { port, info, .. }: PortRow<'_>| {
                 let info = info.unwrap_or(&none);
                 json!({
-                    "name": port.name, "dims": port.dims.to_string(), "description": info.description,
-                    "normalisation": info.normalisation, "labels": info.labels,
+                    "name": port.name, "dims": port.dims.to_string(), "dtype": port.dtype.to_string(),
+                    "description": info.description, "normalisation": info.normalisation,
+                    "labels": info.labels,
                 })
             };
             self.ports().into_iter().filter(|row| row.what == wanted).map(row).collect()

@@ -36,7 +36,7 @@ impl Arguments {
         (context, graph): (&Context, &Graph),
         options: &SessionOptions,
         (ports, tensors): (&[Port], &[HostTensor]),
-        range: Pixels,
+        range: Option<Pixels>,
     ) -> Result<Option<Calibration>> {
         let asked = self.calibrate.is_some() || self.calibration.is_some();
         let auto = options.precision == diptych::Precision::Auto;

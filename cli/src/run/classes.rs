@@ -1,5 +1,6 @@
 //! The classes that an output says are most likely: its largest numbers, and their names where these are known.
 
+use super::number::Number;
 use anyhow::{Context as _, Result, ensure};
 use diptych::{HostTensor, Model};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Class {
     pub(super) index: usize,
-    pub(super) value: f32,
+    pub(super) value: Number,
     pub(super) name: Option<String>,
 }
 
@@ -38,14 +39,14 @@ fn classes(output: &HostTensor) -> Option<usize> {
 /// The largest numbers of each list, the largest first; of equal ones the first. What is no number is left out.
 fn largest(output: &HostTensor, count: usize, names: &[String]) -> Vec<Vec<Class>> {
     let Some(classes) = classes(output) else { return Vec::new() };
-    let best = |list: &[f32]| {
+    let best = |list: &[Number]| {
         let mut order: Vec<usize> = (0..list.len()).filter(|&index| !list[index].is_nan()).collect();
-        order.sort_by(|&one, &other| list[other].total_cmp(&list[one]).then(one.cmp(&other)));
+        order.sort_by(|&one, &other| list[other].order(list[one]).then(one.cmp(&other)));
         order.truncate(count);
         let class = |index: usize| Class { index, value: list[index], name: names.get(index).cloned() };
         order.into_iter().map(class).collect()
     };
-    output.to_nhwc().chunks(classes).map(best).collect()
+    Number::all(output).chunks(classes).map(best).collect()
 }
 
 /// Names of classes from a file, a line each.
@@ -109,7 +110,11 @@ mod tests {
         let output = list(&[2, 1, 1, 4], &[0.1, 0.5, f32::NAN, 0.5, -1.0, f32::INFINITY, 2.0, 3.0]);
         let names = ["a", "b", "c", "d"].map(str::to_owned);
         let found = largest(&output, 2, &names);
-        let class = |index, value, name: &str| Class { index, value, name: Some(name.to_owned()) };
+        let class = |index, value, name: &str| Class {
+            index,
+            value: Number::Float(value),
+            name: Some(name.to_owned()),
+        };
         let wanted = [
             vec![class(1, 0.5, "b"), class(3, 0.5, "d")],
             vec![class(1, f32::INFINITY, "b"), class(3, 3.0, "d")],

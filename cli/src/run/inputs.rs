@@ -2,7 +2,7 @@
 
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::{Dims, Graph, HostTensor};
+use diptych::{DType, Dims, Graph, HostTensor, TensorType};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,11 @@ pub(crate) struct Pixels {
 }
 
 impl Pixels {
+    /// What they are where nobody says: 0 and 1 among floats, bytes among integers.
+    fn of(dtype: DType) -> Self {
+        Pixels { black: 0.0, white: if dtype.is_float() { 1.0 } else { 255.0 } }
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let numbers: Option<Vec<f32>> = text
             .split(',')
@@ -68,12 +73,13 @@ impl Pixels {
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) name: String,
-    pub(super) dims: Dims,
+    /// Its type and dimensions.
+    pub(super) of: TensorType,
 }
 
 /// The inputs in the graph's order.
 pub(super) fn ports(graph: &Graph) -> Result<Vec<Port>> {
-    let port = |&input| Ok(Port { name: graph.name(input)?.to_owned(), dims: graph.dims(input)? });
+    let port = |&input| Ok(Port { name: graph.name(input)?.to_owned(), of: graph.tensor_type(input)? });
     graph.inputs().iter().map(port).collect()
 }
 
@@ -119,24 +125,26 @@ pub(super) fn bind<'a>(
 pub(super) fn read(
     ports: &[Port],
     sources: &[Option<Source<'_>>],
-    pixels: Pixels,
+    pixels: Option<Pixels>,
     seed: u64,
 ) -> Result<Vec<HostTensor>> {
     let tensors = ports.iter().zip(sources).enumerate().map(|(index, (port, source))| {
         let read = match source {
-            Some(Source::Tensor(path)) => npy::read(path, port.dims),
+            Some(Source::Tensor(path)) => npy::read(path, port.of),
             Some(Source::Picture(path)) => {
-                picture(path, port.dims, pixels).with_context(|| format!("{}", path.display()))
+                let pixels = pixels.unwrap_or(Pixels::of(port.of.dtype));
+                picture(path, port.of, pixels).with_context(|| format!("{}", path.display()))
             }
-            None => random(port.dims, seed.wrapping_add(index as u64)),
+            None => random(port.of, seed.wrapping_add(index as u64)),
         };
         read.with_context(|| format!("input {:?}", port.name))
     });
     tensors.collect()
 }
 
-/// Numbers spread evenly over [0, 1), the same for the same seed.
-fn random(dims: Dims, seed: u64) -> Result<HostTensor> {
+/// Numbers spread evenly over [0, 1), the same for the same seed. For integers and booleans they are 0 and 1, which are
+/// ids in every vocabulary and what masks consist of.
+fn random(TensorType { dtype, dims }: TensorType, seed: u64) -> Result<HostTensor> {
     // Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
     let number = |index: u64| {
         let mut z = (index.wrapping_add(seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -144,7 +152,11 @@ fn random(dims: Dims, seed: u64) -> Result<HostTensor> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) >> 40) as f32 / (1u32 << 24) as f32
     };
-    let values: Vec<f32> = (1..=dims.elements() as u64).map(number).collect();
+    let numbers = (1..=dims.elements() as u64).map(number);
+    let values: Vec<f32> = match dtype.is_float() {
+        true => numbers.collect(),
+        false => numbers.map(f32::round).collect(),
+    };
     Ok(HostTensor::new(dims, values)?)
 }
 
@@ -158,8 +170,9 @@ fn places(dims: Dims) -> Option<([usize; 4], bool)> {
     }
 }
 
-/// A picture as a tensor, the same in each image of a batch. One channel is the luma.
-fn picture(path: &Path, dims: Dims, Pixels { black, white }: Pixels) -> Result<HostTensor> {
+/// A picture as a tensor, the same in each image of a batch. One channel is the luma. Integers are the nearest.
+fn picture(path: &Path, of: TensorType, Pixels { black, white }: Pixels) -> Result<HostTensor> {
+    let TensorType { dtype, dims } = of;
     let Some(([n, h, w, c], planar)) = places(dims) else {
         bail!(
             "found an input of shape {dims}, wanted n h w c or n c h w of 1, 3 or 4 channels for a picture"
@@ -175,7 +188,8 @@ fn picture(path: &Path, dims: Dims, Pixels { black, white }: Pixels) -> Result<H
         3 => sized.to_rgb8().into_raw(),
         _ => sized.to_rgba8().into_raw(),
     };
-    let value = |at: usize| black + f32::from(values[at]) / 255.0 * (white - black);
+    let scaled = |at: usize| black + f32::from(values[at]) / 255.0 * (white - black);
+    let value = |at: usize| if dtype.is_float() { scaled(at) } else { scaled(at).round() };
     let values: Vec<f32> = match planar {
         false => (0..values.len()).map(value).collect(),
         true => (0..c).flat_map(|plane| (0..h * w).map(move |pixel| pixel * c + plane)).map(value).collect(),
@@ -192,9 +206,13 @@ mod tests {
         inputs.iter().map(|text| Input::parse(text.into()).expect("a valid input")).collect()
     }
 
+    fn floats(dims: impl Into<Dims>) -> TensorType {
+        TensorType { dtype: DType::F32, dims: dims.into() }
+    }
+
     fn ports(names: &[&str]) -> Vec<Port> {
-        let dims = Shape::nhwc(1, 2, 2, 3).into();
-        names.iter().map(|name| Port { name: (*name).to_owned(), dims }).collect()
+        let of = floats(Shape::nhwc(1, 2, 2, 3));
+        names.iter().map(|name| Port { name: (*name).to_owned(), of }).collect()
     }
 
     #[test]
@@ -228,12 +246,22 @@ mod tests {
 
     #[test]
     fn random_numbers_follow_from_the_seed_and_fill_the_range() {
-        let of = |seed| random(Shape::nhwc(1, 10, 10, 10).into(), seed).expect("small").to_f32().into_owned();
+        let typed = |dtype, seed| {
+            let of = TensorType { dtype, ..floats(Shape::nhwc(1, 10, 10, 10)) };
+            random(of, seed).expect("small").to_f32().into_owned()
+        };
+        let of = |seed| typed(DType::F32, seed);
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
         let (values, mean) = (of(7), of(7).iter().sum::<f32>() / 1000.0);
         assert!(values.iter().all(|value| (0.0..1.0).contains(value)));
         assert!((0.45..0.55).contains(&mean), "{mean}");
+        for dtype in [DType::I64, DType::U8, DType::Bool] {
+            let values = typed(dtype, 7);
+            let ones = values.iter().filter(|&&value| value == 1.0).count();
+            let zeros = values.iter().filter(|&&value| value == 0.0).count();
+            assert!(ones + zeros == 1000 && (400..600).contains(&ones), "{dtype}: {ones}");
+        }
     }
 
     #[test]
@@ -244,23 +272,27 @@ mod tests {
         drawn.enumerate_pixels_mut().filter(|(x, ..)| *x > 3).for_each(|(.., pixel)| pixel.0 = [255, 0, 255]);
         drawn.save(&path).expect("written");
         let pixels = Pixels::parse("-1,1").expect("two numbers");
-        let tensor = picture(&path, Shape::nhwc(2, 1, 2, 3).into(), pixels).expect("read");
+        let tensor = picture(&path, floats(Shape::nhwc(2, 1, 2, 3)), pixels).expect("read");
         let found = tensor.to_f32().into_owned();
         let (left, right) = ([-1.0f32; 3], [1.0, -1.0, 1.0]);
         for (found, wanted) in found.iter().zip([left, right, left, right].concat()) {
             assert!((found - wanted).abs() < 0.3, "{found} for {wanted}");
         }
         let planes = Dims::new(&[1, 3, 2, 5]).expect("dimensions");
-        let planar = picture(&path, planes, pixels).expect("read").to_f32().into_owned();
-        let tensor = picture(&path, Shape::nhwc(1, 2, 5, 3).into(), pixels).expect("read");
+        let planar = picture(&path, floats(planes), pixels).expect("read").to_f32().into_owned();
+        let tensor = picture(&path, floats(Shape::nhwc(1, 2, 5, 3)), pixels).expect("read");
         let last: Vec<f32> = tensor.to_f32().into_owned();
         for (at, value) in planar.iter().enumerate() {
             assert_eq!(*value, last[at % 10 * 3 + at / 10], "{at}");
         }
-        let error = picture(&path, Shape::nhwc(1, 6, 2, 5).into(), pixels).expect_err("five or six channels");
+        let error =
+            picture(&path, floats(Shape::nhwc(1, 6, 2, 5)), pixels).expect_err("five or six channels");
         assert!(error.to_string().contains("1x6x2x5"), "{error}");
+        let bytes = TensorType { dtype: DType::U8, ..floats(Shape::nhwc(1, 8, 8, 3)) };
+        let whole = picture(&path, bytes, Pixels::of(DType::U8)).expect("read").to_f32().into_owned();
+        assert!(whole.iter().all(|value| [0.0, 255.0].contains(value)), "{whole:?}");
         std::fs::write(&path, b"no picture").expect("written");
-        assert!(picture(&path, Shape::nhwc(1, 1, 2, 3).into(), pixels).is_err());
+        assert!(picture(&path, floats(Shape::nhwc(1, 1, 2, 3)), pixels).is_err());
         for wrong in ["1", "0,x", "0,1,2", "0,inf", ""] {
             assert!(Pixels::parse(wrong).is_err(), "{wrong}");
         }

@@ -3,6 +3,7 @@
 mod calibrate;
 mod classes;
 mod inputs;
+mod number;
 mod report;
 mod trace;
 
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// An input tensor: a .npy file (floats, integers or booleans, C order, of the input's shape, leading
     /// ones optional). The name may be left out if the model has one input; a path that contains
-    /// `=` needs it. Inputs that are not given are random numbers from 0 to 1.
+    /// `=` needs it. Inputs that are not given are random numbers from 0 to 1, integers either 0 or 1.
     #[arg(
         long,
         value_name = "[NAME=]FILE",
@@ -51,15 +52,15 @@ pub(crate) struct Arguments {
     )]
     pub(crate) image: Vec<Input>,
 
-    /// The values of black and white in a picture's tensor.
-    #[arg(long, default_value = "0,1", value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
-    pub(crate) range: Pixels,
+    /// The values of black and white in a picture's tensor [default: 0,1; 0,255 for an input of integers].
+    #[arg(long, value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
+    pub(crate) range: Option<Pixels>,
 
     /// The seed of random inputs.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Write each output to DIR/INDEX.npy (float32, in its shape).
+    /// Write each output to DIR/INDEX.npy, in its type and shape.
     #[arg(long, value_name = "DIR")]
     pub(crate) dump: Option<PathBuf>,
 

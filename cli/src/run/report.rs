@@ -2,6 +2,7 @@
 
 use super::classes::Class;
 use super::inputs::{Port, Source};
+use super::number::Number;
 use crate::table::{Rows, Stream, node_name};
 use diptych::internals::tune::statistics::percentile;
 use diptych::{HostTensor, MemoryUse, Profile, TimedStep};
@@ -27,15 +28,31 @@ pub(super) struct Report<'a> {
 /// Extremes, mean and standard deviation of an output's numbers; what is no number is counted apart.
 #[derive(Debug, PartialEq)]
 struct Statistics {
-    least: f32,
-    largest: f32,
+    least: Number,
+    largest: Number,
     mean: f64,
     deviation: f64,
     not_finite: usize,
 }
 
 impl Statistics {
-    fn of(values: &[f32]) -> Self {
+    fn of(output: &HostTensor) -> Self {
+        match output.to_i64() {
+            Some(integers) => Statistics::of_integers(&integers),
+            None => Statistics::of_floats(&output.to_f32()),
+        }
+    }
+
+    fn of_integers(values: &[i64]) -> Self {
+        let count = values.len().max(1) as f64;
+        let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
+        let variance = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum::<f64>() / count;
+        let [least, largest] = [values.iter().min(), values.iter().max()]
+            .map(|value| value.map_or(Number::Float(f32::NAN), |&value| Number::Integer(value)));
+        Statistics { least, largest, mean, deviation: variance.sqrt(), not_finite: 0 }
+    }
+
+    fn of_floats(values: &[f32]) -> Self {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let count = finite().count();
         let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count.max(1) as f64;
@@ -45,6 +62,7 @@ impl Statistics {
             0 => (f32::NAN, f32::NAN),
             _ => (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max)),
         };
+        let [least, largest] = [least, largest].map(Number::Float);
         Statistics { least, largest, mean, deviation: variance.sqrt(), not_finite: values.len() - count }
     }
 }
@@ -129,21 +147,21 @@ impl Report<'_> {
         )
     }
 
-    /// For each output a line, with index, name, shape and its numbers, and one for each of its most likely classes.
+    /// For each output a line, with index, name, shape, type and its numbers, and one for each of its most likely classes.
     pub(super) fn outputs(&self) -> String {
         let line = |(index, (port, tensor)): (usize, &(&diptych::Port, &HostTensor))| {
-            let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(&tensor.to_f32());
+            let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(tensor);
             let odd = if not_finite > 0 { format!(", {not_finite} not finite") } else { String::new() };
             let line = format!(
-                "{index}, {}, {}, from {least:.6} to {largest:.6}, mean {mean:.6}, deviation {deviation:.6}{odd}",
-                port.name, port.dims
+                "{index}, {}, {} {}, from {least} to {largest}, mean {mean:.6}, deviation {deviation:.6}{odd}",
+                port.name, port.dims, port.dtype
             );
             let lists = self.classes.get(index).map(Vec::as_slice).unwrap_or_default();
             let several = lists.len() > 1;
             let class = |(image, class): (usize, &Class)| {
                 let image = if several { format!("image {image}, ") } else { String::new() };
                 let name = class.name.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
-                format!("\n   {image}class {}{name}: {:.6}", class.index, class.value)
+                format!("\n   {image}class {}{name}: {}", class.index, class.value)
             };
             let classes =
                 lists.iter().enumerate().flat_map(|(image, list)| list.iter().map(move |one| (image, one)));
@@ -159,7 +177,8 @@ impl Report<'_> {
                 Some(Source::Picture(path)) => json!({ "picture": path.to_string_lossy() }),
                 None => json!("random"),
             };
-            json!({ "name": port.name, "shape": port.dims.extents(), "source": source })
+            let (shape, dtype) = (port.of.dims.extents(), port.of.dtype.to_string());
+            json!({ "name": port.name, "shape": shape, "dtype": dtype, "source": source })
         });
         let outputs = self.outputs.iter().enumerate().map(|(index, (port, tensor))| {
             let lists = self.classes.get(index).map(Vec::as_slice).unwrap_or_default();
@@ -167,10 +186,10 @@ impl Report<'_> {
                 |class: &Class| json!({ "index": class.index, "value": class.value, "name": class.name });
             let classes: Vec<Vec<Value>> =
                 lists.iter().map(|list| list.iter().map(class).collect()).collect();
-            let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(&tensor.to_f32());
+            let Statistics { least, largest, mean, deviation, not_finite } = Statistics::of(tensor);
             json!({
-                "name": port.name, "shape": port.dims.extents(), "min": least, "max": largest, "mean": mean,
-                "deviation": deviation, "not_finite": not_finite, "classes": classes,
+                "name": port.name, "shape": port.dims.extents(), "dtype": port.dtype.to_string(), "min": least,
+                "max": largest, "mean": mean, "deviation": deviation, "not_finite": not_finite, "classes": classes,
             })
         });
         let MemoryUse { planned, unshared, least, constants, .. } = self.memory;
@@ -244,10 +263,24 @@ mod tests {
 
     #[test]
     fn statistics_leave_out_what_is_no_number() {
-        let found = Statistics::of(&[1.0, f32::NAN, 3.0, f32::INFINITY]);
-        let wanted = Statistics { least: 1.0, largest: 3.0, mean: 2.0, deviation: 1.0, not_finite: 2 };
-        assert_eq!(found, wanted);
-        assert!(Statistics::of(&[f32::NAN]).least.is_nan());
+        let of = |values: &[f32]| Statistics::of(&HostTensor::vector(values).expect("some"));
+        let [least, largest] = [1.0, 3.0].map(Number::Float);
+        let wanted = Statistics { least, largest, mean: 2.0, deviation: 1.0, not_finite: 2 };
+        assert_eq!(of(&[1.0, f32::NAN, 3.0, f32::INFINITY]), wanted);
+        assert!(of(&[f32::NAN]).least.is_nan());
+    }
+
+    #[test]
+    fn integers_are_reported_as_integers() {
+        let dims = diptych::Dims::new(&[2]).expect("small");
+        let tensor = HostTensor::of(dims, vec![(1i64 << 53) + 1, 1]).expect("two");
+        let port =
+            diptych::Port { name: "ids".to_owned(), shape: dims.shape(), dims, dtype: diptych::DType::I64 };
+        let report = Report { outputs: vec![(&port, &tensor)], ..report(&[]) };
+        let text = report.outputs();
+        assert!(text.starts_with("0, ids, 2 i64, from 1 to 9007199254740993, mean "), "{text}");
+        let found = &report.json()["outputs"][0];
+        assert_eq!((&found["dtype"], &found["max"]), (&json!("i64"), &json!((1i64 << 53) + 1)), "{found}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod bench;
 mod candidates;
 mod files;
 mod inspect;
+mod integers;
 mod network;
 mod npy;
 mod onnx;

@@ -4,6 +4,7 @@ mod layout;
 
 use super::Inspection;
 use anyhow::Result;
+use diptych::Port;
 use layout::{HEIGHT, WIDTH};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -70,14 +71,16 @@ fn graph(found: &Inspection) -> (Vec<Drawn>, Vec<(usize, usize)>) {
     let (mut boxes, mut edges): (Vec<Drawn>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     // The box that writes each value.
     let mut writers = BTreeMap::new();
-    let port = |what: &str, name: &str, dims: String| Drawn {
-        lines: [what.to_owned(), name.to_owned(), dims.clone()],
+    let port = |what: &str, Port { name, dims, dtype, .. }: &Port| Drawn {
+        lines: [what.to_owned(), name.clone(), format!("{dims} {dtype}")],
         color: "var(--port)".to_owned(),
-        facts: vec![("name".to_owned(), name.to_owned()), ("dimensions".to_owned(), dims)],
+        facts: [("name", name.clone()), ("dimensions", dims.to_string()), ("type", dtype.to_string())]
+            .map(|(what, text)| (what.to_owned(), text))
+            .into(),
     };
-    for (&value, input) in graph.inputs().iter().zip(&found.model.inputs) {
+    for (&value, input) in graph.inputs().iter().zip(&found.inputs) {
         writers.insert(value, boxes.len());
-        boxes.push(port("input", &input.name, input.dims.to_string()));
+        boxes.push(port("input", input));
     }
     for node in &found.nodes {
         edges.extend(node.reads.iter().filter_map(|value| Some((*writers.get(value)?, boxes.len()))));
@@ -98,9 +101,9 @@ fn graph(found: &Inspection) -> (Vec<Drawn>, Vec<(usize, usize)>) {
             facts,
         });
     }
-    for (&value, output) in graph.outputs().iter().zip(&found.model.outputs) {
+    for (&value, output) in graph.outputs().iter().zip(&found.outputs) {
         edges.extend(writers.get(&value).map(|&writer| (writer, boxes.len())));
-        boxes.push(port("output", &output.name, output.dims.to_string()));
+        boxes.push(port("output", output));
     }
     (boxes, edges)
 }
