@@ -51,13 +51,38 @@ typedef enum diptych_status {
   DIPTYCH_STATUS_TIMED_OUT = 11,
 } diptych_status;
 
+// The type of an element. More may be added.
+typedef enum diptych_dtype {
+  // A float of 32 bits: float.
+  DIPTYCH_DTYPE_F32 = 0,
+  // A float of 16 bits, IEEE 754 binary16.
+  DIPTYCH_DTYPE_F16 = 1,
+  // int64_t. On a GPU inputs that do not fit 32 bits are refused; the CPU has all 64.
+  DIPTYCH_DTYPE_I64 = 2,
+  // int32_t.
+  DIPTYCH_DTYPE_I32 = 3,
+  // int16_t.
+  DIPTYCH_DTYPE_I16 = 4,
+  // int8_t.
+  DIPTYCH_DTYPE_I8 = 5,
+  // uint32_t.
+  DIPTYCH_DTYPE_U32 = 6,
+  // uint16_t.
+  DIPTYCH_DTYPE_U16 = 7,
+  // uint8_t.
+  DIPTYCH_DTYPE_U8 = 8,
+  // A byte: 0 is false, anything else true. Outputs have 0 and 1.
+  DIPTYCH_DTYPE_BOOL = 9,
+} diptych_dtype;
+
 // How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 typedef struct diptych_options diptych_options;
 
 // A network that is ready to run, on a device.
 typedef struct diptych_session diptych_session;
 
-// The elements of an input.
+// The elements of an input, as floats. For an input of integers they must be whole numbers; diptych_run_typed takes
+// integers as they are.
 typedef struct diptych_input_data {
   // Points to the first element.
   const float *elements;
@@ -65,7 +90,8 @@ typedef struct diptych_input_data {
   size_t length;
 } diptych_input_data;
 
-// Memory for the elements of an output.
+// Memory for the elements of an output, as floats. Integers of more than 24 bits are rounded; diptych_run_typed gives
+// them as they are.
 typedef struct diptych_output_data {
   // Points to the first element.
   float *elements;
@@ -92,7 +118,7 @@ typedef void (*diptych_step_callback)(const struct diptych_step *step, void *use
 // the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
-// An input or an output of a session. Its elements are floats, the last axis the fastest.
+// An input or an output of a session. The last axis is the fastest.
 typedef struct diptych_port {
   // Lives as long as the session.
   const char *name;
@@ -102,7 +128,27 @@ typedef struct diptych_port {
   size_t extents[DIPTYCH_MAX_RANK];
   // How many elements it has.
   size_t elements;
+  // Their type.
+  enum diptych_dtype dtype;
+  // How many bytes they have in this type, as diptych_run_typed takes and gives them.
+  size_t bytes;
 } diptych_port;
+
+// The elements of an input, of its port's type.
+typedef struct diptych_input_bytes {
+  // Points to the first element. Any address will do; where it is a multiple of four, floats are not copied.
+  const void *elements;
+  // The number of bytes: the port's.
+  size_t bytes;
+} diptych_input_bytes;
+
+// Memory for the elements of an output, of its port's type.
+typedef struct diptych_output_bytes {
+  // Points to the first element. Any address will do.
+  void *elements;
+  // The number of bytes: the port's.
+  size_t bytes;
+} diptych_output_bytes;
 
 #ifdef __cplusplus
 extern "C" {
@@ -237,6 +283,29 @@ enum diptych_status diptych_input(const struct diptych_session *session, size_t 
 // # Safety
 // `session` is of an open function, and `output` points to a port.
 enum diptych_status diptych_output(const struct diptych_session *session, size_t index, struct diptych_port *output);
+
+// Runs the network as diptych_run does, on inputs and outputs of the types of their ports: int64 as int64_t, and so on.
+// Outputs must not overlap with anything. After a failure their contents are unspecified.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
+// all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an output's.
+enum diptych_status diptych_run_typed(struct diptych_session *session,
+                                      const struct diptych_input_bytes *inputs,
+                                      size_t input_count,
+                                      const struct diptych_output_bytes *outputs,
+                                      size_t output_count);
+
+// Profiles the network as diptych_profile does, on inputs of the types of their ports.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many bytes as they
+// say, which no other thread writes. `callback` may be called with `user`.
+enum diptych_status diptych_profile_typed(struct diptych_session *session,
+                                          const struct diptych_input_bytes *inputs,
+                                          size_t input_count,
+                                          diptych_step_callback callback,
+                                          void *user);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -3,13 +3,14 @@
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::diptych_session;
-use diptych::{Error, HostTensor, Journal, Port, TimedStep, Tuner};
+use diptych::{Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// The elements of an input.
+/// The elements of an input, as floats. For an input of integers they must be whole numbers; diptych_run_typed takes
+/// integers as they are.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_input_data {
@@ -19,7 +20,8 @@ pub struct diptych_input_data {
     pub length: usize,
 }
 
-/// Memory for the elements of an output.
+/// Memory for the elements of an output, as floats. Integers of more than 24 bits are rounded; diptych_run_typed gives
+/// them as they are.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_output_data {
@@ -54,16 +56,38 @@ pub type diptych_progress_callback =
 /// How long a search works before it tells how far it is.
 const TUNING_STEP: Duration = Duration::from_millis(100);
 
-fn names(ports: &[Port]) -> impl Iterator<Item = &str> {
+pub(crate) fn names(ports: &[Port]) -> impl Iterator<Item = &str> {
     ports.iter().map(|port| port.name.as_str())
 }
 
-fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Failure> {
+pub(crate) fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Failure> {
     if found == ports.len() {
         return Ok(());
     }
     let names: Vec<&str> = names(ports).collect();
     Err(wrong(what, format!("{found} of them"), format!("{}: {}", ports.len(), names.join(", "))))
+}
+
+/// What an input is given.
+pub(crate) enum Given<'a> {
+    Slice(&'a [f32]),
+    Tensor(HostTensor),
+}
+
+impl Given<'_> {
+    pub(crate) fn input(&self) -> RunInput<'_> {
+        match self {
+            Given::Slice(elements) => (*elements).into(),
+            Given::Tensor(tensor) => tensor.into(),
+        }
+    }
+
+    fn into_tensor(self, port: &Port) -> Result<HostTensor, Error> {
+        match self {
+            Given::Slice(elements) => HostTensor::new(port.dims, elements),
+            Given::Tensor(tensor) => Ok(tensor),
+        }
+    }
 }
 
 fn of_length(what: &str, port: &Port, found: usize) -> Result<(), Failure> {
@@ -97,7 +121,7 @@ unsafe fn sources<'a>(
     Ok(sources)
 }
 
-fn addresses<T>(elements: *const T, length: usize) -> Range<usize> {
+pub(crate) fn addresses<T>(elements: *const T, length: usize) -> Range<usize> {
     let first = elements.addr();
     first..first.saturating_add(length.saturating_mul(size_of::<T>()))
 }
@@ -162,25 +186,39 @@ pub unsafe extern "C" fn diptych_profile(
         let session = unsafe { shared("session", session) }?;
         // SAFETY: the same.
         let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
-        let callback = callback.ok_or_else(|| wrong("callback", "NULL", "a function"))?;
-        let tensor = |(port, source): (&Port, &[f32])| HostTensor::new(port.dims, source);
-        let tensors: Vec<HostTensor> =
-            session.inputs.iter().zip(sources).map(tensor).collect::<Result<_, Error>>()?;
-        let named: Vec<(&str, &HostTensor)> = names(&session.inputs).zip(&tensors).collect();
-        let profile = session.turn()?.profile(&named)?;
-        for TimedStep { step, time } in profile.steps {
-            let (name, kernel) = (c_text(&step.name), c_text(&step.kernel));
-            let timed = diptych_step {
-                name: name.as_ptr(),
-                kernel: kernel.as_ptr(),
-                microseconds: 1e6 * time.as_secs_f64(),
-                flops: step.flops,
-            };
-            // SAFETY: the caller allows it, and the step lives until it returns.
-            unsafe { callback(&raw const timed, user) };
-        }
-        Ok(())
+        let sources = sources.into_iter().map(Given::Slice).collect();
+        // SAFETY: the same.
+        unsafe { profiled(session, sources, callback, user) }
     })
+}
+
+/// Profiles one run.
+///
+/// # Safety
+/// `callback` may be called with `user`.
+pub(crate) unsafe fn profiled(
+    session: &diptych_session,
+    sources: Vec<Given<'_>>,
+    callback: diptych_step_callback,
+    user: *mut c_void,
+) -> Result<(), Failure> {
+    let callback = callback.ok_or_else(|| wrong("callback", "NULL", "a function"))?;
+    let tensors = session.inputs.iter().zip(sources).map(|(port, source)| source.into_tensor(port));
+    let tensors: Vec<HostTensor> = tensors.collect::<Result<_, Error>>()?;
+    let named: Vec<(&str, &HostTensor)> = names(&session.inputs).zip(&tensors).collect();
+    let profile = session.turn()?.profile(&named)?;
+    for TimedStep { step, time } in profile.steps {
+        let (name, kernel) = (c_text(&step.name), c_text(&step.kernel));
+        let timed = diptych_step {
+            name: name.as_ptr(),
+            kernel: kernel.as_ptr(),
+            microseconds: 1e6 * time.as_secs_f64(),
+            flops: step.flops,
+        };
+        // SAFETY: the caller allows it, and the step lives until it returns.
+        unsafe { callback(&raw const timed, user) };
+    }
+    Ok(())
 }
 
 /// Times kernels on this device for so many seconds, and takes the faster ones. Each candidate's result is checked

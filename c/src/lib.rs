@@ -11,6 +11,7 @@ mod errors;
 mod options;
 mod pointers;
 mod session;
+mod typed;
 
 pub use calls::{
     diptych_input_data, diptych_output_data, diptych_profile, diptych_progress_callback, diptych_run,
@@ -22,6 +23,8 @@ pub use options::{
     diptych_options_free, diptych_options_new, diptych_options_record,
 };
 pub use session::{
-    DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_input, diptych_input_count, diptych_open_bytes,
-    diptych_open_file, diptych_output, diptych_output_count, diptych_port, diptych_session, diptych_version,
+    DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_count,
+    diptych_open_bytes, diptych_open_file, diptych_output, diptych_output_count, diptych_port,
+    diptych_session, diptych_version,
 };
+pub use typed::{diptych_input_bytes, diptych_output_bytes, diptych_profile_typed, diptych_run_typed};

@@ -4,7 +4,7 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
-    Context, Database, Error, Graph, LoadOptions, Model, Port, Precision, Session, SessionOptions,
+    Context, DType, Database, Error, Graph, LoadOptions, Model, Port, Precision, Session, SessionOptions,
     SharedDatabase, Tuning,
 };
 use std::ffi::{CString, c_char};
@@ -29,7 +29,53 @@ pub struct diptych_session {
     pub(crate) record: (SharedDatabase, Option<PathBuf>),
 }
 
-/// An input or an output of a session. Its elements are floats, the last axis the fastest.
+/// The type of an element. More may be added.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum diptych_dtype {
+    /// A float of 32 bits: float.
+    F32 = 0,
+    /// A float of 16 bits, IEEE 754 binary16.
+    F16 = 1,
+    /// int64_t. On a GPU inputs that do not fit 32 bits are refused; the CPU has all 64.
+    I64 = 2,
+    /// int32_t.
+    I32 = 3,
+    /// int16_t.
+    I16 = 4,
+    /// int8_t.
+    I8 = 5,
+    /// uint32_t.
+    U32 = 6,
+    /// uint16_t.
+    U16 = 7,
+    /// uint8_t.
+    U8 = 8,
+    /// A byte: 0 is false, anything else true. Outputs have 0 and 1.
+    Bool = 9,
+}
+
+impl diptych_dtype {
+    fn of(port: &Port) -> Result<Self, Failure> {
+        Ok(match port.dtype {
+            DType::F32 => diptych_dtype::F32,
+            DType::F16 => diptych_dtype::F16,
+            DType::I64 => diptych_dtype::I64,
+            DType::I32 => diptych_dtype::I32,
+            DType::I16 => diptych_dtype::I16,
+            DType::I8 => diptych_dtype::I8,
+            DType::U32 => diptych_dtype::U32,
+            DType::U16 => diptych_dtype::U16,
+            DType::U8 => diptych_dtype::U8,
+            DType::Bool => diptych_dtype::Bool,
+            other => {
+                return Err(Error::Internal(format!("the header has no name for the type {other}")).into());
+            }
+        })
+    }
+}
+
+/// An input or an output of a session. The last axis is the fastest.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_port {
@@ -41,6 +87,10 @@ pub struct diptych_port {
     pub extents: [usize; DIPTYCH_MAX_RANK],
     /// How many elements it has.
     pub elements: usize,
+    /// Their type.
+    pub dtype: diptych_dtype,
+    /// How many bytes they have in this type, as diptych_run_typed takes and gives them.
+    pub bytes: usize,
 }
 
 impl diptych_session {
@@ -96,7 +146,15 @@ fn port(what: &str, ports: &[Port], names: &[CString], index: usize) -> Result<d
     for (extent, own) in extents.iter_mut().zip(port.dims.extents()) {
         *extent = *own;
     }
-    Ok(diptych_port { name: name.as_ptr(), rank: port.dims.rank(), extents, elements: port.dims.elements() })
+    let elements = port.dims.elements();
+    Ok(diptych_port {
+        name: name.as_ptr(),
+        rank: port.dims.rank(),
+        extents,
+        elements,
+        dtype: diptych_dtype::of(port)?,
+        bytes: elements * port.dtype.bytes(),
+    })
 }
 
 /// The library's version. Valid for ever.

@@ -15,6 +15,10 @@ fn text(text: &str) -> CString {
     CString::new(text).expect("no zero byte")
 }
 
+fn no_port() -> diptych_port {
+    diptych_port { name: null(), rank: 0, extents: [0; 6], elements: 0, dtype: diptych_dtype::F16, bytes: 0 }
+}
+
 /// A session on the CPU.
 struct Opened(*mut diptych_session);
 
@@ -23,13 +27,17 @@ unsafe impl Sync for Opened {}
 
 impl Opened {
     fn new() -> Self {
+        Opened::of(&std::fs::read(MODEL).expect("the bundled network"))
+    }
+
+    fn of(model: &[u8]) -> Self {
         let mut session = null_mut();
         let options = diptych_options_new();
         // SAFETY: all pointers are those of live values.
         unsafe {
             assert_eq!(diptych_options_device(options, text("cpu").as_ptr()), diptych_status::Ok);
-            let path = text(MODEL);
-            assert_eq!(diptych_open_file(path.as_ptr(), options, &raw mut session), diptych_status::Ok);
+            let status = diptych_open_bytes(model.as_ptr(), model.len(), options, &raw mut session);
+            assert_eq!(status, diptych_status::Ok, "{}", last());
             diptych_options_free(options);
         }
         assert!(!session.is_null());
@@ -42,10 +50,11 @@ impl Opened {
         let counts = unsafe { [diptych_input_count(self.0), diptych_output_count(self.0)] };
         let of = |get: unsafe extern "C" fn(*const _, usize, *mut diptych_port) -> diptych_status, count| {
             let port = |index| {
-                let mut port = diptych_port { name: null(), rank: 0, extents: [0; 6], elements: 0 };
+                let mut port = no_port();
                 // SAFETY: the session is open, and the port lives.
                 assert_eq!(unsafe { get(self.0, index, &raw mut port) }, diptych_status::Ok);
                 assert_eq!(port.extents.iter().product::<usize>(), port.elements);
+                assert_eq!((port.dtype, port.bytes), (diptych_dtype::F32, 4 * port.elements));
                 port.elements
             };
             (0..count).map(port).collect()
@@ -89,6 +98,8 @@ fn null_is_an_error_everywhere() {
         assert_eq!(diptych_options_record(null_mut(), null()), diptych_status::Input);
         assert_eq!(diptych_options_dimension(null_mut(), null(), 1), diptych_status::Input);
         assert_eq!(run(null_mut(), null(), null()), diptych_status::Input);
+        assert_eq!(diptych_run_typed(null_mut(), null(), 1, null(), 1), diptych_status::Input);
+        assert_eq!(diptych_profile_typed(null_mut(), null(), 0, None, null_mut()), diptych_status::Input);
         assert_eq!(diptych_tune(null_mut(), 1.0, None, null_mut()), diptych_status::Input);
         assert_eq!(diptych_profile(null_mut(), null(), 0, None, null_mut()), diptych_status::Input);
         assert_eq!(diptych_input(null(), 0, null_mut()), diptych_status::Input);
@@ -175,6 +186,129 @@ fn runs_read_and_write_the_callers_memory_and_nothing_else() {
             });
         }
     });
+}
+
+/// A field of a protocol buffer's message.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+}
+
+fn number(number: u8, value: u8) -> Vec<u8> {
+    vec![number << 3, value]
+}
+
+/// An ONNX model of inputs `x` and `k` of two elements of int64: their sum `y`, whether `x` is greater, and `x` as floats.
+fn integers() -> Vec<u8> {
+    let port = |name: &[u8], kind: u8| {
+        let tensor = [number(1, kind), field(2, &field(1, &number(1, 2)))].concat();
+        [field(1, name), field(2, &field(1, &tensor))].concat()
+    };
+    let node = |inputs: &[&[u8]], output: &[u8], op: &[u8], rest: &[u8]| {
+        let inputs: Vec<u8> = inputs.iter().flat_map(|input| field(1, input)).collect();
+        field(1, &[inputs, field(2, output), field(4, op), rest.to_vec()].concat())
+    };
+    // The attribute `to`: float.
+    let to = field(5, &[field(1, b"to"), number(3, 1), vec![0xa0, 0x01, 2]].concat());
+    let graph = [
+        node(&[b"x", b"k"], b"y", b"Add", &[]),
+        node(&[b"x", b"k"], b"g", b"Greater", &[]),
+        node(&[b"x"], b"f", b"Cast", &to),
+        field(2, b"graph"),
+        field(11, &port(b"x", 7)),
+        field(11, &port(b"k", 7)),
+        field(12, &port(b"y", 7)),
+        field(12, &port(b"g", 9)),
+        field(12, &port(b"f", 1)),
+    ]
+    .concat();
+    let length = [graph.len() as u8 & 0x7f | 0x80, (graph.len() >> 7) as u8];
+    [number(1, 8), vec![7 << 3 | 2], length.to_vec(), graph, field(8, &number(2, 13))].concat()
+}
+
+#[test]
+fn integers_go_in_and_come_out_as_they_are() {
+    let opened = Opened::of(&integers());
+    let mut ports = [no_port(), no_port(), no_port(), no_port()];
+    // SAFETY: the session is open, and the ports live.
+    unsafe {
+        assert_eq!(diptych_input(opened.0, 0, &raw mut ports[0]), diptych_status::Ok);
+        (0..3).zip(&mut ports[1..]).for_each(|(index, port)| {
+            assert_eq!(diptych_output(opened.0, index, &raw mut *port), diptych_status::Ok);
+        });
+    }
+    let types = ports.each_ref().map(|port| (port.dtype, port.bytes));
+    let (long, truth, float) = (diptych_dtype::I64, diptych_dtype::Bool, diptych_dtype::F32);
+    assert_eq!(types, [(long, 16), (long, 16), (truth, 2), (float, 8)]);
+
+    let (x, k) = ([1i64 << 53, -5], [1i64, 7]);
+    // At an address that is no multiple of anything.
+    let mut moved = [0u8; 17];
+    moved[1..].copy_from_slice(&k.map(i64::to_ne_bytes).concat());
+    let given = [
+        diptych_input_bytes { elements: x.as_ptr().cast(), bytes: 16 },
+        diptych_input_bytes { elements: moved[1..].as_ptr().cast(), bytes: 16 },
+    ];
+    let (mut sum, mut greater, mut floats) = ([0i64; 2], [9u8; 4], [f32::NAN; 2]);
+    let found = [
+        diptych_output_bytes { elements: sum.as_mut_ptr().cast(), bytes: 16 },
+        diptych_output_bytes { elements: greater.as_mut_ptr().cast(), bytes: 2 },
+        diptych_output_bytes { elements: floats.as_mut_ptr().cast(), bytes: 8 },
+    ];
+    // SAFETY: the lengths are those of live arrays.
+    let status = unsafe { diptych_run_typed(opened.0, given.as_ptr(), 2, found.as_ptr(), 3) };
+    assert_eq!(status, diptych_status::Ok, "{}", last());
+    assert_eq!((sum, greater), ([(1 << 53) + 1, 2], [1, 0, 9, 9]));
+    assert_eq!(floats, [(1u64 << 53) as f32, -5.0]);
+
+    unsafe extern "C" fn step(_: *const diptych_step, user: *mut c_void) {
+        // SAFETY: `user` is what was given.
+        unsafe { *user.cast::<usize>() += 1 };
+    }
+    let mut steps = 0usize;
+    let count = (&raw mut steps).cast();
+    // SAFETY: the same.
+    let status = unsafe { diptych_profile_typed(opened.0, given.as_ptr(), 2, Some(step), count) };
+    assert_eq!(status, diptych_status::Ok, "{}", last());
+    assert!(steps > 0);
+
+    // Too few bytes, overlapping, NULL.
+    let run = |inputs: &[diptych_input_bytes; 2], outputs: &[diptych_output_bytes; 3]| {
+        // SAFETY: what does not fit is refused before it is used.
+        let status = unsafe { diptych_run_typed(opened.0, inputs.as_ptr(), 2, outputs.as_ptr(), 3) };
+        assert_eq!(status, diptych_status::Input);
+        last()
+    };
+    let short = diptych_input_bytes { elements: x.as_ptr().cast(), bytes: 8 };
+    let [_, second] = &given;
+    let second = diptych_input_bytes { ..*second };
+    assert_eq!(run(&[short, second], &found), "input \"x\": found 8 bytes, wanted 16 for i64 of shape 2");
+    let null = diptych_input_bytes { elements: null(), bytes: 16 };
+    let second = diptych_input_bytes { elements: moved[1..].as_ptr().cast(), bytes: 16 };
+    assert_eq!(run(&[null, second], &found), "input \"x\": found NULL, wanted a pointer");
+    let same = || diptych_output_bytes { elements: sum.as_ptr().cast_mut().cast(), bytes: 16 };
+    let [_, truths, rest] = &found;
+    let overlapping = [
+        same(),
+        diptych_output_bytes { elements: same().elements, bytes: truths.bytes },
+        diptych_output_bytes { ..*rest },
+    ];
+    assert!(run(&given, &overlapping).contains("memory of an input or another output"), "{}", last());
+
+    // The functions of floats convert.
+    let [x, k] = [[3.0f32, -5.0], [1.0, 7.0]];
+    let floats_of = |values: &[f32; 2]| diptych_input_data { elements: values.as_ptr(), length: 2 };
+    let mut outputs = [[f32::NAN; 2]; 3];
+    let [one, two, three] = &mut outputs;
+    let targets =
+        [one, two, three].map(|values| diptych_output_data { elements: values.as_mut_ptr(), length: 2 });
+    let run = |x: &[f32; 2]| {
+        // SAFETY: the lengths are those of live arrays.
+        unsafe { diptych_run(opened.0, [floats_of(x), floats_of(&k)].as_ptr(), 2, targets.as_ptr(), 3) }
+    };
+    assert_eq!(run(&x), diptych_status::Ok, "{}", last());
+    assert_eq!(run(&[0.5, 1.0]), diptych_status::Input);
+    assert!(last().contains("input \"x\": found 0.5 at element 0"), "{}", last());
+    assert_eq!(outputs, [[4.0, 2.0], [1.0, 0.0], [3.0, -5.0]]);
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! Runs whose inputs and outputs have the types of the session's ports.
+
+use crate::calls::diptych_step_callback;
+use crate::calls::{Given, addresses, counted, names, profiled};
+use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pointers::{shared, slice, slice_mut};
+use crate::session::diptych_session;
+use diptych::{DType, HostTensor, Port, RunInput};
+use std::ffi::c_void;
+use std::ops::Range;
+
+/// The elements of an input, of its port's type.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_input_bytes {
+    /// Points to the first element. Any address will do; where it is a multiple of four, floats are not copied.
+    pub elements: *const c_void,
+    /// The number of bytes: the port's.
+    pub bytes: usize,
+}
+
+/// Memory for the elements of an output, of its port's type.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_output_bytes {
+    /// Points to the first element. Any address will do.
+    pub elements: *mut c_void,
+    /// The number of bytes: the port's.
+    pub bytes: usize,
+}
+
+fn of_size(what: &str, port: &Port, found: usize) -> Result<(), Failure> {
+    let wanted = port.dims.elements() * port.dtype.bytes();
+    if found == wanted {
+        return Ok(());
+    }
+    let name = format!("{what} {:?}", port.name);
+    Err(wrong(&name, format!("{found} bytes"), format!("{wanted} for {} of shape {}", port.dtype, port.dims)))
+}
+
+/// The inputs: floats where they lie, everything else as tensors.
+///
+/// # Safety
+/// `inputs` is NULL, or points to `count` inputs that point to their bytes, which are not written during `'a`.
+unsafe fn sources<'a>(
+    ports: &[Port],
+    inputs: *const diptych_input_bytes,
+    count: usize,
+) -> Result<Vec<Given<'a>>, Failure> {
+    counted("inputs", count, ports)?;
+    // SAFETY: this function's own promise.
+    let inputs = unsafe { slice("inputs", inputs, count) }?;
+    let mut sources = Vec::with_capacity(count);
+    for (port, input) in ports.iter().zip(inputs) {
+        of_size("input", port, input.bytes)?;
+        let name = format!("input {:?}", port.name);
+        let floats = input.elements.cast::<f32>();
+        sources.push(if port.dtype == DType::F32 && floats.is_aligned() {
+            // SAFETY: this function's own promise.
+            Given::Slice(unsafe { slice(&name, floats, port.dims.elements()) }?)
+        } else {
+            // SAFETY: the same.
+            let bytes = unsafe { slice(&name, input.elements.cast::<u8>(), input.bytes) }?;
+            Given::Tensor(HostTensor::from_bytes(port.dims, port.dtype, bytes)?)
+        });
+    }
+    Ok(sources)
+}
+
+/// Runs the network as diptych_run does, on inputs and outputs of the types of their ports: int64 as int64_t, and so on.
+/// Outputs must not overlap with anything. After a failure their contents are unspecified.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
+/// all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an output's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_run_typed(
+    session: *mut diptych_session,
+    inputs: *const diptych_input_bytes,
+    input_count: usize,
+    outputs: *const diptych_output_bytes,
+    output_count: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
+        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        // SAFETY: the same; `sources` found as many.
+        let given = unsafe { slice("inputs", inputs, input_count) }?;
+        counted("outputs", output_count, &session.outputs)?;
+        // SAFETY: this function's own promise.
+        let outputs = unsafe { slice("outputs", outputs, output_count) }?;
+        let mut taken: Vec<Range<usize>> =
+            given.iter().map(|input| addresses(input.elements.cast::<u8>(), input.bytes)).collect();
+        let mut targets = Vec::with_capacity(output_count);
+        for (port, output) in session.outputs.iter().zip(outputs) {
+            of_size("output", port, output.bytes)?;
+            let name = format!("output {:?}", port.name);
+            let own = addresses(output.elements.cast::<u8>(), output.bytes);
+            if taken.iter().any(|other| own.start < other.end && other.start < own.end) {
+                return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
+            }
+            taken.push(own);
+            // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
+            targets.push(unsafe { slice_mut(&name, output.elements.cast::<u8>(), output.bytes) }?);
+        }
+        let sources: Vec<(&str, RunInput<'_>)> =
+            names(&session.inputs).zip(sources.iter().map(Given::input)).collect();
+        let flight = session.turn()?.submit(&sources)?;
+        let found = flight.wait()?;
+        for ((index, port), target) in session.outputs.iter().enumerate().zip(targets) {
+            if port.dtype == DType::F32 {
+                let floats = found.get(index)?.iter().map(|value| value.to_ne_bytes());
+                target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
+            } else {
+                let tensor = found.tensor(index)?;
+                target.iter_mut().zip(tensor.bytes()).for_each(|(to, from)| *to = *from);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Profiles the network as diptych_profile does, on inputs of the types of their ports.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many bytes as they
+/// say, which no other thread writes. `callback` may be called with `user`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_profile_typed(
+    session: *mut diptych_session,
+    inputs: *const diptych_input_bytes,
+    input_count: usize,
+    callback: diptych_step_callback,
+    user: *mut c_void,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        // SAFETY: the same.
+        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        // SAFETY: the same.
+        unsafe { profiled(session, sources, callback, user) }
+    })
+}
