@@ -1,11 +1,12 @@
 //! The module `diptych._native`: what Python's package `diptych` calls of the crate `diptych`.
 //!
-//! Arrays come in the order of the network's inputs and outputs, C-contiguous and of f32, and are read and written
-//! where they lie, while other Python threads run; a service copies them once on either side. The package sees to names,
-//! shapes and element types.
+//! Arrays come in the order of the network's inputs and outputs and C-contiguous. Those of f32 are read and written where
+//! they lie, while other Python threads run; those of other types, and all of a service's, are copied once on either
+//! side. The package sees to names, shapes and element types.
 
 #![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod arrays;
 mod devices;
 mod errors;
 mod model;

@@ -1,8 +1,8 @@
 //! What a network is made from: a model, a record of tuned kernels, a precision.
 
+use crate::arrays::Array;
 use crate::errors::exception;
-use diptych::{Context, Database, Dims, HostTensor, LoadOptions, Model, Precision, SharedDatabase};
-use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use diptych::{Context, Database, Dims, LoadOptions, Model, Precision, SharedDatabase};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,12 +28,11 @@ impl Source {
 /// Extents that the file leaves open, and inputs that are known beforehand.
 pub(crate) fn load_options(
     dimensions: BTreeMap<String, usize>,
-    values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>,
+    values: BTreeMap<String, Array<'_>>,
 ) -> PyResult<LoadOptions> {
-    let tensor = |(name, array): (String, PyReadonlyArrayDyn<'_, f32>)| {
+    let tensor = |(name, array): (String, Array<'_>)| {
         let dims = Dims::new(array.shape()).map_err(exception)?;
-        let tensor = HostTensor::new(dims, array.as_slice()?).map_err(exception)?;
-        Ok((name, tensor))
+        Ok((name, array.elements()?.tensor(dims).map_err(exception)?))
     };
     let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
     Ok(LoadOptions { dimensions, values, ..LoadOptions::default() })

@@ -1,14 +1,14 @@
 //! A network that is ready to run.
 
+use crate::arrays::{self, Array, Elements, Given, Room, Target};
 use crate::devices;
 use crate::errors::exception;
 use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
-    Context, Error, Graph, HostTensor, ModelInfo, Port, Session, SessionOptions, SharedDatabase, Step,
-    TensorInfo,
+    Context, Error, Graph, HostTensor, ModelInfo, Port, RunInput, Session, SessionOptions, SharedDatabase,
+    Step, TensorInfo,
 };
-use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -44,8 +44,12 @@ pub(crate) struct Flight {
     outputs: Vec<String>,
 }
 
-pub(crate) fn ports(ports: &[Port]) -> Vec<(String, Vec<usize>)> {
-    ports.iter().map(|port| (port.name.clone(), port.dims.extents().to_vec())).collect()
+/// What inputs or outputs are: names, extents, and types as NumPy calls them.
+pub(crate) type Ports = Vec<(String, Vec<usize>, &'static str)>;
+
+pub(crate) fn ports(ports: &[Port]) -> PyResult<Ports> {
+    let of = |port: &Port| Ok((port.name.clone(), port.dims.extents().to_vec(), arrays::name(port.dtype)?));
+    ports.iter().map(of).collect()
 }
 
 fn tensors<'py>(py: Python<'py>, infos: &[TensorInfo]) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -58,19 +62,6 @@ fn tensors<'py>(py: Python<'py>, infos: &[TensorInfo]) -> PyResult<Vec<Bound<'py
         Ok(values)
     };
     infos.iter().map(of).collect()
-}
-
-/// The elements of arrays, where they lie.
-pub(crate) fn read<'a>(arrays: &'a [PyReadonlyArrayDyn<'_, f32>]) -> PyResult<Vec<&'a [f32]>> {
-    arrays.iter().map(|array| Ok(array.as_slice()?)).collect()
-}
-
-/// Room for the outputs, where the arrays lie.
-fn written<'a>(
-    names: impl Iterator<Item = &'a str>,
-    arrays: &'a mut [PyReadwriteArrayDyn<'_, f32>],
-) -> PyResult<Vec<(&'a str, &'a mut [f32])>> {
-    names.zip(arrays).map(|(name, array)| Ok((name, array.as_slice_mut()?))).collect()
 }
 
 fn row(step: Step) -> StepRow {
@@ -89,9 +80,23 @@ impl Network {
         py.detach(locked).map_err(exception)
     }
 
-    fn named<'a>(&'a self, arrays: &[&'a [f32]]) -> Vec<(&'a str, &'a [f32])> {
-        self.inputs.iter().map(|port| port.name.as_str()).zip(arrays.iter().copied()).collect()
+    /// What is given to the inputs.
+    fn given<'a>(&self, sources: &[Elements<'a>]) -> Result<Vec<Given<'a>>, Error> {
+        self.inputs.iter().zip(sources).map(|(port, &elements)| Given::of(elements, port)).collect()
     }
+
+    fn named<'a>(&'a self, given: &'a [Given<'_>]) -> Vec<(&'a str, RunInput<'a>)> {
+        self.inputs.iter().map(|port| port.name.as_str()).zip(given.iter().map(Given::input)).collect()
+    }
+}
+
+/// Waits for a run, and copies its outputs.
+fn finished(flight: diptych::Flight, names: &[String], rooms: &mut [Room<'_>]) -> Result<(), Error> {
+    if let Some(mut targets) = arrays::of_floats(names.iter().map(String::as_str), rooms) {
+        return flight.wait_into(&mut targets);
+    }
+    let outputs = flight.wait()?;
+    arrays::fill_all(rooms, &outputs.tensors()?)
 }
 
 #[pymethods]
@@ -105,7 +110,7 @@ impl Network {
         device: String,
         f16: bool,
         dimensions: BTreeMap<String, usize>,
-        values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>,
+        values: BTreeMap<String, Array<'_>>,
         record: Option<PathBuf>,
     ) -> PyResult<Self> {
         let load = model::load_options(dimensions, values)?;
@@ -130,13 +135,13 @@ impl Network {
         })
     }
 
-    /// Names and extents of the inputs.
-    fn inputs(&self) -> Vec<(String, Vec<usize>)> {
+    /// Names, extents and types of the inputs.
+    fn inputs(&self) -> PyResult<Ports> {
         ports(&self.inputs)
     }
 
-    /// Names and extents of the outputs.
-    fn outputs(&self) -> Vec<(String, Vec<usize>)> {
+    /// Names, extents and types of the outputs.
+    fn outputs(&self) -> PyResult<Ports> {
         ports(&self.outputs)
     }
 
@@ -162,24 +167,30 @@ impl Network {
     }
 
     /// Runs the network.
-    fn run(
-        &self,
-        py: Python<'_>,
-        inputs: Vec<PyReadonlyArrayDyn<'_, f32>>,
-        mut outputs: Vec<PyReadwriteArrayDyn<'_, f32>>,
-    ) -> PyResult<()> {
-        let sources = read(&inputs)?;
-        let sources = self.named(&sources);
-        let names = self.outputs.iter().map(|port| port.name.as_str());
-        let mut targets = written(names, &mut outputs)?;
-        self.with(py, |running| running.session.run_slices(&sources, &mut targets))
+    fn run(&self, py: Python<'_>, inputs: Vec<Array<'_>>, mut outputs: Vec<Target<'_>>) -> PyResult<()> {
+        let sources = arrays::read(&inputs)?;
+        let mut rooms = arrays::rooms(&mut outputs)?;
+        let names: Vec<String> = self.outputs.iter().map(|port| port.name.clone()).collect();
+        self.with(py, |running| {
+            let floats: Option<Vec<&[f32]>> = sources.iter().map(|elements| elements.floats()).collect();
+            let targets = arrays::of_floats(names.iter().map(String::as_str), &mut rooms);
+            if let (Some(floats), Some(mut targets)) = (floats, targets) {
+                let named: Vec<(&str, &[f32])> =
+                    self.inputs.iter().map(|port| port.name.as_str()).zip(floats).collect();
+                return running.session.run_slices(&named, &mut targets);
+            }
+            let given = self.given(&sources)?;
+            finished(running.session.submit(&self.named(&given))?, &names, &mut rooms)
+        })
     }
 
     /// Starts a run. The inputs are free when this returns.
-    fn start(&self, py: Python<'_>, inputs: Vec<PyReadonlyArrayDyn<'_, f32>>) -> PyResult<Flight> {
-        let sources = read(&inputs)?;
-        let sources = self.named(&sources);
-        let started = self.with(py, |running| running.session.submit(&sources))?;
+    fn start(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Flight> {
+        let sources = arrays::read(&inputs)?;
+        let started = self.with(py, |running| {
+            let given = self.given(&sources)?;
+            running.session.submit(&self.named(&given))
+        })?;
         let outputs = self.outputs.iter().map(|port| port.name.clone()).collect();
         Ok(Flight { started: Mutex::new(Some(started)), outputs })
     }
@@ -188,19 +199,16 @@ impl Network {
     fn profile(
         &self,
         py: Python<'_>,
-        inputs: Vec<PyReadonlyArrayDyn<'_, f32>>,
+        inputs: Vec<Array<'_>>,
     ) -> PyResult<(&'static str, Vec<(StepRow, f64)>)> {
-        let tensor = |(port, array): (&Port, &[f32])| HostTensor::new(port.dims, array);
-        let tensors: Vec<HostTensor> = self
-            .inputs
-            .iter()
-            .zip(read(&inputs)?)
-            .map(tensor)
-            .collect::<Result<_, _>>()
-            .map_err(exception)?;
-        let named: Vec<(&str, &HostTensor)> =
-            self.inputs.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
-        let profile = self.with(py, |running| running.session.profile(&named))?;
+        let sources = arrays::read(&inputs)?;
+        let profile = self.with(py, |running| {
+            let tensors = self.inputs.iter().zip(&sources).map(|(port, elements)| elements.tensor(port.dims));
+            let tensors: Vec<HostTensor> = tensors.collect::<Result<_, _>>()?;
+            let names = self.inputs.iter().map(|port| port.name.as_str());
+            let named: Vec<(&str, &HostTensor)> = names.zip(&tensors).collect();
+            running.session.profile(&named)
+        })?;
         let timed = profile.steps.into_iter().map(|timed| (row(timed.step), timed.time.as_secs_f64()));
         Ok((profile.clock, timed.collect()))
     }
@@ -248,11 +256,11 @@ impl Network {
 #[pymethods]
 impl Flight {
     /// Waits for the outputs. Only once.
-    fn finish(&self, py: Python<'_>, mut outputs: Vec<PyReadwriteArrayDyn<'_, f32>>) -> PyResult<()> {
-        let mut targets = written(self.outputs.iter().map(String::as_str), &mut outputs)?;
+    fn finish(&self, py: Python<'_>, mut outputs: Vec<Target<'_>>) -> PyResult<()> {
+        let mut rooms = arrays::rooms(&mut outputs)?;
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         let started = started
             .ok_or_else(|| exception(Error::input("run", "one that was waited for", "one that was not")))?;
-        py.detach(|| started.wait_into(&mut targets)).map_err(exception)
+        py.detach(|| finished(started, &self.outputs, &mut rooms)).map_err(exception)
     }
 }

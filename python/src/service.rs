@@ -1,11 +1,11 @@
 //! A network that serves requests of many threads, on one device or on several.
 
+use crate::arrays::{self, Array, Elements, Target};
 use crate::devices;
 use crate::errors::{exception, of};
 use crate::model::{self, Source};
-use crate::network::{ports, read};
+use crate::network::{Ports, ports};
 use diptych::{Batch, BatchOptions, Context, DevicePool, Error, HostTensor, Port, SessionOptions};
-use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -19,9 +19,6 @@ use std::time::{Duration, Instant};
 
 /// How long a wait does not look whether Ctrl-C was pressed.
 const SIGNALS: Duration = Duration::from_millis(100);
-
-/// What a network's inputs or outputs are: names and extents.
-type Ports = Vec<(String, Vec<usize>)>;
 
 /// A device: what it is, requests, seconds of a request of late, and why it was taken out.
 type Row<'py> = (Bound<'py, PyDict>, u64, Option<f64>, Option<PyErr>);
@@ -93,9 +90,9 @@ fn contexts(named: Option<Vec<String>>) -> PyResult<Vec<Context>> {
 }
 
 /// A request's inputs, copied while other Python threads run.
-fn copied(py: Python<'_>, batch: &Batch, sources: &[&[f32]]) -> PyResult<Vec<(String, HostTensor)>> {
+fn copied(py: Python<'_>, batch: &Batch, sources: &[Elements<'_>]) -> PyResult<Vec<(String, HostTensor)>> {
     let tensor =
-        |(port, &array): (&Port, &&[f32])| Ok((port.name.clone(), HostTensor::new(port.dims, array)?));
+        |(port, elements): (&Port, &Elements<'_>)| Ok((port.name.clone(), elements.tensor(port.dims)?));
     py.detach(|| batch.inputs().iter().zip(sources).map(tensor).collect::<Result<_, _>>()).map_err(exception)
 }
 
@@ -129,7 +126,7 @@ impl Service {
         devices: Option<Vec<String>>,
         f16: bool,
         dimensions: BTreeMap<String, usize>,
-        values: BTreeMap<String, PyReadonlyArrayDyn<'_, f32>>,
+        values: BTreeMap<String, Array<'_>>,
         record: Option<PathBuf>,
         max_batch: usize,
         max_delay: f64,
@@ -154,14 +151,14 @@ impl Service {
         Ok(Service { pool: Mutex::new(Some(Arc::new(pool))) })
     }
 
-    /// Names and extents of a request's inputs and outputs.
+    /// Names, extents and types of a request's inputs and outputs.
     fn ports(&self, py: Python<'_>) -> PyResult<(Ports, Ports)> {
-        self.with(py, |pool| Ok((ports(pool.batch().inputs()), ports(pool.batch().outputs()))))
+        self.with(py, |pool| Ok((ports(pool.batch().inputs())?, ports(pool.batch().outputs())?)))
     }
 
     /// Hands in a request, and waits until it is taken. The inputs are free when this returns.
-    fn submit(&self, py: Python<'_>, inputs: Vec<PyReadonlyArrayDyn<'_, f32>>) -> PyResult<Ticket> {
-        let sources = read(&inputs)?;
+    fn submit(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Ticket> {
+        let sources = arrays::read(&inputs)?;
         self.with(py, |pool| {
             let tensors = copied(py, pool.batch(), &sources)?;
             let submitted = waited(py, pool.batch().submit_async(tensors), None)?;
@@ -171,12 +168,8 @@ impl Service {
     }
 
     /// [`Service::submit`] if there is room.
-    fn try_submit(
-        &self,
-        py: Python<'_>,
-        inputs: Vec<PyReadonlyArrayDyn<'_, f32>>,
-    ) -> PyResult<Option<Ticket>> {
-        let sources = read(&inputs)?;
+    fn try_submit(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Option<Ticket>> {
+        let sources = arrays::read(&inputs)?;
         self.with(py, |pool| {
             let tensors = copied(py, pool.batch(), &sources)?;
             Ok(pool.batch().try_submit(tensors).map_err(exception)?.map(Ticket::of))
@@ -208,12 +201,7 @@ impl Service {
 #[pymethods]
 impl Ticket {
     /// Waits for the outputs. False, if so many seconds are over before; only once otherwise.
-    fn wait(
-        &self,
-        py: Python<'_>,
-        mut outputs: Vec<PyReadwriteArrayDyn<'_, f32>>,
-        limit: Option<f64>,
-    ) -> PyResult<bool> {
+    fn wait(&self, py: Python<'_>, mut outputs: Vec<Target<'_>>, limit: Option<f64>) -> PyResult<bool> {
         let until = match limit {
             Some(limit) => Instant::now().checked_add(seconds("timeout", limit)?),
             None => None,
@@ -229,23 +217,8 @@ impl Ticket {
             return Ok(false);
         };
         let answer = answer?.map_err(exception)?;
-        let mut targets: Vec<&mut [f32]> =
-            outputs.iter_mut().map(|array| Ok(array.as_slice_mut()?)).collect::<PyResult<_>>()?;
-        if targets.len() != answer.len() {
-            let (found, wanted) = (targets.len().to_string(), answer.len().to_string());
-            return Err(exception(Error::input("outputs", found, wanted)));
-        }
-        let copied = || {
-            for (target, tensor) in targets.iter_mut().zip(&answer) {
-                let (found, values) = (target.len(), tensor.to_f32());
-                if found != values.len() {
-                    return Err(Error::input("outputs", found.to_string(), values.len().to_string()));
-                }
-                target.copy_from_slice(&values);
-            }
-            Ok(())
-        };
-        py.detach(copied).map_err(exception)?;
+        let mut rooms = arrays::rooms(&mut outputs)?;
+        py.detach(|| arrays::fill_all(&mut rooms, &answer)).map_err(exception)?;
         Ok(true)
     }
 }

@@ -59,13 +59,13 @@ def field(number, value):
 
 
 def onnx(nodes, inputs, outputs):
-    """An ONNX file: nodes as (operator, inputs, outputs), inputs and outputs as (name, extents)."""
-    def value(name, extents):
+    """An ONNX file: nodes as (operator, inputs, outputs), inputs and outputs as (name, extents, number of the type)."""
+    def value(name, extents, kind=1):
         def extent(extent):
             return field(1, field(2, extent) if isinstance(extent, str) else field(1, extent))
 
         shape = b"".join(extent(one) for one in extents)
-        return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+        return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
 
     graph = b"".join(
         field(1, b"".join(field(1, x) for x in read) + b"".join(field(2, y) for y in written) + field(4, operator))
@@ -84,4 +84,10 @@ PAIR = onnx(
     [("Add", ["a", "b"], ["sum"]), ("Sub", ["a", "b"], ["difference"])],
     [("a", ["rows", 4]), ("b", ["rows", 4])],
     [("sum", ["rows", 4]), ("difference", ["rows", 4])],
+)
+#: sum = a + b, greater = a > b, of three integers of 64 bits.
+IDS = onnx(
+    [("Add", ["a", "b"], ["sum"]), ("Greater", ["a", "b"], ["greater"])],
+    [("a", [1, 3], 7), ("b", [1, 3], 7)],
+    [("sum", [1, 3], 7), ("greater", [1, 3], 9)],
 )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import diptych
-from conftest import PAIR, POSENET, TINY, onnx
+from conftest import IDS, PAIR, POSENET, TINY, onnx
 
 #: Longer than any test waits: requests of a batch that is not full stay where they are.
 LONG = 300.0
@@ -73,6 +73,16 @@ def test_requests_of_threads_become_one_run(device):
         np.testing.assert_array_equal(found[number]["sum"], np.full((1, 4), number + 1))
         np.testing.assert_array_equal(found[number]["difference"], np.full((1, 4), number - 1))
         assert found[number]["sum"].flags.owndata and found[number]["sum"].flags.writeable
+
+
+def test_requests_of_integers_are_answered_with_integers(device):
+    with diptych.Batch(IDS, device=device, max_delay=0.0, max_batch=2) as served:
+        assert [port.dtype for port in served.outputs] == [np.int64, np.bool_]
+        a, b = np.array([[1 << 24, -5, 3]]), np.array([[1, 7, 3]], np.int8)
+        outputs = served.run({"a": a, "b": b})
+    assert (outputs["sum"].dtype, outputs["greater"].dtype) == (np.int64, np.bool_)
+    np.testing.assert_array_equal(outputs["sum"], a + b)
+    np.testing.assert_array_equal(outputs["greater"], a > b)
 
 
 def test_a_batch_gives_what_a_session_gives(device):
@@ -222,7 +232,7 @@ def test_options_and_networks_that_cannot_be_served_are_errors(tmp_path):
             native.submit([a])
         with pytest.raises(diptych.InputError, match="found 1, wanted 2"):
             native.submit([a, a]).wait([a.copy()], None)
-        with pytest.raises(diptych.InputError, match="found 3, wanted 4"):
+        with pytest.raises(diptych.InputError, match="found 3 elements, wanted 4 of f32"):
             native.submit([a, a]).wait([a.copy(), np.zeros(3, np.float32)], None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import diptych
-from conftest import PAIR, POSENET, ROOT, TINY
+from conftest import IDS, PAIR, POSENET, ROOT, TINY
 
 
 def picture(seed=0):
@@ -59,7 +59,7 @@ def test_a_session_tells_what_goes_in_and_comes_out(device):
     assert list(outputs) == ["sum", "difference"]
     np.testing.assert_array_equal(outputs["sum"], a + b)
     np.testing.assert_array_equal(outputs["difference"], a - b)
-    assert [step.clock for step in session.steps] == [""] * len(session.steps)
+    assert session.steps and all(step.kernel for step in session.steps)
     assert session.memory["values"] > 0
 
 
@@ -130,6 +130,55 @@ def test_other_numbers_are_converted(spied, dtype):
     a = np.array([[0, 1, 0, 1], [1, 1, 0, 0]]).astype(dtype)
     outputs = spied.run({"a": a, "b": np.zeros((2, 4), np.float32)})
     np.testing.assert_array_equal(outputs["sum"], a.astype(np.float32))
+
+
+def test_integers_go_in_and_come_out_as_they_are(device):
+    session = diptych.Session(IDS, device=device)
+    assert [port.dtype for port in session.inputs] == [np.int64, np.int64]
+    assert [port.dtype for port in session.outputs] == [np.int64, np.bool_]
+    assert "a[1, 3] int64, b[1, 3] int64 -> sum[1, 3] int64, greater[1, 3] bool" in repr(session)
+    a, b = np.array([[1 << 24, -5, 3]]), np.array([[1, 7, 3]])
+    runs = [session.run({"a": a, "b": b}), *session.stream([{"a": a, "b": b}])]
+    # Narrower integers, floats that are whole, another byte order, and lists.
+    for other in (b.astype(np.int8), b.astype(np.float32), b.astype(float), b.astype(">i4"), b.astype(np.uint64), b.tolist()):
+        runs.append(session.run({"a": a, "b": other}))
+    for outputs in runs:
+        assert (outputs["sum"].dtype, outputs["greater"].dtype) == (np.int64, np.bool_)
+        np.testing.assert_array_equal(outputs["sum"], a + b)
+        np.testing.assert_array_equal(outputs["greater"], a > b)
+    assert len(session.profile(runs=1)) == len(session.profile({"a": a, "b": b})) > 0
+    large = np.array([[1 << 53, 0, 0]])
+    if device == "cpu":
+        np.testing.assert_array_equal(session.run({"a": large, "b": b})["sum"], large + b)
+    else:
+        with pytest.raises(diptych.InputError, match='input "a": found 9007199254740992 at element 0'):
+            session.run({"a": large, "b": b})
+
+
+def test_numbers_that_are_not_of_the_inputs_type_are_refused():
+    session = diptych.Session(IDS, device="cpu")
+    b = np.array([[1, 7, 3]])
+    cases = [
+        (np.array([[1, 2.5, 0]]), "input 'a': found 2.5 of float64 at element 1, wanted a whole number for int64"),
+        (np.array([[1, 0, 2**64 - 1]], np.uint64), "found 18446744073709551615 of uint64 at element 2, wanted a number"),
+        (np.array([[1, 2.5, 0]], np.float32), 'input "a": found 2.5 at element 1, wanted a number of i64'),
+        (np.array([[1, np.inf, 0]]), "input 'a': found inf of float64 at element 1"),
+    ]
+    for a, message in cases:
+        with pytest.raises(diptych.InputError) as caught:
+            session.run({"a": a, "b": b})
+        assert message in str(caught.value)
+    floats = diptych.Session(TINY, device="cpu")
+    with pytest.raises(diptych.InputError, match='input "x": found 16777217 at element 0'):
+        floats.run([16777217, 0, 0])
+    # The native module looks at types and lengths itself.
+    out = [np.empty((1, 3), np.int64), np.empty((1, 3), bool)]
+    with pytest.raises(diptych.InputError, match="3 elements, wanted 3 of i64"):
+        session._native.run([b, b], [out[0].astype(np.int32), out[1]])
+    with pytest.raises(diptych.Error, match="found 2 values, wanted 3"):
+        session._native.run([b[0, :2].copy(), b], out)
+    with pytest.raises(diptych.InputError, match="outputs: found 1, wanted 2"):
+        session._native.run([b, b], out[:1])
 
 
 def test_arrays_in_another_order_are_converted(spied):

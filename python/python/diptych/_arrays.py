@@ -12,10 +12,15 @@ from ._errors import InputError
 if TYPE_CHECKING:
     from ._ports import Port
 
-#: What a network computes in.
+#: What most networks read and give.
 F32 = np.dtype(np.float32)
 
-#: Kinds of elements that are converted to it: booleans, integers and floats of other sizes.
+#: The types that networks have: arrays of these are handed over as they are.
+_TYPES = frozenset(
+    ["float32", "float16", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool"]
+)
+
+#: Kinds of elements that are numbers: booleans, integers and floats.
 _NUMBERS = "biuf"
 
 
@@ -26,8 +31,12 @@ def refused(name: str, found: str, wanted: str) -> InputError:
     return error
 
 
-def numbers(name: str, value: Any) -> NDArray[np.float32]:
-    """``value`` as f32 in C order. It is not copied if it is that already."""
+def numbers(name: str, value: Any, wanted: np.dtype[Any] = F32) -> NDArray[Any]:
+    """``value`` in a type that networks have, in C order. It is not copied if it is that already.
+
+    uint64 becomes int64. float64, and floats that NumPy does not know itself, become float32; or int64, if ``wanted`` is
+    a type of integers.
+    """
     if isinstance(value, np.ndarray):
         array: NDArray[Any] = value
     elif hasattr(value, "__dlpack__"):
@@ -41,14 +50,33 @@ def numbers(name: str, value: Any) -> NDArray[np.float32]:
     # Halves of other kinds (bfloat16, float8) are types of their own, which know how to become f32.
     if array.dtype.kind not in _NUMBERS and "float" not in array.dtype.name:
         raise refused(name, f"elements of type {array.dtype}", "numbers")
-    if array.dtype == F32 and array.flags.c_contiguous and array.flags.aligned:
+    if array.dtype.name in _TYPES:
+        dtype = np.dtype(array.dtype.name)
+    elif array.dtype.kind == "u":
+        dtype = np.dtype(np.int64)
+        check(name, array, array <= np.iinfo(np.int64).max, "a number that int64 holds")
+    elif array.dtype.kind == "f" and wanted.kind != "f":
+        dtype = np.dtype(np.int64)
+        # 2^63 is the first that is too large.
+        whole = (np.trunc(array) == array) & (array >= -(2.0**63)) & (array < 2.0**63)
+        check(name, array, whole, f"a whole number for {wanted}")
+    else:
+        dtype = F32
+    if array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned:
         return array
-    return np.require(array, F32, ["C_CONTIGUOUS", "ALIGNED"])
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
-def source(port: Port, value: Any) -> NDArray[np.float32]:
+def check(name: str, array: NDArray[Any], good: Any, wanted: str) -> None:
+    """Refuses an array with an element that is not good, and names the first."""
+    if not np.all(good):
+        index = int(np.flatnonzero(~np.ravel(good))[0])
+        raise refused(name, f"{np.ravel(array)[index]} of {array.dtype} at element {index}", wanted)
+
+
+def source(port: Port, value: Any) -> NDArray[Any]:
     """What a run reads for an input."""
-    array = numbers(port.name, value)
+    array = numbers(port.name, value, port.dtype)
     if array.shape != port.shape:
         raise refused(port.name, f"shape {array.shape}", f"{port.shape}")
     return array

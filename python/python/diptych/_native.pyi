@@ -1,11 +1,10 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
 import os
 
-import numpy as np
 from numpy.typing import NDArray
 
-_Array = NDArray[np.float32]
-_Ports = List[Tuple[str, List[int]]]
+_Array = NDArray[Any]
+_Ports = List[Tuple[str, List[int], str]]
 _Step = Tuple[str, str, str, str, List[int], str, int, bool]
 
 __all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices"]

@@ -19,7 +19,7 @@ Record = Union[str, "os.PathLike[str]", bool, None]
 #: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``.
 Inputs = Union[Mapping[str, Any], ArrayLike]
 #: Arrays by the names of outputs.
-Outputs = Dict[str, NDArray[np.float32]]
+Outputs = Dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,26 @@ class Port:
 
     name: str
     shape: Tuple[int, ...]
-    #: The type of the elements that a run reads and gives. Other numbers are converted.
-    dtype: "np.dtype[np.float32]" = _arrays.F32
+    #: The type of its elements. An input also takes numbers of other types, if each is one of this type; an output has it.
+    dtype: "np.dtype[Any]" = _arrays.F32
 
 
-def distinct(ports: List[Tuple[str, List[int]]]) -> Tuple[Port, ...]:
+def of(ports: List[Tuple[str, List[int], str]]) -> Tuple[Port, ...]:
+    """Ports of the native module."""
+    return tuple(Port(name, tuple(extents), np.dtype(dtype)) for name, extents, dtype in ports)
+
+
+def distinct(ports: List[Tuple[str, List[int], str]]) -> Tuple[Port, ...]:
     """Ports with names of their own: of several with one name, the later ones are ``name:1`` and so on."""
     names: Dict[str, int] = {}
     made = []
-    for name, extents in ports:
+    for name, extents, dtype in ports:
         count = names[name] = names.get(name, -1) + 1
-        made.append(Port(f"{name}:{count}" if count else name, tuple(extents)))
+        made.append(Port(f"{name}:{count}" if count else name, tuple(extents), np.dtype(dtype)))
     return tuple(made)
 
 
-def sources(ports: Sequence[Port], inputs: Inputs) -> List[NDArray[np.float32]]:
+def sources(ports: Sequence[Port], inputs: Inputs) -> List[NDArray[Any]]:
     """The inputs' arrays in order."""
     if not isinstance(inputs, Mapping):
         if len(ports) != 1:
@@ -61,16 +66,28 @@ def sources(ports: Sequence[Port], inputs: Inputs) -> List[NDArray[np.float32]]:
 
 def empty(ports: Sequence[Port]) -> Outputs:
     """Memory for the outputs."""
-    return {port.name: np.empty(port.shape, np.float32) for port in ports}
+    return {port.name: np.empty(port.shape, port.dtype) for port in ports}
 
 
 def described(inputs: Iterable[Port], outputs: Iterable[Port]) -> str:
-    """Names and shapes."""
+    """Names and shapes, and types but for float32."""
 
-    def of(ports: Iterable[Port]) -> str:
-        return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
+    def one(port: Port) -> str:
+        dtype = "" if port.dtype == _arrays.F32 else f" {port.dtype}"
+        return f"{port.name}{list(port.shape)}{dtype}"
 
-    return f"{of(inputs)} -> {of(outputs)}"
+    return f"{', '.join(map(one, inputs))} -> {', '.join(map(one, outputs))}"
+
+
+def random(ports: Iterable[Port]) -> Dict[str, NDArray[Any]]:
+    """Random inputs: floats from 0 to 1; 0 and 1 for integers and booleans."""
+    numbers = np.random.default_rng(0)
+    return {
+        port.name: numbers.random(port.shape, np.float32)
+        if port.dtype.kind == "f"
+        else numbers.integers(0, 2, port.shape).astype(port.dtype)
+        for port in ports
+    }
 
 
 def model(given: Model) -> Union[str, "os.PathLike[str]", bytes]:
@@ -87,6 +104,6 @@ def record(database: Record) -> Optional[Union[str, "os.PathLike[str]"]]:
     return database
 
 
-def known(values: Optional[Mapping[str, Any]]) -> Dict[str, NDArray[np.float32]]:
+def known(values: Optional[Mapping[str, Any]]) -> Dict[str, NDArray[Any]]:
     """Inputs that are known beforehand."""
     return {name: _arrays.numbers(name, value) for name, value in (values or {}).items()}

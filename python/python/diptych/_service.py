@@ -94,7 +94,7 @@ class Service:
         # Also when the interpreter ends: no driver is at work then.
         self._close = weakref.finalize(self, self._native.close)
         inputs, outputs = self._native.ports()
-        self._inputs = tuple(Port(name, tuple(extents)) for name, extents in inputs)
+        self._inputs = _ports.of(inputs)
         self._outputs = _ports.distinct(outputs)
         self._window = max_waiting + len(self._native.devices()) * _IN_FLIGHT * max_batch
 

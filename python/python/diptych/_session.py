@@ -6,8 +6,6 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
-import numpy as np
-
 from . import _devices, _native, _ports
 from ._errors import InputError
 from ._ports import Inputs, Model, Outputs, Port, Record
@@ -132,7 +130,7 @@ class Session:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
         self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record)
-        self._inputs = tuple(Port(name, tuple(extents)) for name, extents in self._native.inputs())
+        self._inputs = _ports.of(self._native.inputs())
         self._outputs = _ports.distinct(self._native.outputs())
         if tuning is not None and self.info.backend != "cpu":
             self.tune(tuning)
@@ -181,8 +179,9 @@ class Session:
     def run(self, inputs: Inputs) -> Outputs:
         """Runs the network: arrays by name, or the one input's array; the outputs by name.
 
-        Arrays of f32 in C order are read where they lie, and must not be written meanwhile; others are converted.
-        Outputs are new arrays, which the run wrote.
+        Arrays of f32 in C order are read where they lie, and must not be written meanwhile. Integers and booleans are
+        handed over as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Outputs are new
+        arrays of their ``dtype``.
         """
         sources, outputs = _ports.sources(self._inputs, inputs), _ports.empty(self._outputs)
         self._native.run(sources, list(outputs.values()))
@@ -216,15 +215,18 @@ class Session:
         if runs < 1:
             raise InputError(f"runs: found {runs}, wanted 1 or more")
         if inputs is None:
-            random = np.random.default_rng(0)
-            inputs = {port.name: random.random(port.shape, np.float32) for port in self._inputs}
+            inputs = _ports.random(self._inputs)
         sources = _ports.sources(self._inputs, inputs)
         clock, profiles = "", []
         for _ in range(runs):
             clock, timed = self._native.profile(sources)
             profiles.append(timed)
         return [
-            TimedStep(*_fields(timed[0][0]), 1e6 * statistics.median(seconds for _, seconds in timed), clock)
+            TimedStep(
+                *_fields(timed[0][0]),
+                microseconds=1e6 * statistics.median(seconds for _, seconds in timed),
+                clock=clock,
+            )
             for timed in zip(*profiles)
         ]
 
