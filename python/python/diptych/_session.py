@@ -221,14 +221,12 @@ class Session:
         for _ in range(runs):
             clock, timed = self._native.profile(sources)
             profiles.append(timed)
-        return [
-            TimedStep(
-                *_fields(timed[0][0]),
-                microseconds=1e6 * statistics.median(seconds for _, seconds in timed),
-                clock=clock,
-            )
-            for timed in zip(*profiles)
-        ]
+
+        def median(timed: Tuple[Tuple[Any, float], ...]) -> TimedStep:
+            fields: Tuple[Any, ...] = (*_fields(timed[0][0]), 1e6 * statistics.median(time for _, time in timed), clock)
+            return TimedStep(*fields)
+
+        return [median(timed) for timed in zip(*profiles)]
 
     def tune(
         self, seconds: Optional[float] = None, *, on_progress: Optional[Callable[[Progress], object]] = None
