@@ -17,7 +17,7 @@ export type Fit = "fill" | "letterbox" | "cover";
 /** A picture and how it is taken: each element is `(byte - mean) / deviation`. */
 export interface PictureInput {
   source: Picture;
-  /** Of all channels or of each. Without it that of the model's metadata, else 127.5. */
+  /** Of all channels or of each. Without it that of the model's metadata, else 127.5; 0 and 1 for an input of integers. */
   mean?: number | number[];
   deviation?: number | number[];
   /** `fill` unless said otherwise. */
@@ -28,16 +28,39 @@ export interface PictureInput {
  * The value of an input. A picture is resized by a 2D canvas. On WebGPU a texture takes it from there and a kernel makes
  * the numbers of it, unless the input has four channels or the CPU computes a part of the network: then the canvas is
  * read, as on the CPU. A picture may change or be closed as soon as the call has returned. A `GPUBuffer`
- * of the session's device holds f32 in the order of the input's dimensions. With usage `STORAGE` it is bound as it is,
+ * of the session's device holds a word of 32 bits for each element, in the order of the input's dimensions: f32, but i32 for
+ * `i64` and `i32`, and u32 for `u32`. With usage `STORAGE` it is bound as it is,
  * else it is copied on the device and needs `COPY_SRC`.
  */
-export type InputValue = Float32Array | number[] | Picture | PictureInput | GPUBuffer;
+export type InputValue = Elements | number[] | bigint[] | boolean[] | Picture | PictureInput | GPUBuffer;
+
+/**
+ * Elements of an input or an output. Outputs have the array of their type; inputs take any whose numbers are all of the
+ * input's type, and an error names the first that is not.
+ */
+export type Elements =
+  | Float32Array
+  | BigInt64Array
+  | Int32Array
+  | Int16Array
+  | Int8Array
+  | Uint32Array
+  | Uint16Array
+  | Uint8Array
+  | Uint8ClampedArray;
+
+/**
+ * The type of elements, and the array of an output: `Float32Array` for `f32` and `f16`, `BigInt64Array` for `i64` (of
+ * which a GPU has 32 bits and refuses more), `Uint8Array` with 0 and 1 for `bool`, and those of their names for the others.
+ */
+export type DType = "f32" | "f16" | "i64" | "i32" | "i16" | "i8" | "u32" | "u16" | "u8" | "bool";
 
 export type Inputs = Record<string, InputValue>;
 
 export interface Port {
   name: string;
   dims: number[];
+  dtype: DType;
 }
 
 export interface Info {
@@ -161,8 +184,8 @@ export interface Session {
   /** Settles with the reason when the device is lost. Calls then fail with a `DeviceLostError` until `restore`. */
   readonly lost: Promise<string>;
 
-  /** Runs the network: outputs by name. Calls made meanwhile wait their turn. */
-  run(inputs: Inputs): Promise<Record<string, Float32Array>>;
+  /** Runs the network: outputs by name, each the array of its port's `dtype`. Calls made meanwhile wait their turn. */
+  run<Output extends Elements = Float32Array>(inputs: Inputs): Promise<Record<string, Output>>;
   /** The same with outputs as buffers on the session's device: those given by name, or new ones, which are the page's. */
   run(inputs: Inputs, options: { buffers: true | Record<string, GPUBuffer> }): Promise<Record<string, GPUBuffer>>;
   /** The time of each step of one run. */

@@ -103,9 +103,16 @@ function read(source, width, height, fit) {
   return drawn(source, width, height, fit, true).getImageData(0, 0, width, height).data;
 }
 
-/** Mean and deviation of a picture's bytes: those of the call, else of the model's metadata, else 127.5. */
-function scaling({ mean, deviation }, normalisation) {
-  const known = (index) => (normalisation?.length ? normalisation.map((pair) => pair[index]) : 127.5);
+/** Whether an input's numbers need not be whole. */
+const isFloat = ({ dtype }) => dtype === "f32" || dtype === "f16";
+
+/**
+ * Mean and deviation of a picture's bytes: those of the call, else of the model's metadata, else 127.5; for an input of
+ * integers else 0 and 1, which leaves the bytes as they are.
+ */
+function scaling({ mean, deviation }, normalisation, port) {
+  const unknown = isFloat(port) ? [127.5, 127.5] : [0, 1];
+  const known = (index) => (normalisation?.length ? normalisation.map((pair) => pair[index]) : unknown[index]);
   return [mean ?? known(0), deviation ?? known(1)];
 }
 
@@ -114,11 +121,12 @@ const each = (value, channel) => (Array.isArray(value) ? value[Math.min(channel,
 
 /**
  * A picture as the numbers of an input: `(v - mean) / deviation` of bytes. Both are those of the call, else those of
- * the model's metadata, else 127.5, which gives -1 to 1.
+ * the model's metadata, else 127.5, which gives -1 to 1. For an input of integers the nearest, and the bytes unless said
+ * otherwise.
  */
 export function pixels({ source, fit = "fill", ...given }, port, normalisation) {
   const { height, width, channels, planar } = pictureShape(port);
-  const [mean, deviation] = scaling(given, normalisation);
+  const [mean, deviation] = scaling(given, normalisation, port);
   const bytes = read(source, width, height, fit);
   const count = width * height;
   const values = new Float32Array(count * channels);
@@ -136,11 +144,12 @@ export function pixels({ source, fit = "fill", ...given }, port, normalisation) 
       }
     }
   }
-  return values;
+  return isFloat(port) ? values : values.map(Math.round);
 }
 
-/** Whether a picture can reach this input by a texture: what lies behind a canvas' alpha is not all there. */
-export const showable = (port) => pictureShape(port).channels !== 4;
+/** Whether a picture can reach this input by a texture: what lies behind a canvas' alpha is not all there, and the kernel's
+ * numbers are not whole. */
+export const showable = (port) => isFloat(port) && pictureShape(port).channels !== 4;
 
 /**
  * The same on the GPU: the picture as a texture of the input's size, and what becomes of its bytes there. Takes one of
@@ -148,7 +157,7 @@ export const showable = (port) => pictureShape(port).channels !== 4;
  */
 export function shown({ source, fit = "fill", ...given }, port, normalisation, device, idle) {
   const { height, width, channels } = pictureShape(port);
-  const [mean, deviation] = scaling(given, normalisation).map((value) => Float32Array.from([0, 1, 2], (c) => each(value, c)));
+  const [mean, deviation] = scaling(given, normalisation, port).map((value) => Float32Array.from([0, 1, 2], (c) => each(value, c)));
   const { canvas } = drawn(source, width, height, fit, false);
   const found = idle.findIndex((texture) => texture.width === width && texture.height === height);
   const usage = GPUTextureUsage.TEXTURE_BINDING | GPUTextureUsage.COPY_DST | GPUTextureUsage.RENDER_ATTACHMENT;

@@ -165,7 +165,7 @@ export class LocalSession {
           ? shown(picture, port, normalisation, this.device, this.#idle.textures)
           : pixels(picture, port, normalisation);
       }
-      return Array.isArray(value) ? Float32Array.from(value) : value;
+      return Array.isArray(value) ? typed(value, port) : value;
     });
     return [names, values];
   }
@@ -257,6 +257,35 @@ export class LocalSession {
   }
 }
 
+/** The numbers or truths of a list as a typed array. Integers are exact, and an array says itself whether they fit. */
+function typed(list, { name, dtype }) {
+  if (dtype === "f32" || dtype === "f16") {
+    return Float32Array.from(list);
+  }
+  try {
+    return BigInt64Array.from(list, BigInt);
+  } catch (error) {
+    throw new Error(`input "${name}": wanted whole numbers (${dtype}): ${error.message}`);
+  }
+}
+
+/** Arrays for elements that a device keeps as floats of 32 bits, because these hold all of them. */
+const NARROW = { i16: Int16Array, i8: Int8Array, u16: Uint16Array, u8: Uint8Array, bool: Uint8Array };
+
+/** The elements of a port in the words of a device's buffer, as the array of its type. */
+function elements(words, { dtype }) {
+  switch (dtype) {
+    case "i64":
+      return BigInt64Array.from(new Int32Array(words), BigInt);
+    case "i32":
+      return new Int32Array(words).slice();
+    case "u32":
+      return new Uint32Array(words).slice();
+    default:
+      return NARROW[dtype] ? NARROW[dtype].from(new Float32Array(words)) : new Float32Array(words).slice();
+  }
+}
+
 /** Kernels and constants as one: the kernels take nearly all of the time. */
 const buildProgress = ({ compiled, kernels, uploaded, bytes }) => ({
   done: compiled + (bytes ? uploaded / bytes : 0),
@@ -283,7 +312,7 @@ function nameOf({ adapterInfo = {} }) {
 
 const bytesOfPort = ({ dims }) => 4 * dims.reduce((a, b) => a * b, 1);
 
-/** A buffer for an output. */
+/** A buffer for an output: a word of 32 bits for each element. */
 function target(device, port) {
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
   return device.createBuffer({ label: port.name, size: bytesOfPort(port), usage });
@@ -292,7 +321,7 @@ function target(device, port) {
 /** The same, with one that it is read through. */
 function readable(device, port) {
   const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ;
-  return { source: target(device, port), staging: device.createBuffer({ size: bytesOfPort(port), usage }) };
+  return { port, source: target(device, port), staging: device.createBuffer({ size: bytesOfPort(port), usage }) };
 }
 
 async function readBack(device, outputs) {
@@ -302,8 +331,8 @@ async function readBack(device, outputs) {
   }
   device.queue.submit([encoder.finish()]);
   await Promise.all(outputs.map(({ staging }) => staging.mapAsync(GPUMapMode.READ)));
-  return outputs.map(({ staging }) => {
-    const values = new Float32Array(staging.getMappedRange()).slice();
+  return outputs.map(({ port, staging }) => {
+    const values = elements(staging.getMappedRange(), port);
     staging.unmap();
     return values;
   });

@@ -23,7 +23,11 @@ pub(crate) fn info(info: &ContextInfo) -> Value {
 }
 
 fn ports(ports: &[Port]) -> Value {
-    ports.iter().map(|port| json!({ "name": port.name, "dims": port.dims.extents() })).collect()
+    let port = |port: &Port| {
+        let (dims, dtype) = (port.dims.extents(), port.dtype.to_string());
+        json!({ "name": port.name, "dims": dims, "dtype": dtype })
+    };
+    ports.iter().map(port).collect()
 }
 
 fn step(step: &Step) -> Value {

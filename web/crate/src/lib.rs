@@ -8,6 +8,7 @@
 #![cfg(target_family = "wasm")]
 
 mod adopt;
+mod arrays;
 mod engine;
 mod json;
 mod network;

@@ -2,12 +2,12 @@
 
 use crate::adopt::Adopted;
 use crate::engine::Engine;
-use crate::{error, failed, json};
+use crate::{arrays, error, failed, json};
 use diptych::{
-    Colours, Database, Framing, HostTensor, LoadOptions, Model, Pictures, Precision, Session, SessionOptions,
-    SharedDatabase, Tuning, WgpuInput, wgpu,
+    Colours, Database, Framing, HostTensor, LoadOptions, Model, Pictures, Port, Precision, Session,
+    SessionOptions, SharedDatabase, Tuning, WgpuInput, wgpu,
 };
-use js_sys::{Array, Float32Array, Function, Reflect};
+use js_sys::{Array, ArrayBuffer, Float32Array, Function, Reflect};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasm_bindgen::prelude::*;
@@ -68,15 +68,16 @@ impl Network {
         described.to_string()
     }
 
-    /// Runs the network: `names` and `values` (of `Float32Array`) are its inputs, the result its outputs in order.
+    /// Runs the network: `names` and `values` (typed arrays) are its inputs, the result its outputs in order, each a typed
+    /// array of its port's type.
     pub async fn run(&mut self, names: Vec<String>, values: Array) -> Result<Array, JsValue> {
         let inputs = self.inputs(&names, &values)?;
         let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
         let outputs = self.session.run_async(&inputs).await.map_err(error)?;
-        Ok(outputs.iter().map(|output| Float32Array::from(&*output.to_f32())).collect())
+        Ok(outputs.iter().map(arrays::array).collect())
     }
 
-    /// Runs the network on its device: `values` are `Float32Array`s, `GPUBuffer`s or pictures of the input's size
+    /// Runs the network on its device: `values` are typed arrays, `GPUBuffer`s or pictures of the input's size
     /// ([`colours`]), `targets` a `GPUBuffer` for each output. Returns when the run is submitted.
     pub async fn run_on_device(
         &mut self,
@@ -90,8 +91,10 @@ impl Network {
         let mut sources = Vec::with_capacity(names.len());
         for (name, value) in names.iter().zip(values.iter()) {
             let texture = Reflect::get(&value, &"texture".into())?;
-            sources.push(if let Some(array) = value.dyn_ref::<Float32Array>() {
-                Source::Buffer(uploaded(device, queue, name, array))
+            sources.push(if ArrayBuffer::is_view(&value) {
+                let port = self.port(name)?;
+                let words = arrays::words(port, &arrays::tensor(port, &value)?)?;
+                Source::Buffer(uploaded(device, queue, name, &words))
             } else if texture.is_object() {
                 let view = self.adopted.view(device, &texture)?;
                 let size = view.texture().size();
@@ -141,31 +144,20 @@ impl Network {
         self.session.refresh_async().await.map_err(error)
     }
 
+    fn port(&self, name: &str) -> Result<&Port, JsValue> {
+        let inputs = self.session.inputs();
+        inputs.iter().find(|port| port.name == name).ok_or_else(|| {
+            let known: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
+            error(format!("input {name:?} is unknown, the network has {}", known.join(", ")))
+        })
+    }
+
     fn inputs(&self, names: &[String], values: &Array) -> Result<Vec<HostTensor>, JsValue> {
-        let mut inputs = Vec::with_capacity(names.len());
-        for (name, value) in names.iter().zip(values.iter()) {
-            let value: Float32Array = value
-                .dyn_into()
-                .map_err(|_| error(format!("input {name:?}: found another type, wanted a Float32Array")))?;
-            let port = self.session.inputs().iter().find(|port| port.name == *name);
-            let Some(port) = port else {
-                let known: Vec<&str> = self.session.inputs().iter().map(|port| port.name.as_str()).collect();
-                return Err(error(format!(
-                    "input {name:?} is unknown, the network has {}",
-                    known.join(", ")
-                )));
-            };
-            let found = value.length() as usize;
-            if found != port.dims.elements() {
-                return Err(error(format!(
-                    "input {name:?}: found {found} values, wanted {} ({})",
-                    port.dims.elements(),
-                    port.dims
-                )));
-            }
-            inputs.push(HostTensor::new(port.dims, value.to_vec()).map_err(error)?);
-        }
-        Ok(inputs)
+        names
+            .iter()
+            .zip(values.iter())
+            .map(|(name, value)| arrays::tensor(self.port(name)?, &value))
+            .collect()
     }
 }
 
@@ -229,15 +221,14 @@ pub(crate) fn read(model: &[u8], options: &str) -> Result<(Model, Precision), Js
     Ok((Model::from_bytes(model, &load).map_err(failed)?, precision))
 }
 
-/// A buffer with these values.
-fn uploaded(device: &wgpu::Device, queue: &wgpu::Queue, name: &str, array: &Float32Array) -> wgpu::Buffer {
-    let bytes: Vec<u8> = array.to_vec().iter().flat_map(|value| value.to_le_bytes()).collect();
+/// A buffer with these bytes.
+fn uploaded(device: &wgpu::Device, queue: &wgpu::Queue, name: &str, bytes: &[u8]) -> wgpu::Buffer {
     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some(name),
         size: bytes.len() as u64,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    queue.write_buffer(&buffer, 0, &bytes);
+    queue.write_buffer(&buffer, 0, bytes);
     buffer
 }
