@@ -97,10 +97,25 @@ fn misfit(what: &str, value: impl std::fmt::Display, place: usize, word: DType, 
         (DType::I32, DType::I64) => {
             "an integer of 32 bits, which is what a GPU has; the CPU has 64".to_owned()
         }
-        (DType::F32, _) => "a number that f32 holds".to_owned(),
+        (DType::F32, of) if of.is_float() => "a number that f32 holds".to_owned(),
+        (DType::F32, of) => format!("a number of {of}"),
         _ => format!("a number of {word}"),
     };
     Error::input(what, format!("{value} at element {place}"), wanted)
+}
+
+/// Whether numbers are all of type `of`, which words of f32 hold: any for floats, whole ones of its range else.
+///
+/// # Errors
+/// If one is none; it names the first.
+pub(crate) fn fit(numbers: &[f32], of: DType, what: &str) -> Result<()> {
+    let Some(range) = of.range() else { return Ok(()) };
+    let [least, most] = range.map(|end| end as f32);
+    let fits = |number: f32| number.trunc() == number && (least..=most).contains(&number);
+    match numbers.iter().position(|&number| !fits(number)) {
+        Some(place) => Err(misfit(what, numbers[place], place, DType::F32, of)),
+        None => Ok(()),
+    }
 }
 
 /// The elements of a tensor in NHWC order as words of type `word`, for what is of type `of`.
@@ -115,19 +130,27 @@ pub(crate) fn of_tensor<'a>(
 ) -> Result<Cow<'a, [f32]>> {
     let wide = matches!(tensor.dtype(), DType::I64 | DType::I32 | DType::U32);
     if word == DType::F32 && !wide {
-        return tensor.try_nhwc();
+        let numbers = tensor.try_nhwc()?;
+        if tensor.dtype() != of {
+            fit(&numbers, of, what)?;
+        }
+        return Ok(numbers);
     }
     if tensor.dtype() == word && word != DType::I64 {
         return Ok(Cow::Borrowed(bytemuck::cast_slice(tensor.bytes())));
     }
     let elements = tensor.dims().elements();
     let mut words = alloc::reserved(elements * word.words(), what)?;
-    let range = word.range();
+    let range = if word == DType::F32 { of.range() } else { word.range() };
     let mut put = |value: i64| match range {
         Some([least, most]) if value < least || value > most => false,
         Some(_) if word == DType::I64 => {
             words.extend(<i64 as Integer>::words(value));
             true
+        }
+        Some(_) if word == DType::F32 => {
+            words.push(value as f32);
+            value as f32 as i64 == value
         }
         Some(_) => {
             words.push(<i32 as Integer>::words(value));
@@ -227,6 +250,17 @@ mod tests {
         assert!(text(halves, DType::I64, DType::I64).contains("2.5 at element 1"));
         let large = HostTensor::of(dims(1), vec![(1 << 24) + 1]).expect("one");
         assert!(text(large, DType::F32, DType::F32).contains("16777217 at element 0"));
+        // Integers of few bits and booleans, which f32 holds and more.
+        let bytes = HostTensor::of(dims(2), vec![7i64, 256]).expect("two");
+        assert!(text(bytes, DType::F32, DType::U8).contains("256 at element 1, wanted a number of u8"));
+        let signed = HostTensor::of(dims(2), vec![7i8, -1]).expect("two");
+        assert!(text(signed, DType::F32, DType::U8).contains("-1 at element 1"));
+        for odd in [2.5, 2.0, -1.0, f32::NAN] {
+            let truths = HostTensor::vector(vec![1.0, 0.0, odd]).expect("three");
+            assert!(text(truths, DType::F32, DType::Bool).contains("at element 2, wanted a number of bool"));
+        }
+        let truths = HostTensor::of(dims(2), vec![true, false]).expect("two");
+        assert_eq!(*of_tensor(&truths, DType::F32, DType::I8, "x").expect("0 and 1"), [1.0, 0.0]);
         for odd in [f32::NAN, f32::INFINITY, 1e30] {
             assert!(
                 of_tensor(&HostTensor::vector(vec![odd]).expect("one"), DType::I64, DType::I64, "x").is_err()

@@ -96,8 +96,14 @@ pub(super) fn arranged<'a>(
                         format!("{wanted} for shape {}", port.dims),
                     ));
                 }
-                let of_f32 = word(port.dtype) == DType::F32;
-                ("slices", if of_f32 { Cow::Borrowed(elements) } else { converted(port, elements, word)? })
+                let elements = match word(port.dtype) {
+                    DType::F32 => {
+                        word::fit(elements, port.dtype, &format!("input {name:?}"))?;
+                        Cow::Borrowed(elements)
+                    }
+                    _ => converted(port, elements, word)?,
+                };
+                ("slices", elements)
             }
         };
         if place.is_some() {

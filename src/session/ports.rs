@@ -16,7 +16,7 @@ pub struct Port {
     pub shape: Shape,
     /// Its dimensions.
     pub dims: Dims,
-    /// The type of its elements. An input of floats may be given for one of integers if all are whole.
+    /// The type of its elements. An input takes elements of another type if each is a number of this one.
     pub dtype: DType,
 }
 

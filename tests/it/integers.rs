@@ -255,3 +255,32 @@ fn requests_of_integers_are_gathered_into_batches() {
         }
     }
 }
+
+#[test]
+fn integers_of_few_bits_take_their_own_numbers_alone() {
+    let mut graph = Graph::new();
+    let x = input(&mut graph, "x", DType::U8, &[3]);
+    let turned = graph.reverse("turned", x, &[0]).expect("a node");
+    graph.output(turned).expect("an output");
+    let wanted = [tensor(&[3], vec![255u8, 1, 0])];
+    for given in [
+        tensor(&[3], vec![0u8, 1, 255]),
+        tensor(&[3], vec![0i64, 1, 255]),
+        tensor(&[3], vec![0f32, 1.0, 255.0]),
+    ] {
+        is_everywhere(&graph, &[("x", &given)], &wanted);
+    }
+    for context in everywhere() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        for (given, found) in [
+            (tensor(&[3], vec![0i64, 256, 255]), "256 at element 1"),
+            (tensor(&[3], vec![0i8, 1, -1]), "-1 at element 2"),
+            (tensor(&[3], vec![0.5f32, 1.0, 2.0]), "0.5 at element 0"),
+        ] {
+            let text = session.run(&[("x", &given)]).expect_err("not of u8").to_string();
+            assert!(text.contains("\"x\"") && text.contains(found) && text.contains("u8"), "{text}");
+        }
+        let text = session.submit(&[("x", &[1.0f32, 2.0, 300.0])]).expect_err("a slice").to_string();
+        assert!(text.contains("300 at element 2"), "{text}");
+    }
+}
