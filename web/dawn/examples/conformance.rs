@@ -19,6 +19,8 @@ mod elementwise;
 mod gates;
 #[path = "../../../tests/conformance/gpu.rs"]
 mod gpu;
+#[path = "../../../tests/conformance/integers.rs"]
+mod integers;
 #[path = "../../../tests/conformance/moves.rs"]
 mod moves;
 #[expect(unused_imports, reason = "its native tests are not built here")]
