@@ -256,6 +256,7 @@ impl IntegerFunction {
     }
 
     /// The result for integers of type `word`, but for a choice, whose condition is a float.
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn of(self, word: DType, arguments: [i64; 3]) -> i64 {
         self.value(word, arguments.map(|integer| Number { integer, float: integer as f32 }))
     }
