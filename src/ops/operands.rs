@@ -46,8 +46,7 @@ pub struct OperandInfo {
     pub map: Shape,
     /// What is done with it.
     pub role: Role,
-    /// The type of its words where it lies in rows ([`DType::word`]): f32, or an integer. Feature maps are of the op's
-    /// storage type.
+    /// The type of its words where it lies in rows: f32, or an integer. Feature maps are of the op's storage type.
     pub dtype: DType,
 }
 
