@@ -12,17 +12,8 @@ fn elementwise_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     if (gid.x >= WIDTH || i >= params.elements) {
         return;
     }
-    let rest0: u32 = i;
-    //% for axis in range(RANK - 1)
-    let p${axis}: u32 = rest${axis} % params.extent${axis};
-    let rest${axis + 1}: u32 = rest${axis} / params.extent${axis};
-    //% endfor
-    let p${RANK - 1}: u32 = rest${RANK - 1};
+    //% include "shared/row_places"
     //% for input in range(INPUTS)
-    var at${input}: u32 = p0 * params.step${input}_0;
-    //% for axis in range(1, RANK)
-    at${input} = at${input} + p${axis} * params.step${input}_${axis};
-    //% endfor
     //% set splat_it = (SPLAT // 2 ** input) % 2
     //% if not WIDE
     let x${input}: ${acc} = ${load("arg" ~ input, "at" ~ input)};

@@ -40,6 +40,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/product_loop"),
     piece!("shared/products"),
     piece!("shared/reduction"),
+    piece!("shared/row_places"),
     piece!("shared/scaled"),
     piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
