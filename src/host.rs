@@ -73,55 +73,8 @@ pub trait TensorElement: Sealed + bytemuck::NoUninit {
     const DTYPE: DType;
 }
 
-macro_rules! integers {
-    ($($ty:ident $name:ident)*) => {$(
-        impl TensorElement for $ty {
-            const DTYPE: DType = DType::$name;
-        }
-        impl Sealed for $ty {
-            fn data(elements: Arc<[Self]>) -> Data {
-                Data::$name(elements)
-            }
-            fn of(data: &Data) -> Option<&Arc<[Self]>> {
-                if let Data::$name(elements) = data { Some(elements) } else { None }
-            }
-            fn float(self) -> f32 {
-                self as f32
-            }
-            fn integer(self) -> Option<i64> {
-                Some(i64::from(self))
-            }
-            fn from_integer(value: i64) -> Option<Self> {
-                $ty::try_from(value).ok()
-            }
-        }
-    )*};
-}
-integers!(i64 I64 i32 I32 i16 I16 i8 I8 u32 U32 u16 U16 u8 U8);
-
-impl TensorElement for bool {
-    const DTYPE: DType = DType::Bool;
-}
-impl Sealed for bool {
-    fn data(elements: Arc<[Self]>) -> Data {
-        Data::Bool(elements)
-    }
-    fn of(data: &Data) -> Option<&Arc<[Self]>> {
-        if let Data::Bool(elements) = data { Some(elements) } else { None }
-    }
-    fn float(self) -> f32 {
-        f32::from(u8::from(self))
-    }
-    fn integer(self) -> Option<i64> {
-        Some(i64::from(self))
-    }
-    fn from_integer(value: i64) -> Option<Self> {
-        Some(value != 0)
-    }
-}
-
-macro_rules! floats {
-    ($($ty:ident $name:ident $float:expr;)*) => {$(
+macro_rules! elements {
+    ($($ty:ident $name:ident: $float:expr, $integer:expr, $from:expr;)*) => {$(
         impl TensorElement for $ty {
             const DTYPE: DType = DType::$name;
         }
@@ -137,15 +90,27 @@ macro_rules! floats {
                 float(self)
             }
             fn integer(self) -> Option<i64> {
-                None
+                let integer: fn(Self) -> Option<i64> = $integer;
+                integer(self)
             }
-            fn from_integer(_value: i64) -> Option<Self> {
-                None
+            fn from_integer(value: i64) -> Option<Self> {
+                let from: fn(i64) -> Option<Self> = $from;
+                from(value)
             }
         }
     )*};
 }
-floats!(f32 F32 |value| value; f16 F16 f16::to_f32;);
+macro_rules! integers {
+    ($($ty:ident $name:ident)*) => {
+        elements!($($ty $name: |value| value as f32, |value| Some(i64::from(value)), |value| $ty::try_from(value).ok();)*);
+    };
+}
+integers!(i64 I64 i32 I32 i16 I16 i8 I8 u32 U32 u16 U16 u8 U8);
+elements! {
+    bool Bool: |value| f32::from(u8::from(value)), |value| Some(i64::from(value)), |value| Some(value != 0);
+    f32 F32: |value| value, |_| None, |_| None;
+    f16 F16: f16::to_f32, |_| None, |_| None;
+}
 
 /// A feature map or a matrix in host memory, in [`Layout::Nhwc`] or [`Layout::Nchw`].
 ///
