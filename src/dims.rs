@@ -54,6 +54,26 @@ impl Dims {
         Ok(dims)
     }
 
+    /// Dimensions of a host tensor that may have no elements: extents may be 0, as those of a cache are before the first
+    /// token. A graph has no such values, but an open session takes such inputs ([`crate::Session::open`]).
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor};
+    ///
+    /// let past = HostTensor::new(Dims::new_or_empty(&[1, 8, 0, 64])?, vec![])?;
+    /// assert_eq!((past.dims().elements(), past.dims().to_string().as_str()), (0, "1x8x0x64"));
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more than [`MAX_RANK`], or together they are more elements than a kernel can index.
+    pub fn new_or_empty(extents: &[usize]) -> Result<Self> {
+        let ones: Vec<usize> = extents.iter().map(|&extent| extent.max(1)).collect();
+        let mut dims = Dims::new(&ones)?;
+        dims.extents.iter_mut().zip(extents).for_each(|(own, &extent)| *own = extent);
+        Ok(dims)
+    }
+
     /// The extents, as many as the rank.
     ///
     /// ```
@@ -141,6 +161,15 @@ impl Dims {
         let found = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
         found.ok_or_else(|| {
             Error::shape(op, format!("axis {axis} of {self}"), format!("-{rank} to {rank}, without {rank}"))
+        })
+    }
+
+    /// [`Dims::checked`] of what may have no elements.
+    pub(crate) fn checked_or_empty(&self, op: &'static str) -> Result<()> {
+        let ones = Dims { extents: self.extents.map(|extent| extent.max(1)), rank: self.rank };
+        ones.checked(op).map_err(|_| {
+            let wanted = format!("at most {} elements (32-bit indices)", i32::MAX);
+            Error::shape(op, self.to_string(), wanted)
         })
     }
 

@@ -226,7 +226,7 @@ impl HostTensor {
             HostTensor::of(dims, elements)
         }
         let dims = shape.into();
-        dims.checked("host tensor")?;
+        dims.checked_or_empty("host tensor")?;
         let wanted = dims.elements().checked_mul(dtype.bytes());
         if wanted != Some(bytes.len()) {
             let (found, elements) = (format!("{} bytes", bytes.len()), dims.elements() as u128);
@@ -491,7 +491,7 @@ impl HostTensor {
 }
 
 fn check(dims: Dims, layout: Layout, len: usize) -> Result<()> {
-    dims.checked("host tensor")?;
+    dims.checked_or_empty("host tensor")?;
     if !matches!(layout, Layout::Nhwc | Layout::Nchw) {
         return Err(Error::shape("host tensor", format!("layout {layout}"), "nhwc or nchw"));
     }

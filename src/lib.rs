@@ -99,6 +99,7 @@
 //! Without `wgpu` and `opencl` the crate computes on the CPU. Without `cpu` it computes nothing there, and a model that needs
 //! that is an error.
 
+#![recursion_limit = "256"]
 #![warn(missing_docs, unreachable_pub)]
 // The library answers with an error; it does not stop the program.
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
@@ -182,7 +183,7 @@ pub use model::tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-pub use model::{LoadOptions, Model, ModelInfo, ModelPort, TensorInfo};
+pub use model::{FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, TensorInfo};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;
@@ -217,7 +218,7 @@ pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{
-    BuildProgress, Flight, MemoryUse, Outputs, Port, Profile, RunInput, Session, StageTimes, Step, TimedStep,
+    BuildProgress, Flight, MemoryUse, OpenAxis, Outputs, Port, Profile, RunInput, Session, StageTimes, Step, TimedStep,
 };
 pub use session::{Colours, Fit, Framing};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]

@@ -90,6 +90,9 @@ pub struct SessionOptions {
     pub cpu_threads: Option<NonZeroUsize>,
     /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,
+    /// How many sets of extents a session of a [`ModelFile`](crate::ModelFile) keeps ready at most, the least recently used
+    /// out: 32 unless set.
+    pub plans: Option<NonZeroUsize>,
     /// Whether the session keeps the graph, with its constants in the host's memory, so that
     /// [`Session::rebuild`](crate::Session::rebuild) can make it again. A session with a record keeps it in any case.
     pub keep_graph: bool,

@@ -271,6 +271,9 @@ impl Graph {
         if self.outputs.contains(&value) {
             return Err(Error::input(info.name.clone(), "an output twice", "each output once"));
         }
+        if info.dims.elements() == 0 {
+            return Err(Error::input(info.name.clone(), info.dims.to_string(), "at least one element"));
+        }
         self.outputs.push(value);
         Ok(())
     }
@@ -321,6 +324,9 @@ impl Graph {
     fn check(&self, operator: &dyn Operator, inputs: &[(Operand, Value)]) -> Result<Vec<(Dims, DType)>> {
         let arguments = self.arguments(inputs)?;
         let op = operator.name();
+        if let Some(empty) = arguments.iter().find(|argument| argument.dims.elements() == 0) {
+            return Err(Error::shape(op, empty.dims.to_string(), "a tensor of at least one element"));
+        }
         for (index, argument) in arguments.iter().enumerate() {
             if arguments[..index].iter().any(|earlier| earlier.operand == argument.operand) {
                 return Err(Error::shape(

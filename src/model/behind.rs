@@ -4,12 +4,16 @@ use crate::graph::{Graph, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most elements of an input whose value somebody would give.
-const FEW: usize = 64;
+pub(in crate::model) const FEW: usize = 64;
+
+/// The most elements of a value that a network is made for.
+pub(in crate::model) const MOST_BY_VALUE: usize = 4096;
 
 /// What would help where a value is computed at each run and should not be: the inputs that it depends on, as far as
 /// they are of few elements. Empty where there are none.
 pub(in crate::model) fn help(graph: &Graph, values: &[Value]) -> String {
-    let names = names(graph, values);
+    let few = |value: Value| graph.dims(value).is_ok_and(|dims| dims.elements() <= FEW);
+    let names = names(graph, values, few);
     if names.is_empty() {
         return String::new();
     }
@@ -26,8 +30,13 @@ pub(in crate::model) fn help(graph: &Graph, values: &[Value]) -> String {
     )
 }
 
-/// The names of inputs of few elements that these values depend on.
-fn names(graph: &Graph, values: &[Value]) -> BTreeSet<String> {
+/// The names of all inputs that these values depend on.
+pub(in crate::model) fn inputs(graph: &Graph, values: &[Value]) -> BTreeSet<String> {
+    names(graph, values, |_| true)
+}
+
+/// The names of the inputs that these values depend on, of those that count.
+fn names(graph: &Graph, values: &[Value], counts: impl Fn(Value) -> bool) -> BTreeSet<String> {
     let mut writers = HashMap::new();
     for (index, node) in graph.nodes().iter().enumerate() {
         writers.extend(node.outputs().iter().map(|&output| (output, index)));
@@ -37,8 +46,7 @@ fn names(graph: &Graph, values: &[Value]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     while let Some(value) = open.pop() {
         if graph.inputs().contains(&value) {
-            let few = graph.dims(value).is_ok_and(|dims| dims.elements() <= FEW);
-            names.extend(graph.name(value).ok().filter(|_| few).map(str::to_owned));
+            names.extend(graph.name(value).ok().filter(|_| counts(value)).map(str::to_owned));
         }
         let node = writers.get(&value).and_then(|&index| graph.nodes().get(index));
         let inputs = node.into_iter().flat_map(|node| node.inputs());

@@ -14,6 +14,8 @@ mod build;
 mod constant;
 #[cfg(test)]
 mod corpus;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod file;
 mod fold;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod narrow;
@@ -30,6 +32,9 @@ mod weights;
 
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 pub use weights::with_random_weights;
+
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+pub use file::{FileInput, ModelFile};
 
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -212,10 +217,16 @@ fn parse(
     #[cfg(feature = "tflite")]
     return tflite::parse(file, bytes, options);
     #[cfg(not(feature = "tflite"))]
-    Err(Error::Model {
+    Err(unknown_format(file))
+}
+
+/// The error of a file that this build does not read.
+#[cfg(not(feature = "tflite"))]
+fn unknown_format(file: &str) -> Error {
+    Error::Model {
         file: file.to_owned(),
         op: None,
         message: "found a file of another kind, wanted one of those that this build of the crate reads"
             .to_owned(),
-    })
+    }
 }

@@ -82,7 +82,8 @@ impl Session {
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
-        self.launch(&self.arrange(inputs)?, Next::Waits)?.wait()?.tensors()
+        let inputs = self.arrange(inputs)?;
+        self.launch(&inputs, Next::Waits)?.wait()?.tensors()
     }
 
     /// [`Session::run`] with the outputs in the caller's memory: each of the session's outputs, by name,
@@ -151,7 +152,7 @@ impl Session {
     }
 
     fn waited_into(&self, inputs: &[Input<'_>], outputs: &mut [(&str, &mut [f32])]) -> Result<()> {
-        let mut targets = targets(&self.outputs, outputs)?;
+        let mut targets = targets(self.results(), outputs)?;
         self.launch(inputs, Next::Waits)?.wait()?.copy_to(&mut targets)
     }
 
@@ -273,7 +274,8 @@ impl Session {
     /// # Errors
     /// Those of [`Session::run`]; also if the device has no clock.
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
-        block_on(self.runner.profile(&self.arrange(inputs)?, Wait::Blocks))
+        let inputs = self.arrange(inputs)?;
+        block_on(self.runner.profile(&inputs, Wait::Blocks))
     }
 
     /// Takes the verdicts that its record ([`Tuning::Database`](crate::Tuning::Database),
@@ -328,6 +330,9 @@ impl Session {
     /// [`Error::Unsupported`] if the graph was not kept ([`SessionOptions::keep_graph`](crate::SessionOptions)), and
     /// those of [`Session::new`]; the session is then as it was.
     pub fn rebuild(&mut self, context: &Context) -> Result<()> {
+        if let Some(changing) = &mut self.changing {
+            return changing.restart(context).map(|()| self.restarted());
+        }
         let (graph, options) = self.made_of()?;
         *self = Session::new(context, graph, options.clone())?;
         Ok(())

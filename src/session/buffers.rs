@@ -219,6 +219,10 @@ impl Session {
     }
 
     pub(super) fn on_device(&self, what: &str) -> Result<&DeviceSession> {
+        if self.changing.as_ref().is_some_and(|changing| !changing.is_whole()) {
+            let why = "the last run was of several parts, or there was none: run the session first";
+            return Err(Error::unsupported(what, why));
+        }
         self.runner.device(what)
     }
 

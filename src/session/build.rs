@@ -1,5 +1,7 @@
 //! Sessions in the making, and how far they are.
 
+#[cfg(feature = "onnx")]
+use super::input::arranged;
 use super::profile::MemoryUse;
 #[cfg(feature = "onnx")]
 use super::runner::Next;
@@ -167,7 +169,9 @@ impl Session {
     /// [`Session::run`] of a session on the CPU, wherever that is.
     #[cfg(feature = "onnx")]
     pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
-        self.launch(&self.arrange(inputs)?, Next::Waits)?.wait()?.tensors()
+        let inputs = inputs.iter().map(|(name, input)| (*name, (*input).into())).collect();
+        let inputs = arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype))?;
+        self.launch(&inputs, Next::Waits)?.wait()?.tensors()
     }
 
     /// What [`Session::memory`] of a session would be: its memory is planned and none of it is allocated, nothing is
@@ -226,7 +230,7 @@ impl Session {
         let refreshed = with_record && matches!(runner, Runner::Device(_));
         let keep = refreshed || options.keep_graph;
         let made_of = keep.then(|| Box::new((graph.clone(), options)));
-        Ok(Session { inputs, outputs: outputs.into(), runner, made_of })
+        Ok(Session { inputs, outputs: outputs.into(), runner, made_of, changing: None })
     }
 
     /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's

@@ -9,7 +9,6 @@ use super::input::{Input, whole};
 use super::memory::CpuMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::runner::{Next, Run};
-use super::spare::Spare;
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
@@ -306,7 +305,7 @@ fn layout(outputs: &[Place], words: Arc<[DType]>) -> Layout {
     let place = |(read, place): (usize, &Place)| flight::Place { read, offset: 0, bytes: 4 * place.elements };
     let places = outputs.iter().enumerate().map(place).collect();
     // The caller's thread copies them: it may be a worker that takes up another run meanwhile.
-    Layout { places, words, spare: Arc::new(Spare::new(0)) }
+    Layout { places, words, ..Layout::default() }
 }
 
 impl Run for CpuSession {

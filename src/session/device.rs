@@ -144,6 +144,7 @@ impl DeviceSession {
                 spare: Arc::new(Spare::new(places.len())),
                 places: places.into(),
                 words: program.output_words.clone().into(),
+                fixed: Arc::default(),
             },
             reads,
             memory,

@@ -23,12 +23,29 @@ pub(super) struct Place {
 }
 
 /// Where the outputs of a session's runs lie, and memory for copies of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layout {
     pub(super) places: Arc<[Place]>,
     /// The types of the outputs' words.
     pub(super) words: Arc<[DType]>,
     pub(super) spare: Arc<Spare>,
+    /// Words of outputs that no run computes: as many reads more, behind the run's.
+    pub(super) fixed: Arc<[Vec<f32>]>,
+}
+
+/// What a run read, and what was known before.
+#[derive(Debug)]
+struct WithFixed {
+    read: Box<dyn Readback>,
+    fixed: Arc<[Vec<f32>]>,
+}
+
+impl Readback for WithFixed {
+    fn parts(&self) -> Vec<&[u8]> {
+        let mut parts = self.read.parts();
+        parts.extend(self.fixed.iter().map(|words| bytemuck::cast_slice::<f32, u8>(words)));
+        parts
+    }
 }
 
 /// What a runner gives: a run under way, or one that is over.
@@ -154,6 +171,10 @@ pub struct Outputs {
 
 impl Outputs {
     pub(super) fn new(ports: Arc<[Port]>, layout: Layout, read: Box<dyn Readback>) -> Result<Self> {
+        let read: Box<dyn Readback> = match layout.fixed.is_empty() {
+            true => read,
+            false => Box::new(WithFixed { read, fixed: Arc::clone(&layout.fixed) }),
+        };
         let parts = read.parts();
         let mut aligned = true;
         for place in &*layout.places {

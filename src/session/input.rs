@@ -3,6 +3,7 @@
 use super::Port;
 use super::ports::{every, unknown};
 use crate::alloc;
+use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
@@ -18,6 +19,33 @@ pub struct RunInput<'a>(Source<'a>);
 enum Source<'a> {
     Tensor(&'a HostTensor),
     Slice(&'a [f32]),
+}
+
+impl RunInput<'_> {
+    /// The dimensions that it has, if it has some: a slice takes those of its input.
+    pub(super) fn dims(&self) -> Option<Dims> {
+        match self.0 {
+            Source::Tensor(tensor) => Some(tensor.dims()),
+            Source::Slice(_) => None,
+        }
+    }
+
+    /// How many elements it has.
+    pub(super) fn elements(&self) -> usize {
+        match self.0 {
+            Source::Tensor(tensor) => tensor.dims().elements(),
+            Source::Slice(elements) => elements.len(),
+        }
+    }
+
+    /// It as a tensor of `dims`, which are of as many elements.
+    pub(crate) fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>> {
+        match self.0 {
+            Source::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
+            Source::Tensor(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
+            Source::Slice(elements) => HostTensor::new(dims, elements).map(Cow::Owned),
+        }
+    }
 }
 
 impl<'a> From<&'a HostTensor> for RunInput<'a> {
@@ -51,6 +79,23 @@ pub(super) enum Input<'a> {
     /// One behind the other. What is behind the last part is anything.
     #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "services give them, which have threads"))]
     Parts(Vec<&'a [f32]>),
+}
+
+impl Input<'_> {
+    /// The same of its own.
+    pub(super) fn into_owned(self) -> Result<Input<'static>> {
+        match self {
+            Input::Whole(Cow::Owned(elements)) => Ok(Input::Whole(Cow::Owned(elements))),
+            Input::Whole(Cow::Borrowed(elements)) => {
+                alloc::copied(elements, "an input").map(|elements| Input::Whole(Cow::Owned(elements)))
+            }
+            Input::Parts(parts) => {
+                let mut joined = alloc::reserved(parts.iter().map(|part| part.len()).sum(), "an input")?;
+                parts.iter().for_each(|part| joined.extend_from_slice(part));
+                Ok(Input::Whole(Cow::Owned(joined)))
+            }
+        }
+    }
 }
 
 /// The inputs with so many elements each, in one piece.

@@ -8,6 +8,7 @@
 //! | `cpu` | the session on the CPU |
 //! | `input`, `flight` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
+//! | `changing`, `source` | sessions whose extents each run decides, and what makes the graphs for them |
 //! | `stream` | frames, several of them under way at once |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
@@ -22,6 +23,7 @@ mod buffers;
 mod build;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
+mod changing;
 mod cpu;
 mod device;
 #[cfg(feature = "wgpu")]
@@ -44,6 +46,7 @@ mod rebuild;
 mod resources;
 mod runner;
 mod segments;
+mod source;
 mod spare;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
@@ -63,6 +66,8 @@ pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
 pub use ports::Port;
+pub use source::OpenAxis;
+pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
@@ -70,11 +75,14 @@ pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 pub use stream::{Stream, TryStream};
 
 use crate::device::Wait;
+#[cfg(target_family = "wasm")]
+use crate::error::Error;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
-use flight::Launched;
+use changing::Changing;
+use flight::{Launched, Layout};
 use input::Input;
 use runner::{Next, Runner};
 use std::sync::Arc;
@@ -107,6 +115,8 @@ pub struct Session {
     runner: Runner,
     /// What it was made of, if its kernels are those of a record or the graph is kept.
     made_of: Option<Box<(Graph, SessionOptions)>>,
+    /// What makes the rest for other extents, in a session of a file: the rest is then for those of the last run.
+    changing: Option<Box<Changing>>,
 }
 
 impl Session {
@@ -126,7 +136,7 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn inputs(&self) -> &[Port] {
-        &self.inputs
+        self.changing.as_ref().map_or(&self.inputs, |changing| &changing.inputs)
     }
 
     /// The outputs, in the graph's order.
@@ -144,7 +154,7 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn outputs(&self) -> &[Port] {
-        &self.outputs
+        self.results()
     }
 
     /// The steps in order of execution, each with its kernel. [`Session::profile`] times them.
@@ -183,7 +193,10 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn memory(&self) -> MemoryUse {
-        self.runner.memory()
+        match &self.changing {
+            Some(changing) => self.runner.memory().and(changing.memory()),
+            None => self.runner.memory(),
+        }
     }
 
     /// Sets the graph's states ([`Graph::state`]) back to what they are in the first run. A network without states does not
@@ -244,7 +257,8 @@ impl Session {
     where
         I: Into<RunInput<'a>> + Clone,
     {
-        self.launch(&self.arrange(inputs)?, Next::GoesOn)
+        let inputs = self.arrange(inputs)?;
+        self.launch(&inputs, Next::GoesOn)
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on
@@ -270,7 +284,7 @@ impl Session {
     /// # Errors
     /// Those of [`Session::run`].
     pub async fn run_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
-        let inputs = self.arrange(inputs)?;
+        let inputs = self.arrange_async(inputs).await?;
         let launched = self.runner.launch_async(&inputs).await?;
         self.flight(launched).await?.tensors()
     }
@@ -295,7 +309,8 @@ impl Session {
     /// # Errors
     /// Those of [`Session::profile`].
     pub async fn profile_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
-        self.runner.profile(&self.arrange(inputs)?, Wait::Awaits).await
+        let inputs = self.arrange_async(inputs).await?;
+        self.runner.profile(&inputs, Wait::Awaits).await
     }
 
     /// A run whose outputs are awaited, with the times of its stages. It waits after each of them, so it takes longer than
@@ -326,19 +341,44 @@ impl Session {
     }
 
     async fn staged(
-        &self,
+        &mut self,
         inputs: &[(&str, &HostTensor)],
         wait: Wait,
     ) -> Result<(Vec<HostTensor>, StageTimes)> {
-        let (read, times) = self.runner.stages(&self.arrange(inputs)?, wait).await?;
-        let outputs = Outputs::new(Arc::clone(&self.outputs), self.runner.layout().clone(), read)?;
+        let inputs = self.fit(inputs.iter().map(|(name, input)| (*name, (*input).into())).collect(), wait).await?;
+        let (read, times) = self.runner.stages(&inputs, wait).await?;
+        let outputs = Outputs::new(Arc::clone(self.results()), self.layout().clone(), read)?;
         Ok((outputs.tensors()?, times))
     }
 
-    /// The inputs' elements in the graph's order.
-    fn arrange<'a, I: Into<RunInput<'a>> + Clone>(&self, inputs: &[(&str, I)]) -> Result<Vec<Input<'a>>> {
+    /// The inputs' elements in the graph's order, after planning for their extents.
+    fn arrange<'a, I: Into<RunInput<'a>> + Clone>(&mut self, inputs: &[(&str, I)]) -> Result<Vec<Input<'a>>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, input.clone().into())).collect();
-        input::arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype))
+        #[cfg(not(target_family = "wasm"))]
+        return crate::task::block_on(self.fit(inputs, Wait::Blocks));
+        #[cfg(target_family = "wasm")]
+        {
+            let new = || Error::unsupported("a run of new extents", "it has to be planned: await Session::run_async");
+            crate::task::at_once(self.fit(inputs, Wait::Awaits)).ok_or_else(new)?
+        }
+    }
+
+    /// [`Session::arrange`], awaited.
+    async fn arrange_async<'a>(&mut self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<Input<'a>>> {
+        let inputs = inputs.iter().map(|(name, input)| (*name, RunInput::from(*input))).collect();
+        self.fit(inputs, Wait::Awaits).await
+    }
+
+    /// The network's outputs.
+    fn results(&self) -> &Arc<[Port]> {
+        let composed = self.changing.as_ref().and_then(|changing| changing.composed.as_ref());
+        composed.map_or(&self.outputs, |composed| &composed.ports)
+    }
+
+    /// How they lie in what a run reads.
+    fn layout(&self) -> &Layout {
+        let composed = self.changing.as_ref().and_then(|changing| changing.composed.as_ref());
+        composed.map_or(self.runner.layout(), |composed| &composed.layout)
     }
 
     /// Begins a run.
@@ -347,6 +387,6 @@ impl Session {
     }
 
     fn flight(&self, launched: Launched) -> Flight {
-        Flight { launched, ports: Arc::clone(&self.outputs), layout: self.runner.layout().clone() }
+        Flight { launched, ports: Arc::clone(self.results()), layout: self.layout().clone() }
     }
 }

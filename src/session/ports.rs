@@ -1,5 +1,6 @@
 //! Where data goes into a session and comes out, by name.
 
+use super::source::OpenAxis;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -18,6 +19,9 @@ pub struct Port {
     pub dims: Dims,
     /// The type of its elements. An input takes elements of another type if each is a number of this one.
     pub dtype: DType,
+    /// The axes whose extents each run decides, in a session of a [`ModelFile`](crate::ModelFile). `dims` has the last
+    /// run's extents, before the first one 1.
+    pub open: Vec<OpenAxis>,
 }
 
 impl Port {
@@ -26,7 +30,7 @@ impl Port {
         let port = |&value: &Value| {
             let (name, TensorType { dtype, dims }) =
                 (graph.name(value)?.to_owned(), graph.tensor_type(value)?);
-            Ok(Port { name, shape: dims.shape(), dims, dtype })
+            Ok(Port { name, shape: dims.shape(), dims, dtype, open: Vec::new() })
         };
         values.iter().map(port).collect()
     }

@@ -72,6 +72,20 @@ pub struct MemoryUse {
     pub uploads: u64,
 }
 
+impl MemoryUse {
+    /// Of two sessions together.
+    pub(super) fn and(self, other: Self) -> Self {
+        MemoryUse {
+            planned: self.planned + other.planned,
+            unshared: self.unshared + other.unshared,
+            least: self.least + other.least,
+            constants: self.constants + other.constants,
+            downloads: self.downloads + other.downloads,
+            uploads: self.uploads + other.uploads,
+        }
+    }
+}
+
 impl fmt::Display for MemoryUse {
     /// In megabytes: `14.5 MB of constants, 2.4 MB of values`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

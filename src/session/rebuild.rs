@@ -24,6 +24,9 @@ impl Session {
     /// # Errors
     /// Those of [`Session::rebuild`].
     pub async fn rebuild_async(&mut self, context: &Context) -> Result<()> {
+        if let Some(changing) = &mut self.changing {
+            return changing.restart(context).map(|()| self.restarted());
+        }
         let (graph, options) = self.made_of()?;
         *self = Session::build(context, graph, options.clone()).await?;
         Ok(())

@@ -55,6 +55,49 @@ pub(super) trait Run {
 pub(super) enum Runner {
     Device(Box<DeviceSession>),
     Cpu(CpuSession),
+    Idle(Idle),
+}
+
+/// What has nothing to compute: no run decided the extents yet, or all outputs are known.
+#[derive(Debug, Default)]
+pub(super) struct Idle(Layout);
+
+impl Run for Idle {
+    fn steps(&self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn reset(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.0
+    }
+
+    fn launch(&self, _: &[Input<'_>], _: Next) -> Result<Launched> {
+        Ok(Launched::Done(Box::new(Vec::<Vec<u8>>::new())))
+    }
+
+    fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>> {
+        Box::pin(async { self.launch(inputs, Next::GoesOn) })
+    }
+
+    fn stages<'a>(
+        &'a self,
+        _: &'a [Input<'a>],
+        _: Wait,
+    ) -> Awaited<'a, Result<(Box<dyn Readback>, StageTimes)>> {
+        Box::pin(async { Ok((Box::new(Vec::<Vec<u8>>::new()) as Box<dyn Readback>, StageTimes::default())) })
+    }
+
+    fn profile<'a>(&'a self, _: &'a [Input<'a>], _: Wait) -> Awaited<'a, Result<Profile>> {
+        Box::pin(async { Ok(Profile { clock: "host clock", steps: Vec::new() }) })
+    }
 }
 
 impl std::ops::Deref for Runner {
@@ -64,6 +107,7 @@ impl std::ops::Deref for Runner {
         match self {
             Runner::Device(session) => &**session,
             Runner::Cpu(session) => session,
+            Runner::Idle(idle) => idle,
         }
     }
 }
@@ -73,24 +117,29 @@ impl Runner {
     pub(super) fn word(&self, dtype: DType) -> DType {
         match self {
             Runner::Device(_) => dtype.device_word(),
-            Runner::Cpu(_) => dtype.word(),
+            Runner::Cpu(_) | Runner::Idle(_) => dtype.word(),
         }
     }
 
     /// The session on a device, for what only a device does.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) fn device(&self, what: &str) -> Result<&DeviceSession> {
-        let Runner::Device(session) = self else { return Err(on_cpu(what)) };
+        let Runner::Device(session) = self else { return Err(self.on_cpu(what)) };
         Ok(session)
     }
 
     /// [`Runner::device`], to change.
     pub(super) fn device_mut(&mut self, what: &str) -> Result<&mut DeviceSession> {
-        let Runner::Device(session) = self else { return Err(on_cpu(what)) };
-        Ok(session)
+        match self {
+            Runner::Device(session) => Ok(session),
+            other => Err(other.on_cpu(what)),
+        }
     }
-}
 
-fn on_cpu(what: &str) -> Error {
-    Error::unsupported(what, "the session runs on the CPU")
+    fn on_cpu(&self, what: &str) -> Error {
+        match self {
+            Runner::Idle(_) => Error::unsupported(what, "no run has decided the session's extents yet"),
+            _ => Error::unsupported(what, "the session runs on the CPU"),
+        }
+    }
 }

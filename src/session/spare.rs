@@ -13,7 +13,7 @@ use std::sync::Arc;
 const RUNS: usize = 2;
 
 /// Large outputs of the last runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Spare {
     kept: Mutex<Vec<Arc<[f32]>>>,
     most: usize,

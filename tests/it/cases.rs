@@ -9,27 +9,19 @@
 
 use crate::machine::everywhere;
 use crate::shared_npy;
-use diptych::{Context, DType, Dims, HostTensor, LoadOptions, Model, Session, SessionOptions};
+use diptych::{Context, DType, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
 use std::path::{Path, PathBuf};
 
 /// What is refused, with the reason. A result that is wrong is none of these.
 #[rustfmt::skip]
 const REFUSED: &[(&str, &str)] = &[
-    ("empty_cache_matmul", "a cache of length 0 that grows"),
     ("group_query_attention", "an operator with caches"),
     ("mha_past", "caches of keys and values"),
-    ("open_extents_by_input", "extents that the file leaves open and no option gives"),
-    ("resize_runtime_sizes", "sizes that an input brings"),
-    ("slice_runtime", "bounds that an input brings"),
 ];
 
 /// What is wrong or refused and being mended: numbers at the edges.
 #[rustfmt::skip]
 const NUMBERS: &[&str] = &[];
-
-/// Extents that files leave open.
-const DIMENSIONS: [(&str, &str, usize); 2] =
-    [("dilated_conv", "input_1.1", 33), ("dilated_conv", "input_1.2", 47)];
 
 /// What outputs of integers are multiplied by: the goldens are as stored, ours are the numbers that they stand for.
 const SCALES: [(&str, f64); 1] = [("keyword_scrambled", 3.051_850_944_757_461_5e-5)];
@@ -74,29 +66,14 @@ fn inputs(folder: &Path, case: &str) -> Vec<(String, Vec<usize>, Vec<f64>)> {
 }
 
 fn run(context: &Context, folder: &Path, case: &str, path: &Path) -> Result<(), Failure> {
-    let inputs = inputs(folder, case);
-    let mut options = LoadOptions::default();
-    let is_onnx = path.extension().is_some_and(|ending| ending == "onnx");
-    for (port, shape, _) in inputs.iter().filter(|_| is_onnx) {
-        let extents = shape.iter().enumerate().filter(|(_, extent)| **extent > 0);
-        options.dimensions.extend(extents.map(|(axis, &extent)| (format!("{port}.{axis}"), extent)));
-    }
-    // What the file has a value for is given all the same.
-    options.inputs.extend(inputs.iter().filter(|_| is_onnx).map(|(port, ..)| port.clone()));
-    let own = DIMENSIONS.iter().filter(|(of, ..)| *of == case);
-    options.dimensions.extend(own.map(|&(_, name, extent)| (name.to_owned(), extent)));
-    let model = Model::load(path, &options).map_err(refused)?;
-    let mut session = Session::new(context, &model.graph, SessionOptions::default()).map_err(refused)?;
+    let file = ModelFile::load(path, &LoadOptions::default()).map_err(refused)?;
+    let mut session = file.session(context, SessionOptions::default()).map_err(refused)?;
     let mut feeds = Vec::new();
-    for (index, (port, shape, values)) in inputs.into_iter().enumerate() {
-        // What has no elements is no input.
-        if !values.is_empty() {
-            let name = if port.is_empty() { model.inputs[index].name.clone() } else { port };
-            let dims = Dims::new(&shape).map_err(refused)?;
-            let port = session.inputs().iter().find(|port| port.name == name);
-            let dtype = port.map_or(DType::F32, |port| port.dtype);
-            feeds.push((name, given(dims, dtype, &values).map_err(refused)?));
-        }
+    for (index, (port, shape, values)) in inputs(folder, case).into_iter().enumerate() {
+        let declared = file.inputs();
+        let own = declared.iter().find(|own| own.name == port).unwrap_or(&declared[index]);
+        let dims = Dims::new_or_empty(&shape).map_err(refused)?;
+        feeds.push((own.name.clone(), given(dims, own.dtype, &values).map_err(refused)?));
     }
     let feeds: Vec<(&str, &HostTensor)> =
         feeds.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();

@@ -1,14 +1,13 @@
 //! ONNX's own tests of single operators, written by `scripts/onnx-node-tests` to `$DIPTYCH_ONNX_TESTS`.
 //!
 //! `not_passed.txt` lists those that do not pass, with the reason, as `NAME: REASON`, or `BACKEND NAME: REASON` where it
-//! is one backend alone; a test that is not listed must pass, and one that is must not. An input that an operator wants to know while the file is read is given then, as
-//! [`LoadOptions::values`]: the second input and those behind it, or all of them.
+//! is one backend alone; a test that is not listed must pass, and one that is must not. All inputs are given at the run.
 //!
 //! `DIPTYCH_ONNX` runs those alone whose names contain it.
 
 use crate::golden::{context, tensor};
 use crate::npy;
-use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
+use diptych::{Backend, Context, HostTensor, LoadOptions, ModelFile, SessionOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +15,6 @@ const NOT_PASSED: &str = include_str!("not_passed.txt");
 
 /// What f32 may round, relative to an output's largest magnitude, beside the test's own tolerance.
 const ROUNDING: f64 = 2e-6;
-
-/// Operators that write as many elements as could be where their inputs are not known while the file is read.
-const BOUNDED: [&str; 3] = ["nonmaxsuppression", "nonzero", "unique"];
 
 fn folder() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("DIPTYCH_ONNX_TESTS").map(PathBuf::from) else {
@@ -49,52 +45,18 @@ fn exact(path: &Path) -> Result<HostTensor, String> {
     HostTensor::of(tensor.dims(), values).map_err(|error| error.to_string())
 }
 
-/// How many inputs were given when the file was read, or why it does not pass.
-fn run(context: &Context, test: &Path) -> Result<usize, String> {
+/// Why it does not pass.
+fn run(context: &Context, test: &Path) -> Result<(), String> {
     let names = std::fs::read_to_string(test.join("inputs.txt")).map_err(|error| error.to_string())?;
     let inputs = numbered(test, "input");
-    // What has no elements is known from its shape.
-    let some = names.lines().zip(&inputs).filter(|(_, path)| !npy::read(path).1.is_empty());
-    let tensors = some.map(|(name, path)| Ok((name.to_owned(), exact(path)?)));
+    let tensors = names.lines().zip(&inputs).map(|(name, path)| Ok((name.to_owned(), exact(path)?)));
     let tensors: Vec<(String, HostTensor)> = tensors.collect::<Result<_, String>>()?;
     let bytes = std::fs::read(test.join("model.onnx")).map_err(|error| error.to_string())?;
-    let mut refused = String::new();
-    let name = test.file_name().unwrap_or_default().to_string_lossy();
-    let is_bounded = BOUNDED.iter().any(|operator| name.contains(operator));
-    for first in [tensors.len(), 1, 0] {
-        let (feeds, given) = tensors.split_at(first.min(tensors.len()));
-        let mut options = LoadOptions::default();
-        options.values.extend(given.iter().cloned());
-        for (name, tensor) in feeds {
-            for (axis, &extent) in tensor.dims().extents().iter().enumerate() {
-                options.dimensions.insert(format!("{name}.{axis}"), extent);
-            }
-        }
-        match Model::from_bytes(&bytes, &options) {
-            Ok(model) => match compare(context, test, &model, feeds) {
-                Err(error) if given.len() < tensors.len() && is_bounded && error.contains(", wanted [") => {
-                    refused = error;
-                }
-                compared => return compared.map(|()| given.len()),
-            },
-            Err(error) if refused.is_empty() => refused = error.to_string(),
-            Err(error) if refused.contains("wanted a constant") => refused = error.to_string(),
-            Err(_) => (),
-        }
-    }
-    Err(refused)
-}
-
-fn compare(
-    context: &Context,
-    test: &Path,
-    model: &Model,
-    feeds: &[(String, HostTensor)],
-) -> Result<(), String> {
-    let session = Session::new(context, &model.graph, SessionOptions::default());
-    let mut session = session.map_err(|error| error.to_string())?;
+    let file = ModelFile::from_bytes(bytes, &LoadOptions::default()).map_err(|error| error.to_string())?;
+    let mut session =
+        file.session(context, SessionOptions::default()).map_err(|error| error.to_string())?;
     let feeds: Vec<(&str, &HostTensor)> =
-        feeds.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let found = session.run(&feeds).map_err(|error| error.to_string())?;
     let text = std::fs::read_to_string(test.join("tolerance.txt")).map_err(|error| error.to_string())?;
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|number| number.parse().ok()).collect();
@@ -147,15 +109,11 @@ fn every_test(backend: Backend) {
         .filter(|name| name.contains(&only) && folder.join(name).join("model.onnx").exists())
         .collect();
     names.sort();
-    let (mut passed, mut given, mut failed, mut wrong) = (0, 0, 0, Vec::new());
+    let (mut passed, mut failed, mut wrong) = (0, 0, Vec::new());
     for name in &names {
         match run(&context, &folder.join(name)) {
-            Ok(count) => {
+            Ok(()) => {
                 passed += 1;
-                given += usize::from(count > 0);
-                if count > 0 {
-                    println!("given {count} {name}");
-                }
                 if listed.contains_key(name.as_str()) {
                     wrong.push(format!("{name}: passes, but is listed"));
                 }
@@ -170,7 +128,7 @@ fn every_test(backend: Backend) {
             }
         }
     }
-    println!("{backend}: {passed} passed ({given} with inputs given when the file is read), {failed} not");
+    println!("{backend}: {passed} passed, {failed} not");
     assert!(wrong.is_empty(), "{} not as listed:\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -5,7 +5,19 @@ use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
 use crate::model::budget::Budget;
 use crate::model::reason::Reason;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+
+/// What an operator lacked that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Nothing that a run would tell.
+    Nothing,
+    /// This value, while the file is read.
+    Value(Value),
+    /// All that it reads: the CPU can compute it then.
+    Host,
+}
 
 /// A graph in the making, with the names that it has and the work that it may still cause.
 pub(crate) struct Builder {
@@ -21,23 +33,37 @@ pub(crate) struct Builder {
     pub(crate) cast: HashMap<(Value, DType), Value>,
     /// Nodes of the graph that change the order of axes.
     pub(crate) transposes: usize,
+    /// What the operator lacks that is read.
+    pub(crate) wanted: Cell<Wanted>,
     /// What a node counts in the budget.
     node_bytes: usize,
 }
 
+/// A graph without nodes.
+fn empty() -> Graph {
+    let mut graph = Graph::new();
+    graph.cast_where_needed();
+    graph
+}
+
 impl Builder {
+    /// Begins another graph; the one until now.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn begin_graph(&mut self) -> Graph {
+        std::mem::replace(&mut self.graph, empty())
+    }
+
     /// A builder of an empty graph, of which each node spends `node_bytes` of the budget.
     pub(crate) fn new(budget: Budget, node_bytes: usize) -> Self {
-        let mut graph = Graph::new();
-        graph.cast_where_needed();
         Builder {
-            graph,
+            graph: empty(),
             budget,
             names: HashSet::new(),
             current: String::new(),
             moved: HashMap::new(),
             cast: HashMap::new(),
             transposes: 0,
+            wanted: Cell::new(Wanted::Nothing),
             node_bytes,
         }
     }

@@ -30,7 +30,7 @@ mod windows;
 
 pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
-pub(super) use builder::Builder;
+pub(super) use builder::{Builder, Wanted};
 pub(super) use casts::{changes, computed, converted, wrapped};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};

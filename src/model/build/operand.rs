@@ -4,7 +4,7 @@
 //! stored, so that a chain of convolutions, poolings and functions of each element moves nothing: only what needs
 //! the order of the file (a reshape, an output) does.
 
-use super::builder::Builder;
+use super::builder::{Builder, Wanted};
 use super::constants::{floats, joined};
 use super::kind::Kind;
 use crate::dims::{Dim, Dims};
@@ -379,7 +379,10 @@ impl Builder {
         match operand {
             Operand::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
             Operand::Constant(constant, _) => Ok(constant.floats(&mut self.budget)?.to_nhwc().into_owned()),
-            Operand::Value(_) => refused!("found a value computed at each run, wanted a constant"),
+            Operand::Value(mapped) => {
+                self.wanted.set(Wanted::Value(mapped.value));
+                refused!("found a value computed at each run, wanted a constant")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::import::{Import, Op, inner};
 use super::schema::Graph as Network;
 use super::turns::{self, Start};
 use crate::model::behind::help;
-use crate::model::build::{Kind, Mapped, Operand, axis, joined};
+use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, joined};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -39,6 +39,10 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(true) => run(i, then)?,
         Some(false) => run(i, other)?,
         None => {
+            let wanted = match &condition {
+                Operand::Value(mapped) => Wanted::Value(mapped.value),
+                Operand::Constant(..) => Wanted::Nothing,
+            };
             // The other branch, too, would have to run.
             let why = |i: &Import<'a>| match &condition {
                 Operand::Value(mapped) => help(&i.graph, &[mapped.value]),
@@ -47,6 +51,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             let mut both = Vec::with_capacity(2);
             for (name, network) in [("then_branch", then), ("else_branch", other)] {
                 both.push(run(i, network).map_err(|reason| {
+                    i.wanted.set(wanted);
                     format!("in {name}, which a condition computed at each run chooses: {reason}{}", why(i))
                 })?);
             }
@@ -55,6 +60,7 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             for (a, b) in then.into_iter().zip(other) {
                 let (own, others) = (i.shape(&a)?, i.shape(&b)?);
                 if own != others {
+                    i.wanted.set(wanted);
                     return refused!(
                         "found branches that write {own:?} and {others:?} by a condition computed at each run, wanted \
                          one shape or a condition that is known{}",

@@ -55,10 +55,7 @@ impl<'a> Import<'a> {
             given.retain(|name| *name != input.name);
             let explain = |message| format!("input {:?}: {message}", input.name);
             if let Some(tensor) = options.values.get(input.name) {
-                let tensor = &as_declared(input, tensor);
-                self.check_shape(input, tensor).map_err(explain)?;
-                let constant = self.given(input, tensor).map_err(explain)?;
-                self.insert(input.name, constant)?;
+                self.given_as(input, tensor).map_err(explain)?;
             } else if !known.contains(input.name) || options.inputs.contains(input.name) {
                 self.input(input, options, &mut wanted, &mut extents).map_err(explain)?;
             }
@@ -99,7 +96,59 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn insert(&mut self, name: &'a str, slot: Operand) -> Result<(), Reason> {
+    /// Puts the value that the options give in the place of an input.
+    pub(super) fn given_as(&mut self, input: &'a Described<'a>, tensor: &HostTensor) -> Result<(), Reason> {
+        let tensor = &as_declared(input, tensor);
+        self.check_shape(input, tensor)?;
+        let constant = self.known_value(tensor, Kind::of(input.kind)?)?;
+        self.insert(input.name, constant)
+    }
+
+    /// Refuses options that name what the network does not have or leave open.
+    pub(super) fn check_options(
+        &self,
+        network: &'a Network<'a>,
+        options: &LoadOptions,
+    ) -> Result<(), Reason> {
+        if let Some(name) = &options.signature {
+            return refused!(
+                "found signature {name:?} wanted, but an ONNX file has one network and no signatures"
+            );
+        }
+        let names: Vec<&str> = network.inputs.iter().map(|input| input.name).collect();
+        let is_input = |name: &&String| names.contains(&name.as_str());
+        if let Some(name) = options.values.keys().find(|name| !is_input(name)) {
+            return refused!("found a value for input {name:?}, wanted one of {names:?}");
+        }
+        if let Some(name) = options.inputs.iter().find(|name| !is_input(name)) {
+            return refused!("found no input {name:?}, wanted one of {names:?}");
+        }
+        let (mut wanted, mut open) = (BTreeSet::new(), BTreeSet::new());
+        for input in network.inputs.iter().filter(|input| !options.values.contains_key(input.name)) {
+            for (axis, extent) in input.extents.iter().flatten().enumerate() {
+                let own = format!("{}.{axis}", input.name);
+                match (extent, options.dimensions.get(&own)) {
+                    (Extent::Fixed(fixed), Some(given)) if *fixed > 0 && given != fixed => {
+                        return refused!(
+                            "input {:?}: found {given} for axis {axis}, wanted the {fixed} of the file",
+                            input.name
+                        );
+                    }
+                    _ => (),
+                }
+                if let Extent::Free(name) = extent {
+                    open.insert((*name).to_owned());
+                }
+                wanted.insert(own);
+            }
+        }
+        match options.dimensions.keys().find(|name| !wanted.contains(*name) && !open.contains(*name)) {
+            Some(name) => refused!("found an extent for dimension {name:?}, wanted one of {open:?}"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn insert(&mut self, name: &'a str, slot: Operand) -> Result<(), Reason> {
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {
             None => Ok(()),
@@ -123,8 +172,7 @@ impl<'a> Import<'a> {
     }
 
     /// A value that is known while the file is read.
-    fn given(&mut self, input: &Described<'_>, tensor: &HostTensor) -> Result<Operand, Reason> {
-        let kind = Kind::of(input.kind)?;
+    pub(super) fn known_value(&mut self, tensor: &HostTensor, kind: Kind) -> Result<Operand, Reason> {
         self.budget.extend(64 * tensor.dims().elements() as u64);
         if kind.is_float() {
             return Ok(Operand::Constant(Constant::Floats(tensor.clone()), kind));

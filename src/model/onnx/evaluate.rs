@@ -26,7 +26,7 @@ impl<'a> Import<'a> {
 
     /// Adds an operator to a graph of its own, and makes what it writes there constants.
     pub(super) fn evaluate(&mut self, handler: Handler, op: &Op<'a>) -> Result<(), Reason> {
-        let graph = std::mem::take(&mut self.graph);
+        let graph = self.begin_graph();
         let transposes = self.transposes;
         let uploaded = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.uploaded));
         self.written.clear();

@@ -1,7 +1,7 @@
 //! Operators that a GPU does not pay for: functions of the CPU, in a session on a GPU too.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Operand, floats, integers};
+use crate::model::build::{Kind, Operand, floats, integers, Wanted};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use std::cmp::Ordering;
@@ -9,6 +9,16 @@ use std::cmp::Ordering;
 type Done = Result<(), Reason>;
 
 impl<'a> Import<'a> {
+    /// Where a network may be divided, refuses an operator whose results' extents depend on a value that is computed: the
+    /// CPU computes it then, by itself.
+    pub(super) fn is_divided_at(&self, op: &Op<'a>, index: usize) -> Done {
+        if !self.open || matches!(self.slot(op, index)?, Operand::Constant(..)) {
+            return Ok(());
+        }
+        self.wanted.set(Wanted::Host);
+        refused!("found results whose extents depend on the values of {:?}", op.input_name(index)?)
+    }
+
     /// Refuses a result whose extents depend on values where something else than the network's caller reads it.
     fn only_leaves(&self, op: &Op<'a>, index: usize) -> Done {
         let Some(name) = op.node.outputs.get(index).filter(|name| !name.is_empty()) else { return Ok(()) };
@@ -144,6 +154,7 @@ pub(super) fn unique<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         return Ok(());
     }
+    i.is_divided_at(op, 0)?;
     [0, 1, 3].into_iter().try_for_each(|index| i.only_leaves(op, index))?;
     let room = things.count;
     let outputs = [shape(room), vec![room], vec![room], vec![room]];
@@ -174,6 +185,7 @@ pub(super) fn non_zero<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if matches!(i.slot(op, 0)?, Operand::Constant(..)) {
         return super::indexing::non_zero(i, op);
     }
+    i.is_divided_at(op, 0)?;
     i.only_leaves(op, 0)?;
     let own = i.extents_of(op, 0)?;
     let (rank, room): (usize, usize) = (own.len(), own.iter().product());

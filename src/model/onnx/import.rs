@@ -4,10 +4,10 @@ use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures
 use super::tensors::Files;
 use crate::graph::Value;
 use crate::model::budget::Budget;
-use crate::model::build::{Builder, Operand};
+use crate::model::build::{Builder, Operand, Wanted};
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// The versions of the standard operators that are read.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
@@ -64,6 +64,10 @@ pub(super) struct Import<'a> {
     pub(super) written: Vec<&'a str>,
     /// Lists of tensors, by number.
     pub(super) sequences: Vec<Vec<Operand>>,
+    /// Whether the network may be divided where extents depend on values.
+    pub(super) open: bool,
+    /// Whether everything is known, and results are wanted as constants.
+    pub(super) computes: bool,
 }
 
 impl Deref for Import<'_> {
@@ -127,15 +131,32 @@ impl<'a> Import<'a> {
             opsets,
             written: Vec::new(),
             sequences: Vec::new(),
+            open: false,
+            computes: false,
         })
     }
 
     /// Adds what the outputs need of a list of nodes.
     pub(super) fn nodes(&mut self, nodes: &'a [Node<'a>], outputs: &[&'a str]) -> Result<(), Trouble> {
+        self.nodes_between(nodes, outputs, 0..nodes.len(), &HashSet::new())
+    }
+
+    /// Adds what the outputs need of some of a list of nodes, without those that earlier ones have computed along.
+    pub(super) fn nodes_between(
+        &mut self,
+        nodes: &'a [Node<'a>],
+        outputs: &[&'a str],
+        range: Range<usize>,
+        absorbed: &HashSet<usize>,
+    ) -> Result<(), Trouble> {
         let nowhere = |message| (None, message);
-        let needed = needed(nodes, outputs);
+        let mut needed = needed(nodes, outputs);
+        needed.iter_mut().take(range.start).for_each(|needed| *needed = false);
         self.count_readers(nodes, &needed, outputs).map_err(nowhere)?;
-        for (index, node) in nodes.iter().enumerate() {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.absorbed.extend(absorbed);
+        }
+        for (index, node) in nodes.iter().enumerate().take(range.end).skip(range.start) {
             let absorbed = self.scopes.last().is_some_and(|scope| scope.absorbed.contains(&index));
             if !needed[index] || absorbed {
                 continue;
@@ -189,6 +210,9 @@ impl<'a> Import<'a> {
         let node = nodes.get(index).ok_or("found no such node")?;
         self.budget.spend(64 + 8 * (node.inputs.len() + node.outputs.len()))?;
         let op = self.op(nodes, node)?;
+        if self.scopes.len() == 1 {
+            self.wanted.set(Wanted::Nothing);
+        }
         if let Some(function) = self.functions.get(&(node.domain, node.op, node.overload)).copied() {
             return self.call(&op, function);
         }

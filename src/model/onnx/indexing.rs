@@ -268,6 +268,7 @@ fn scattered<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], inner: usize, p
 
 /// `Compress`: the elements along an axis, or of all, where a condition that is known is true.
 pub(super) fn compress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    i.is_divided_at(op, 1)?;
     let kept = i.integers(op, 1)?;
     let kept: Vec<i64> =
         kept.iter().enumerate().filter(|(_, keep)| **keep != 0).map(|(at, _)| at as i64).collect();

@@ -13,7 +13,10 @@ use std::path::Path;
 
 /// The work that any file may cause, whatever its length: the largest masks and tables that are computed of lengths
 /// alone, and time to read it that nobody minds. What is held at once may be three times of it.
-const LEAST_WORK: u64 = 384 << 20;
+pub(super) const LEAST_WORK: u64 = 384 << 20;
+
+/// What is wrong with a file that has no network.
+pub(super) const NO_GRAPH: &str = "found no graph: this is no ONNX model, or one that is cut short";
 
 /// Reads the network of a file.
 pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
@@ -24,7 +27,7 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     let network = model
         .graph
         .as_ref()
-        .ok_or_else(|| fail("found no graph: this is no ONNX model, or one that is cut short".into()))?;
+        .ok_or_else(|| fail(NO_GRAPH.into()))?;
     let mut import =
         Import::new(&model, network, Files::new(path), budget, operators::handler).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&import, network) {

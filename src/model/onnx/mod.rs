@@ -49,6 +49,7 @@ mod moves;
 mod norms;
 mod operands;
 mod operators;
+mod parts;
 mod pixels;
 mod pooling;
 mod products;
@@ -113,6 +114,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
 pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
     parse("model", bytes, None, &LoadOptions::default()).map(|loaded| loaded.graph)
 }
+
+pub(super) use parts::OnnxSource;
 
 pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
     load::load(file, bytes, path, options)

@@ -5,7 +5,7 @@ use super::schema::{Graph as Network, Tensor};
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
-use crate::model::build::{Kind, MOST_LISTED, Mapped, Operand, channels_last};
+use crate::model::build::{Kind, MOST_LISTED, Mapped, Operand, Wanted, channels_last};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 
@@ -134,6 +134,7 @@ impl<'a> Import<'a> {
         match self.slot(op, index)? {
             Operand::Constant(constant, _) => Ok(constant),
             Operand::Value(mapped) => {
+                self.wanted.set(Wanted::Value(mapped.value));
                 let (name, help) = (op.input_name(index)?, help(&self.graph, &[mapped.value]));
                 refused!(
                     "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"

@@ -1,7 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Mapped, Operand, axis, product};
+use crate::model::build::{Kind, Mapped, Operand, axis, product, Wanted};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -227,7 +227,10 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
 fn weights(i: &mut Import<'_>, slot: Operand) -> Result<crate::host::HostTensor, Reason> {
     match slot {
         Operand::Constant(constant, _) => constant.floats(&mut i.budget),
-        Operand::Value(_) => refused!("found weights computed at each run, wanted a constant"),
+        Operand::Value(mapped) => {
+            i.wanted.set(Wanted::Value(mapped.value));
+            refused!("found weights computed at each run, wanted a constant")
+        }
     }
 }
 

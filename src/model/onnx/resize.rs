@@ -7,7 +7,7 @@ use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
 use crate::model::behind::help;
-use crate::model::build::{Kind, Mapped, Operand, axis, channels_last, sizes};
+use crate::model::build::{Kind, Mapped, Operand, axis, channels_last, sizes, Wanted};
 use crate::model::constant::{Constant, Integers, dims_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -111,6 +111,7 @@ fn axes_of(
                 Operand::Constant(constant, _) if constant.elements() == 0 => Ok(Vec::new()),
                 Operand::Constant(constant, _) => super::convolution::floats_of(i, &constant),
                 Operand::Value(mapped) => {
+                    i.wanted.set(Wanted::Value(mapped.value));
                     let help = help(&i.graph, &[mapped.value]);
                     refused!(
                         "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"

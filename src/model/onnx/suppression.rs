@@ -41,6 +41,8 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             "found up to {each} boxes of {count} for {rows} rows of scores, wanted fewer: max_output_boxes_per_class"
         );
     }
+    i.is_divided_at(op, 0)?;
+    i.is_divided_at(op, 1)?;
     let is_known = (0..2).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     let options = Suppress {
         count: each,

@@ -6,7 +6,7 @@ use super::schema::{Graph as Network, captures};
 use crate::error::Error;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::model::build::{Kind, Mapped, Operand};
+use crate::model::build::{Kind, Mapped, Operand, Wanted};
 use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::session::Session;
@@ -37,6 +37,7 @@ pub(super) struct Start {
 /// is collected.
 pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried: Vec<Operand>) -> Done {
     let body = op.network("body")?;
+    i.wanted.set(Wanted::Host);
     if (carried.len()..op.node.outputs.len()).any(|index| op.writes(index)) {
         return refused!(
             "found results that are collected over iterations whose number is computed at each run"
@@ -120,7 +121,7 @@ fn network<'a>(
     for (_, slot) in &around {
         sizes.push(i.shape(slot)?);
     }
-    let graph = std::mem::take(&mut i.graph);
+    let graph = i.begin_graph();
     let moved = std::mem::take(&mut i.moved);
     let transposes = i.transposes;
     let made = make(i, op, body, (carried, extents), (&around, &sizes));

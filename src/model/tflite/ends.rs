@@ -88,6 +88,12 @@ impl<'a> Import<'a> {
         for (axis, extent) in self.tensors.declared(position)?.into_iter().enumerate() {
             dims.push(match (axis, extent) {
                 (_, Extent::Fixed(extent)) => Dim::Fixed(extent),
+                (0, Extent::Free(_)) if options.dimensions.contains_key(&format!("{name}.0")) => {
+                    let key = format!("{name}.0");
+                    let extent = options.dimensions.get(&key).copied().unwrap_or(1);
+                    wanted.insert(key);
+                    Dim::Fixed(extent)
+                }
                 (0, Extent::Free(extent)) => {
                     wanted.insert(BATCH.to_owned());
                     if !self.build.graph.dimensions().contains_key(BATCH) {

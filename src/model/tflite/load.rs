@@ -12,11 +12,29 @@ use super::{LoadOptions, Loaded, ModelInfo};
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
 use crate::model::reason::Reason;
-use std::collections::HashMap;
+use crate::session::{OpenInput, Port};
+use std::collections::{BTreeSet, HashMap};
 
 /// Reads the first network of a file, or that of a signature.
 pub(super) fn load(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
-    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    load_or_want(file, model, bytes, options).map_err(|failed| failed.error)
+}
+
+/// Why a file was refused, and which inputs' values would have helped.
+pub(super) struct Failed {
+    pub(super) error: Error,
+    pub(super) wanted: BTreeSet<String>,
+}
+
+/// [`load`], which says what would help.
+pub(super) fn load_or_want(
+    file: &str,
+    model: &Model<'_>,
+    bytes: &[u8],
+    options: &LoadOptions,
+) -> std::result::Result<Loaded, Failed> {
+    let error = |op, reason: Reason| Error::Model { file: file.to_owned(), op, message: reason.into() };
+    let fail = |reason: Reason| Failed { error: error(None, reason), wanted: BTreeSet::new() };
     let mut budget = Budget::new(bytes.len());
     let main = main(model, options).map_err(fail)?;
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
@@ -25,16 +43,28 @@ pub(super) fn load(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOp
         return Err(fail(unsupported.into()));
     }
     import.inputs(&inputs, options).map_err(fail)?;
-    import.run().map_err(|(op, reason)| Error::Model {
-        file: file.to_owned(),
-        op,
-        message: reason.into(),
-    })?;
+    import.run().map_err(|(op, reason)| Failed { error: error(op, reason), wanted: import.wanted_inputs() })?;
     import.update_variables().map_err(fail)?;
     for &output in &outputs {
         import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
     }
     Ok(Loaded { graph: import.build.graph, info })
+}
+
+/// The inputs and outputs of a file's network.
+pub(super) fn describe(
+    file: &str,
+    (model, length): (&Model<'_>, usize),
+    options: &LoadOptions,
+) -> Result<(Vec<OpenInput>, Vec<Port>)> {
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let main = main(model, options).map_err(fail)?;
+    let budget = Budget::new(length);
+    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
+    if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
+        return Err(fail(unsupported.into()));
+    }
+    import.ends_of(&inputs, &outputs, options).map_err(fail)
 }
 
 type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);

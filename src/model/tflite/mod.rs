@@ -39,6 +39,7 @@ mod metadata;
 mod moves;
 mod names;
 mod norms;
+mod open;
 mod operands;
 mod operators;
 mod options;
@@ -115,7 +116,14 @@ fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
+pub(super) use open::TfliteSource;
+
 pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
+    load::load(file, &model(file, bytes)?, bytes, options)
+}
+
+/// A file whose structure is verified.
+fn model<'a>(file: &str, bytes: &'a [u8]) -> Result<schema::Model<'a>> {
     let fail = |message: String| Error::Model { file: file.to_owned(), op: None, message };
     check_length(file, bytes.len() as u64)?;
     match bytes.get(4..8) {
@@ -136,7 +144,7 @@ pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<L
     if model.version() != 3 {
         return Err(fail(format!("found schema version {}, wanted 3", model.version())));
     }
-    load::load(file, &model, bytes, options)
+    Ok(model)
 }
 
 fn check_length(file: &str, length: u64) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
-use crate::model::build::{Builder, Kind, Mapped, Operand};
+use crate::model::build::{Builder, Kind, Mapped, Operand, Wanted};
 use crate::model::reason::Reason;
 
 /// Operators whose outputs are elements of their inputs.
@@ -173,11 +173,14 @@ impl<'a> Import<'a> {
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),
-            Input::Value(value) => refused!(
-                "{}: found a value computed or given at each run, wanted a constant{}",
-                self.tensors.describe(position),
-                help(&self.build.graph, &[value])
-            ),
+            Input::Value(value) => {
+                self.build.wanted.set(Wanted::Value(value));
+                refused!(
+                    "{}: found a value computed or given at each run, wanted a constant{}",
+                    self.tensors.describe(position),
+                    help(&self.build.graph, &[value])
+                )
+            }
         }
     }
 

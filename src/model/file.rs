@@ -1,0 +1,192 @@
+//! Files whose networks are made for the extents of each run.
+
+use super::{LoadOptions, MAX_FILE_BYTES, is_onnx};
+use crate::context::Context;
+use crate::device::Wait;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::options::SessionOptions;
+use crate::session::{OpenAxis, OpenInput, Port, Session, Source};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An input of a [`ModelFile`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileInput {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its extents, `None` where each run decides; nothing where the file does not even say how many there are.
+    pub extents: Option<Vec<Option<usize>>>,
+    /// The names of the axes that each run decides.
+    pub open: Vec<OpenAxis>,
+    /// Whether a run may do without it, because the file has a value for it.
+    pub is_optional: bool,
+}
+
+/// A TensorFlow Lite or an ONNX file as a network whose inputs' extents each run decides, as far as the file leaves them open.
+///
+/// [`ModelFile::session`] makes a session of it. Its first run with certain extents plans for them: it reads the network
+/// for these extents, chooses kernels and compiles those that are new. The plans are kept
+/// ([`SessionOptions::plans`]), so a run with extents that it met before costs no more than one of a session of fixed
+/// extents. Weights are read from the file once.
+///
+/// An input whose values an operator needs to know beforehand (sizes of a resize, bounds of a slice, the shape of a
+/// reshape, a condition) needs nothing special: the session plans for these values, too. Where the extents of a result depend
+/// on values (`NonZero`, `NonMaxSuppression`, a loop that collects), the session runs what comes before, the CPU
+/// computes that operator, and the rest of the network is planned for what it found.
+///
+/// ```
+/// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+///
+/// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+/// for input in file.inputs() {
+///     println!("{} {:?}", input.name, input.extents);
+/// }
+/// let session = file.session(&Context::new(Backend::Cpu)?, SessionOptions::default())?;
+/// # Ok::<(), diptych::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ModelFile {
+    source: Arc<dyn Source>,
+}
+
+impl ModelFile {
+    /// Reads a file; its contents say which format it has. Weights that an ONNX file has in other files are read from its
+    /// folder when a session first needs them.
+    ///
+    /// What `options` give is fixed: extents in [`LoadOptions::dimensions`], inputs in [`LoadOptions::values`].
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert_eq!(file.inputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read, and those of [`ModelFile::from_bytes`], which name the file.
+    pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let bytes = crate::file::read(path, MAX_FILE_BYTES)
+            .map_err(|source| Error::Io { path: name.clone(), source })?;
+        let onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
+        ModelFile::of(&name, bytes.into(), Some(path), onnx, options)
+    }
+
+    /// Reads a file that is in memory already.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+    /// let file = ModelFile::from_bytes(bytes, &LoadOptions::default())?;
+    /// assert!(!file.inputs()[0].is_optional);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the bytes are not a valid file, it needs operators that are not supported, or `options` name
+    /// what it does not have.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>, options: &LoadOptions) -> Result<Self> {
+        ModelFile::of("model", bytes.into(), None, false, options)
+    }
+
+    fn of(
+        name: &str,
+        bytes: Arc<[u8]>,
+        path: Option<&Path>,
+        named_onnx: bool,
+        options: &LoadOptions,
+    ) -> Result<Self> {
+        if named_onnx || is_onnx(&bytes) {
+            #[cfg(feature = "onnx")]
+            return Ok(ModelFile { source: Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?) });
+            #[cfg(not(feature = "onnx"))]
+            let _ = path;
+        }
+        #[cfg(feature = "tflite")]
+        return Ok(ModelFile { source: Arc::new(super::tflite::TfliteSource::new(name, bytes, options)?) });
+        #[cfg(not(feature = "tflite"))]
+        Err(super::unknown_format(name))
+    }
+
+    /// The inputs, in the order of the file.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert_eq!(file.inputs()[0].extents.as_ref().unwrap().len(), 4);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn inputs(&self) -> Vec<FileInput> {
+        let input = |own: &OpenInput| FileInput {
+            name: own.name.clone(),
+            dtype: own.dtype,
+            extents: own.extents.clone(),
+            open: own.open.clone(),
+            is_optional: own.is_optional,
+        };
+        self.source.inputs().iter().map(input).collect()
+    }
+
+    /// The outputs, in the order of the file. An extent that is not known before a run is 1, and listed as open.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert!(!file.outputs().is_empty());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn outputs(&self) -> Vec<Port> {
+        self.source.outputs()
+    }
+
+    /// A session whose runs take inputs of any extents that fit the file. Where the file leaves nothing open it is ready
+    /// for its first run; else that run makes it so.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, HostTensor, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// let mut session = file.session(&Context::new(Backend::Cpu)?, SessionOptions::default())?;
+    /// let dims = session.inputs()[0].dims;
+    /// let picture = HostTensor::new(dims, vec![0.0; dims.elements()])?;
+    /// let name = session.inputs()[0].name.clone();
+    /// let outputs = session.run(&[(&name, &picture)])?;
+    /// assert_eq!(outputs.len(), file.outputs().len());
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the network cannot run on the context's device, or an operator's options or shapes are not supported.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
+        let source = Arc::clone(&self.source);
+        crate::task::block_on(Session::of_source(context, source, options, Wait::Blocks))
+    }
+
+    /// [`ModelFile::session`], awaited.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let session = pollster::block_on(file.build_session(&context, SessionOptions::default()))?;
+    /// assert_eq!(session.inputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::session`].
+    pub async fn build_session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
+        Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits).await
+    }
+}

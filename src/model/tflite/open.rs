@@ -1,0 +1,156 @@
+//! A file as a network whose extents each run decides.
+//!
+//! The network is one part: it is read again for the extents, and for the values of inputs that an operator wants to know.
+
+use super::LoadOptions;
+use super::import::Import;
+use super::load::{Failed, describe};
+use super::tensors::Extent;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use crate::model::behind;
+use crate::model::build::Wanted;
+use crate::model::reason::Reason;
+use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A file whose network is made for the extents of each run.
+#[derive(Debug)]
+pub(in crate::model) struct TfliteSource {
+    file: String,
+    bytes: Arc<[u8]>,
+    options: LoadOptions,
+    inputs: Vec<OpenInput>,
+    outputs: Vec<Port>,
+}
+
+impl TfliteSource {
+    pub(in crate::model) fn new(file: &str, bytes: Arc<[u8]>, options: &LoadOptions) -> Result<Self> {
+        let model = super::model(file, &bytes)?;
+        let (inputs, outputs) = describe(file, (&model, bytes.len()), options)?;
+        Ok(TfliteSource { file: file.to_owned(), bytes, options: options.clone(), inputs, outputs })
+    }
+}
+
+impl Import<'_> {
+    /// Inputs and outputs as the file declares them.
+    pub(super) fn ends_of(
+        &mut self,
+        inputs: &[i32],
+        outputs: &[i32],
+        options: &LoadOptions,
+    ) -> Result<(Vec<OpenInput>, Vec<Port>), Reason> {
+        let mut found = Vec::with_capacity(inputs.len());
+        for &input in inputs {
+            let position = self.tensors.position(input)?;
+            let (name, dtype) = (self.unique_name(position)?, self.kind_at(position)?.dtype());
+            if options.values.contains_key(&name) {
+                continue;
+            }
+            let (mut extents, mut open) = (Vec::new(), Vec::new());
+            for (axis, extent) in self.tensors.declared(position)?.into_iter().enumerate() {
+                let own = format!("{name}.{axis}");
+                let batch = (axis == 0).then(|| options.dimensions.get("batch").copied()).flatten();
+                let fixed = match extent {
+                    Extent::Fixed(extent) => Some(extent),
+                    Extent::Free(_) => options.dimensions.get(&own).copied().or(batch),
+                };
+                extents.push(fixed);
+                if fixed.is_none() {
+                    open.push(OpenAxis { axis, name: own });
+                }
+            }
+            found.push(OpenInput { name, dtype, extents: Some(extents), open, is_optional: false });
+        }
+        let mut ports = Vec::with_capacity(outputs.len());
+        for &output in outputs {
+            let position = self.tensors.position(output)?;
+            let (name, dtype) = (self.unique_name(position)?, self.kind_at(position)?.dtype());
+            let declared = self.tensors.declared(position)?;
+            let mut open = Vec::new();
+            let extents: Vec<usize> = declared.iter().enumerate().map(|(axis, extent)| match *extent {
+                Extent::Fixed(extent) => extent,
+                Extent::Free(extent) => {
+                    open.push(OpenAxis { axis, name: format!("{name}.{axis}") });
+                    extent.max(1)
+                }
+            }).collect();
+            let dims = crate::dims::Dims::new_or_empty(&extents)?;
+            ports.push(Port { name, shape: dims.shape(), dims, dtype, open });
+        }
+        Ok((found, ports))
+    }
+
+    /// The inputs that were to be known where an operator was refused.
+    pub(super) fn wanted_inputs(&self) -> BTreeSet<String> {
+        match self.build.wanted.get() {
+            Wanted::Value(value) => behind::inputs(&self.build.graph, &[value]),
+            Wanted::Nothing | Wanted::Host => BTreeSet::new(),
+        }
+    }
+}
+
+impl Source for TfliteSource {
+    fn inputs(&self) -> &[OpenInput] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> Vec<Port> {
+        self.outputs.clone()
+    }
+
+    fn first(&self) -> Place {
+        Place { on_host: false, form: String::new(), of: Arc::new(()) }
+    }
+
+    fn part(&self, _: &Place, given: &[Given<'_>], by_value: &BTreeSet<String>) -> Result<Part> {
+        if let Some(empty) = given.iter().find(|own| own.dims.elements() == 0) {
+            let name = format!("input {:?}", empty.name);
+            return Err(Error::input(name, empty.dims.to_string(), "at least one element"));
+        }
+        let model = super::model(&self.file, &self.bytes)?;
+        let mut by_value = by_value.clone();
+        by_value.retain(|name| given.iter().any(|own| own.name == *name && own.input.is_some()));
+        loop {
+            let mut options = self.options.clone();
+            for own in given {
+                if by_value.contains(&*own.name) {
+                    let value = own.value()?.map(std::borrow::Cow::into_owned);
+                    options.values.extend(value.map(|value| (own.name.clone().into_owned(), value)));
+                    continue;
+                }
+                let input = self.inputs.iter().find(|input| input.name == own.name);
+                for axis in input.iter().flat_map(|input| &input.open) {
+                    let extent = own.dims.extents().get(axis.axis).copied();
+                    options.dimensions.extend(extent.map(|extent| (axis.name.clone(), extent)));
+                }
+            }
+            let (error, wanted) = match super::load::load_or_want(&self.file, &model, &self.bytes, &options) {
+                Ok(loaded) => {
+                    let graph = loaded.graph;
+                    let named = |(index, name): (usize, String)| (name, Found::Output(index));
+                    let names = graph.outputs().iter().map(|&output| graph.name(output).map(str::to_owned));
+                    let names = names.collect::<Result<Vec<String>>>()?;
+                    let results = names.into_iter().enumerate().map(named).collect();
+                    return Ok(Part { graph, by_value, results, next: None });
+                }
+                Err(Failed { error, wanted }) => (error, wanted),
+            };
+            let own = |name: &String| given.iter().find(|own| own.name == *name);
+            let few = |name: &String| own(name).is_some_and(|own| own.dims.elements() <= behind::MOST_BY_VALUE);
+            if wanted.is_empty() || !wanted.iter().all(|name| few(name) && !by_value.contains(name)) {
+                return Err(error);
+            }
+            if !wanted.iter().all(|name| own(name).is_some_and(|own| own.input.is_some())) {
+                return Ok(Part { graph: Graph::new(), by_value: wanted, results: Vec::new(), next: None });
+            }
+            by_value.extend(wanted);
+        }
+    }
+
+    fn on_host(&self, _: &Place, _: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
+        Err(Error::Internal("a TensorFlow Lite file has one part".to_owned()))
+    }
+}

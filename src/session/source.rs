@@ -1,0 +1,109 @@
+//! What makes the graphs of a network whose extents each run decides.
+
+use super::Port;
+use super::input::RunInput;
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::host::HostTensor;
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// An axis whose extent each run decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAxis {
+    /// Its place among the dimensions.
+    pub axis: usize,
+    /// Its name in the file, or else the input's and the axis, as `image.1`.
+    pub name: String,
+}
+
+/// An input of such a network.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenInput {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    /// Its extents, those without one open; `None` where the rank is open, too.
+    pub(crate) extents: Option<Vec<Option<usize>>>,
+    pub(crate) open: Vec<OpenAxis>,
+    /// Whether a run may do without it.
+    pub(crate) is_optional: bool,
+}
+
+/// What a part of a network is given.
+#[derive(Debug, Clone)]
+pub(crate) struct Given<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) dims: Dims,
+    /// Nothing while a session is planned before its first run.
+    pub(crate) input: Option<RunInput<'a>>,
+}
+
+impl Given<'_> {
+    /// Its elements, if they are there.
+    pub(crate) fn value(&self) -> Result<Option<Cow<'_, HostTensor>>> {
+        self.input.as_ref().map(|input| input.tensor(self.dims)).transpose()
+    }
+}
+
+/// Where a part of a network begins.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// Whether it is one operator, which the CPU computes anew at each run because its results' extents depend on values.
+    pub(crate) on_host: bool,
+    /// What tells it from other places behind the same part.
+    pub(crate) form: String,
+    /// What the source knows of it.
+    pub(crate) of: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("on_host", &self.on_host).finish_non_exhaustive()
+    }
+}
+
+/// Where a result of a part is found.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    /// Among the outputs of its graph.
+    Output(usize),
+    /// With the part.
+    Constant(HostTensor),
+    /// What the part was given by this name.
+    Given(String),
+}
+
+/// A part of a network for inputs of certain extents.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// What computes it; without outputs where all is known.
+    pub(crate) graph: Graph,
+    /// What it was given whose values it depends on.
+    pub(crate) by_value: BTreeSet<String>,
+    /// What the next part is given, or the network's outputs, by name.
+    pub(crate) results: Vec<(String, Found)>,
+    pub(crate) next: Option<Place>,
+}
+
+/// Makes graphs of a network, part by part.
+pub(crate) trait Source: fmt::Debug + Send + Sync {
+    fn inputs(&self) -> &[OpenInput];
+
+    /// The outputs, as far as they are known before a run.
+    fn outputs(&self) -> Vec<Port>;
+
+    /// Where the network begins.
+    fn first(&self) -> Place;
+
+    /// The part at a place that is not on the host, for what it is given. `by_value`: what other parts at this place
+    /// depended on the values of.
+    fn part(&self, at: &Place, given: &[Given<'_>], by_value: &BTreeSet<String>) -> Result<Part>;
+
+    /// What the part at a place on the host gives, and where the next one begins.
+    fn on_host(&self, at: &Place, given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)>;
+}
