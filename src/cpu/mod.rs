@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `panels` | a constant right operand, packed once |
+//! | `shelf` | constants that were packed, for other extents |
 //! | `micro` | the micro-kernel that multiplies rows with it |
 //! | `products` | sums of products of vectors at regular distances |
 //! | `product` | the matrix product of two operands that change from run to run |
@@ -26,19 +27,21 @@ mod micro;
 pub(crate) mod panels;
 pub(crate) mod product;
 pub(crate) mod products;
+pub(crate) mod shelf;
 pub(crate) mod tail;
 pub(crate) mod tile;
 pub(crate) mod workers;
 
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use shelf::Shelf;
 use std::fmt;
 
 /// An op of concrete shapes with its constants laid out, to run on the CPU as often as wanted.
 pub trait CpuKernel: fmt::Debug + Send + Sync {
     /// Told before the first run that an input has these values in each run, which are given all the same. A kernel
     /// may lay them out for itself.
-    fn hold(&mut self, _operand: Operand, _values: &[f32]) {}
+    fn hold(&mut self, _operand: Operand, _values: &[f32], _shelf: Shelf<'_>) {}
 
     /// Reads the inputs and writes the outputs, all in the op's public layout.
     ///

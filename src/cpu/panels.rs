@@ -14,10 +14,13 @@
 use super::aligned::Aligned;
 use super::arch::Arch;
 use super::micro::{Block, Kernel, LINE, Place, VECTORS};
+use super::shelf::Shelf;
 use super::tail::After;
 use super::tile::Tile;
 use pulp::{Simd, WithSimd};
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Most rows whose sums are held in registers: of machines with 32 vector registers, and of others.
 const HEIGHTS: [usize; 2] = [MAX_HEIGHT, 6];
@@ -46,7 +49,7 @@ pub(crate) struct Panels {
     depth: usize,
     columns: usize,
     /// Panel after panel; with fewer columns than lanes, those beyond the last are zeros.
-    values: Aligned,
+    values: Arc<Aligned>,
     /// What the sums begin with, laid out as the panels' columns.
     bias: Vec<f32>,
     /// The activation's slopes, as many, if it has any.
@@ -85,27 +88,36 @@ pub(crate) struct Finish<'a> {
 
 impl Panels {
     /// Packs `weights`, which is `columns x depth`; its length is checked by the caller. Sums begin
-    /// with `bias`, if there is one.
-    pub(crate) fn new(depth: usize, columns: usize, weights: &[f32], bias_of: Option<&[f32]>) -> Self {
+    /// with `bias`, if there is one. `name` says on the shelf which of the op's constants they are, and how they lie.
+    pub(crate) fn new<'w>(
+        [depth, columns]: [usize; 2],
+        weights: impl FnOnce() -> Cow<'w, [f32]>,
+        bias_of: Option<&[f32]>,
+        (shelf, name): (Shelf<'_>, &str),
+    ) -> Self {
         let (arch, lanes) = lanes_for(Some(columns));
         let (_, registers) = arch.dispatch(Machine);
         let width = VECTORS * lanes;
         let padded = columns.next_multiple_of(lanes);
-        let mut values = Aligned::zeros(depth * padded);
-        for (panel, values) in values.chunks_mut(depth * width).enumerate() {
-            let own = values.len() / depth;
-            // A few rows of a panel at a time, which the first-level cache holds.
-            for (block, values) in values.chunks_mut(PACKED_ROWS * own).enumerate() {
-                for slot in 0..own {
-                    let Some(column) = column_of(panel * width + slot, columns, lanes) else { continue };
-                    let first = column * depth + block * PACKED_ROWS;
-                    let weights = weights.get(first..first + values.len() / own).unwrap_or_default();
-                    for (value, slot) in weights.iter().zip(values.iter_mut().skip(slot).step_by(own)) {
-                        *slot = *value;
+        let values = shelf.packed(name, [depth, columns, lanes], || {
+            let weights = weights();
+            let mut values = Aligned::zeros(depth * padded);
+            for (panel, values) in values.chunks_mut(depth * width).enumerate() {
+                let own = values.len() / depth;
+                // A few rows of a panel at a time, which the first-level cache holds.
+                for (block, values) in values.chunks_mut(PACKED_ROWS * own).enumerate() {
+                    for slot in 0..own {
+                        let Some(column) = column_of(panel * width + slot, columns, lanes) else { continue };
+                        let first = column * depth + block * PACKED_ROWS;
+                        let weights = weights.get(first..first + values.len() / own).unwrap_or_default();
+                        for (value, slot) in weights.iter().zip(values.iter_mut().skip(slot).step_by(own)) {
+                            *slot = *value;
+                        }
                     }
                 }
             }
-        }
+            values
+        });
         let height = HEIGHTS[usize::from(registers < 32)];
         let (bias, slopes) = (vec![0.0; padded], Vec::new());
         let mut panels = Panels { depth, columns, values, bias, slopes, width, height, arch };
@@ -269,7 +281,8 @@ mod tests {
         let (depth, lines) = (6, 2);
         for columns in [1, 7, 16, 17, 33, 70] {
             let (weights, bias) = (numbers(columns * depth), numbers(columns));
-            let panels = Panels::new(depth, columns, &weights, Some(&bias));
+            let panels =
+                Panels::new([depth, columns], || (&weights[..]).into(), Some(&bias), (Shelf::default(), ""));
             for per_line in 1..=27 {
                 // Two taps of three values, five apart; rows four apart; lines with a gap.
                 let line_stride = 4 * per_line + 9;
@@ -314,7 +327,9 @@ mod tests {
         for columns in [3, 16, 21, 40, 47, 75] {
             let (weights, residual) = (numbers(columns * depth), numbers(count * columns));
             // With slopes of zero it is a ReLU.
-            let panels = Panels::new(depth, columns, &weights, None).with_slopes(&vec![0.0; columns]);
+            let panels =
+                Panels::new([depth, columns], || (&weights[..]).into(), None, (Shelf::default(), ""))
+                    .with_slopes(&vec![0.0; columns]);
             let src = numbers(count * depth);
             let rows = Rows {
                 src: &src,

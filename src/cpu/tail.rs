@@ -3,6 +3,7 @@
 use super::arch::Arch;
 use super::check_len;
 use super::panels::{Finish, Panels};
+use super::shelf::Shelf;
 use super::tile::Tile;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
@@ -132,12 +133,18 @@ impl Tail {
 
     /// `depth x columns` weights, from column `first` on those of the whole, as panels whose sums begin with the
     /// bias where they are finished in registers.
-    pub(crate) fn panels(&self, depth: usize, first: usize, columns: usize, weights: &[f32]) -> Panels {
+    pub(crate) fn panels<'w>(
+        &self,
+        depth: usize,
+        [first, columns]: [usize; 2],
+        weights: impl FnOnce() -> Cow<'w, [f32]>,
+        shelf: (Shelf<'_>, &str),
+    ) -> Panels {
         let part = |values: &'_ [f32]| values.get(first..first + columns).unwrap_or_default().to_vec();
         match self.in_registers() {
-            None => Panels::new(depth, columns, weights, None),
+            None => Panels::new([depth, columns], weights, None, shelf),
             Some((bias, after)) => {
-                let panels = Panels::new(depth, columns, weights, Some(&part(bias)));
+                let panels = Panels::new([depth, columns], weights, Some(&part(bias)), shelf);
                 if after == After::Slopes { panels.with_slopes(&part(self.slopes())) } else { panels }
             }
         }

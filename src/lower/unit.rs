@@ -353,8 +353,8 @@ impl<'a> Network<'a> {
         let infos = op.operands();
         let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
         let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
-        let kernel =
-            op.cpu(&of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect())?;
+        let constants = of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect();
+        let kernel = op.cpu(&constants)?;
         let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
         let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;
         let given: Vec<(Operand, &[f32])> =

@@ -105,7 +105,9 @@ impl ModelFile {
     ) -> Result<Self> {
         if named_onnx || is_onnx(&bytes) {
             #[cfg(feature = "onnx")]
-            return Ok(ModelFile { source: Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?) });
+            return Ok(ModelFile {
+                source: Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?),
+            });
             #[cfg(not(feature = "onnx"))]
             let _ = path;
         }

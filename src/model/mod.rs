@@ -18,6 +18,8 @@ mod corpus;
 mod file;
 mod fold;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
+mod kept;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;

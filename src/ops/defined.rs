@@ -14,6 +14,7 @@ use super::spec;
 use super::stored::{channels, least};
 use super::turns;
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Dialect, KernelSpec, Operand};
 use crate::error::{Error, Result};
@@ -71,8 +72,8 @@ impl<O: Definition> Op for O {
         })
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        computed(O::NAME, || Definition::cpu(self, constants))
+    fn cpu_on(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        computed(O::NAME, || Definition::cpu(self, constants, shelf))
     }
 
     fn obstacle(&self, purpose: Purpose) -> Option<&'static str> {

@@ -7,6 +7,7 @@ use super::operands::{OperandInfo, Operands};
 use super::plan::Choice;
 use super::reference::Reference;
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
@@ -71,7 +72,7 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         Ok(self.oracle(operands))
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>>;
+    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>>;
 
     /// Why the CPU does not run it, if so.
     fn cpu_obstacle(&self) -> Option<&'static str> {

@@ -6,6 +6,7 @@ use super::operands::{OperandInfo, Operands};
 use super::plan::{Choice, Launch};
 use super::reference::Reference;
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -82,7 +83,15 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// If a constant is missing, not wanted, or of another length than the op says; or if there is
     /// nothing to do on the CPU ([`Op::obstacle`]).
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>>;
+    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        self.cpu_on(constants, Shelf::default())
+    }
+
+    /// [`Op::cpu`], which takes what ops of the same constants and other extents have packed, and leaves what it packs to them.
+    ///
+    /// # Errors
+    /// Those of [`Op::cpu`].
+    fn cpu_on(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>>;
 
     /// Why it does not serve `purpose`, if so.
     fn obstacle(&self, _purpose: Purpose) -> Option<&'static str> {

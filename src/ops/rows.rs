@@ -7,6 +7,7 @@ use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
 use super::reference::Reference;
 use super::spec::{Params, binding, extent};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
@@ -163,7 +164,7 @@ impl<O: RowsOp> Definition for O {
         RowsOp::oracle(self, operands)
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(OnCpu(self.clone())))
     }
 

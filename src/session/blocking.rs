@@ -35,7 +35,7 @@ impl Session {
     /// If the graph has no outputs, a node has no kernel on this device (the error lists every
     /// candidate with its reason), a kernel does not compile, or memory runs out.
     pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
-        block_on(Self::built(context, graph, options, &|_| {}))
+        block_on(Self::built(context, graph, options, None, &|_| {}))
     }
 
     /// [`Session::submit`] with each input's elements in parts, one behind the other. What is behind the last part of

@@ -1,5 +1,6 @@
 //! Sessions in the making, and how far they are.
 
+use super::changing::Shared;
 #[cfg(feature = "onnx")]
 use super::input::arranged;
 use super::profile::MemoryUse;
@@ -21,7 +22,6 @@ use crate::task;
 use std::borrow::Cow;
 #[cfg(not(target_family = "wasm"))]
 use std::future::Future;
-#[cfg(not(target_family = "wasm"))]
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
@@ -136,7 +136,7 @@ impl Session {
                     progress(now);
                 }
             };
-            Self::built(context, graph, options, &tell).await
+            Self::built(context, graph, options, None, &tell).await
         }
         #[cfg(not(target_family = "wasm"))]
         {
@@ -144,7 +144,7 @@ impl Session {
             let told = Arc::new(Told::default());
             let teller = Arc::clone(&told);
             let mut building = task::offload(move || {
-                task::block_on(Self::built(&context, &graph, options, &|now| teller.tell(now)))
+                task::block_on(Self::built(&context, &graph, options, None, &|now| teller.tell(now)))
             })?;
             std::future::poll_fn(|task| {
                 told.take(task.waker()).into_iter().for_each(&mut *progress);
@@ -158,11 +158,26 @@ impl Session {
         }
     }
 
+    /// A session that has something in common with those for other extents, awaited: elsewhere than in a browser on a
+    /// thread of its own.
+    pub(super) async fn build_sharing(
+        context: Context,
+        graph: Graph,
+        options: SessionOptions,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
+        #[cfg(target_family = "wasm")]
+        return Self::built(&context, &graph, options, Some(&shared), &|_| {}).await;
+        #[cfg(not(target_family = "wasm"))]
+        task::offload(move || task::block_on(Self::built(&context, &graph, options, Some(&shared), &|_| {})))?
+            .await
+    }
+
     /// A session on the CPU, where nothing is awaited.
     #[cfg(feature = "onnx")]
     pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
         let context = Context::cpu("its values are wanted on the host");
-        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), &|_| {}));
+        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), None, &|_| {}));
         built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
     }
 
@@ -208,11 +223,14 @@ impl Session {
         context: &Context,
         graph: &Graph,
         options: SessionOptions,
+        shared: Option<&Shared>,
         tell: &Tell<'_>,
     ) -> Result<Self> {
         let graph = &*checked(graph, &options)?;
         let runner = match &context.engine {
-            Engine::Cpu if cfg!(feature = "cpu") => Runner::Cpu(cpu::CpuSession::new(graph, &options)?),
+            Engine::Cpu if cfg!(feature = "cpu") => {
+                Runner::Cpu(cpu::CpuSession::new(graph, &options, shared.map(|shared| &shared.shelves))?)
+            }
             Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             engine => {

@@ -13,6 +13,7 @@ use super::runner::{Idle, Next, Runner};
 use super::source::{Found, Given, OpenInput, Part, Place, Source};
 use super::{Port, Session};
 use crate::context::Context;
+use crate::cpu::shelf::Shelves;
 use crate::device::Wait;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -40,6 +41,7 @@ pub(super) struct Changing {
     context: Context,
     options: SessionOptions,
     source: Arc<dyn Source>,
+    shared: Arc<Shared>,
     /// The inputs as they are shown: with the extents of the last run.
     pub(super) inputs: Vec<Port>,
     stages: BTreeMap<u64, Stage>,
@@ -50,6 +52,12 @@ pub(super) struct Changing {
     current: Option<u64>,
     /// The outputs of the last run, where they are not just those of the current plan's session.
     pub(super) composed: Option<Composed>,
+}
+
+/// What sessions for several extents have in common.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) shelves: Shelves,
 }
 
 /// Outputs that a session and what is known beside it have between them.
@@ -98,7 +106,11 @@ fn same(a: &HostTensor, b: &HostTensor) -> bool {
 impl Plan {
     fn fits(&self, given: &[Given<'_>]) -> Result<bool> {
         let same_extents = self.extents.len() == given.len()
-            && self.extents.iter().zip(given).all(|((name, dims), given)| *name == given.name && *dims == given.dims);
+            && self
+                .extents
+                .iter()
+                .zip(given)
+                .all(|((name, dims), given)| *name == given.name && *dims == given.dims);
         if !same_extents {
             return Ok(false);
         }
@@ -140,6 +152,7 @@ impl Changing {
             context: context.clone(),
             options,
             source,
+            shared: Arc::default(),
             inputs,
             stages: BTreeMap::from([(FIRST, first)]),
             plans: BTreeMap::new(),
@@ -250,6 +263,7 @@ impl Changing {
 
     /// Forgets a plan and all that is behind it.
     fn forget(&mut self, plan: u64) {
+        self.shared.shelves.sweep();
         let mut open = vec![plan];
         while let Some(number) = open.pop() {
             let gone = self.plans.remove(&number);
@@ -391,7 +405,8 @@ impl Session {
         let required = changing.source.inputs().iter().filter(|input| !input.is_optional);
         let mut given = Vec::new();
         for own in required {
-            let fixed: Option<Vec<usize>> = own.extents.as_ref().and_then(|own| own.iter().copied().collect());
+            let fixed: Option<Vec<usize>> =
+                own.extents.as_ref().and_then(|own| own.iter().copied().collect());
             let Some(fixed) = fixed else { return Ok(()) };
             let dims = Dims::new_or_empty(&fixed)?;
             given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: None });
@@ -467,7 +482,8 @@ impl Session {
         for port in &self.inputs {
             let own = given.iter().find(|given| *given.name == port.name);
             let own = own.ok_or_else(|| Error::Internal(format!("nothing is given for {:?}", port.name)))?;
-            let input = own.input.clone().ok_or_else(|| Error::Internal("an input without elements".to_owned()))?;
+            let input =
+                own.input.clone().ok_or_else(|| Error::Internal("an input without elements".to_owned()))?;
             // In the dimensions of the network.
             fn named<'n, 'i>(port: &'n Port, input: RunInput<'i>) -> Vec<(&'n str, RunInput<'i>)> {
                 vec![(&port.name, input)]
@@ -562,11 +578,16 @@ impl Session {
         let session = match part.graph.outputs().is_empty() {
             true => None,
             false => {
-                let (context, options) = (changing.context.clone(), changing.options_of(stage, &part));
+                let (context, shared) = (changing.context.clone(), Arc::clone(&changing.shared));
+                let options = changing.options_of(stage, &part);
                 Some(match wait {
                     #[cfg(not(target_family = "wasm"))]
-                    Wait::Blocks => Session::built(&context, &part.graph, options, &|_| {}).await?,
-                    Wait::Awaits => Session::build(&context, &part.graph, options).await?,
+                    Wait::Blocks => {
+                        Session::built(&context, &part.graph, options, Some(&shared), &|_| {}).await?
+                    }
+                    Wait::Awaits => {
+                        Session::build_sharing(context, part.graph.clone(), options, shared).await?
+                    }
                 })
             }
         };
@@ -606,8 +627,7 @@ impl Session {
         if !is_run && plan.results.iter().any(|(_, found)| matches!(found, Found::Given(_))) {
             return Ok(());
         }
-        let in_order =
-            |(index, (_, found)): (usize, &(String, Found))| matches!(found, Found::Output(own) if *own == index);
+        let in_order = |(index, (_, found)): (usize, &(String, Found))| matches!(found, Found::Output(own) if *own == index);
         let own = &self.outputs;
         if plan.results.len() == own.len() && plan.results.iter().enumerate().all(in_order) {
             changing.composed = None;
@@ -645,7 +665,9 @@ impl Session {
 fn result(found: &Found, outputs: &[HostTensor], given: &[Given<'_>]) -> Result<HostTensor> {
     let missing = |what: String| Error::Internal(format!("a part of a network has no {what}"));
     match found {
-        Found::Output(index) => outputs.get(*index).cloned().ok_or_else(|| missing(format!("output {index}"))),
+        Found::Output(index) => {
+            outputs.get(*index).cloned().ok_or_else(|| missing(format!("output {index}")))
+        }
         Found::Constant(tensor) => Ok(tensor.clone()),
         Found::Given(name) => {
             let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?;

@@ -13,11 +13,13 @@ use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::cpu::aligned::Aligned;
+use crate::cpu::shelf::{Shelf, Shelves};
 use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
+use crate::host::HostTensor;
 use crate::layout::Layout as Order;
 use crate::lower::{self, Alias, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
@@ -70,6 +72,8 @@ struct CpuNetwork {
     outputs: Vec<Place>,
     states: States,
     constants: Vec<Arc<[f32]>>,
+    /// Stay where they are as long as what was packed of them.
+    _shelved: Vec<HostTensor>,
     /// Elements of each input.
     given: Vec<usize>,
     layout: Layout,
@@ -104,6 +108,10 @@ struct Places<'n> {
     buffers: HashMap<Value, usize>,
     constants: Vec<Arc<[f32]>>,
     kernels: HashMap<Making, Arc<dyn CpuKernel>>,
+    /// What sessions for other extents have packed, if there are any.
+    shelves: Option<&'n Shelves>,
+    /// The constants that are known to them by their places.
+    shelved: Vec<HostTensor>,
 }
 
 /// What a kernel is made of: its op in words, and each constant's operand and place in memory.
@@ -187,11 +195,22 @@ impl Places<'_> {
         if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
             return Ok(Arc::clone(known));
         }
-        let mut kernel = op.cpu(&unit.constants(op))?;
+        let largest = constants().map(|(_, tensor)| tensor).max_by_key(|tensor| tensor.dims().elements());
+        let largest = largest.filter(|tensor| tensor.dims().elements() >= MIN_SHARED);
+        let identity =
+            largest.map_or_else(String::new, |tensor| format!("{} {:?}", op.name(), tensor.place()));
+        let shelf = match (self.shelves, largest) {
+            (Some(shelves), Some(tensor)) => {
+                self.shelved.push(tensor.clone());
+                shelves.of(&identity)
+            }
+            _ => Shelf::default(),
+        };
+        let mut kernel = op.cpu_on(&unit.constants(op), shelf)?;
         for (operand, place) in inputs {
             if let Holder::Constant(constant) = place.holder {
                 let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
-                kernel.hold(*operand, values.unwrap_or_default());
+                kernel.hold(*operand, values.unwrap_or_default(), shelf);
             }
         }
         let kernel: Arc<dyn CpuKernel> = Arc::from(kernel);
@@ -213,7 +232,8 @@ impl CpuSession {
         Ok(CpuMemory::of(&lowered(graph, options)?)?.memory)
     }
 
-    pub(super) fn new(graph: &Graph, options: &SessionOptions) -> Result<Self> {
+    /// `shelves`: what sessions of the same constants for other extents have packed.
+    pub(super) fn new(graph: &Graph, options: &SessionOptions, shelves: Option<&Shelves>) -> Result<Self> {
         let network = lowered(graph, options)?;
         let sources = lower::on_cpu(&network, options)?;
         let CpuMemory { values, plan, memory } = CpuMemory::of(&network)?;
@@ -223,6 +243,8 @@ impl CpuSession {
             buffers: buffers.collect(),
             constants: Vec::new(),
             kernels: HashMap::new(),
+            shelves,
+            shelved: Vec::new(),
         };
         let mut steps = Vec::with_capacity(network.units().len());
         for (unit, source) in network.units().iter().zip(sources) {
@@ -244,6 +266,7 @@ impl CpuSession {
             outputs,
             states,
             constants: places.constants,
+            _shelved: places.shelved,
             lengths: plan.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
             memory,
@@ -379,7 +402,6 @@ mod tests {
     use super::*;
     use crate::dims::Dims;
     use crate::graph::{Extras, Right};
-    use crate::host::HostTensor;
     use crate::ops::gemm::Gemm;
 
     #[test]
@@ -397,7 +419,8 @@ mod tests {
             x = product(name, x, weights);
         }
         graph.output(x).expect("an output");
-        let CpuSession(network) = CpuSession::new(&graph, &SessionOptions::default()).expect("a session");
+        let CpuSession(network) =
+            CpuSession::new(&graph, &SessionOptions::default(), None).expect("a session");
         let [a, b, c] = &network.steps[..] else { panic!("{:?}", network.steps) };
         assert!(Arc::ptr_eq(&a.kernel, &b.kernel));
         // As many numbers, which are the same, but others'.

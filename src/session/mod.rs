@@ -66,11 +66,11 @@ pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
 pub use ports::Port;
-pub use source::OpenAxis;
-pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
+pub use source::OpenAxis;
+pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
@@ -345,7 +345,8 @@ impl Session {
         inputs: &[(&str, &HostTensor)],
         wait: Wait,
     ) -> Result<(Vec<HostTensor>, StageTimes)> {
-        let inputs = self.fit(inputs.iter().map(|(name, input)| (*name, (*input).into())).collect(), wait).await?;
+        let inputs =
+            self.fit(inputs.iter().map(|(name, input)| (*name, (*input).into())).collect(), wait).await?;
         let (read, times) = self.runner.stages(&inputs, wait).await?;
         let outputs = Outputs::new(Arc::clone(self.results()), self.layout().clone(), read)?;
         Ok((outputs.tensors()?, times))
@@ -358,7 +359,9 @@ impl Session {
         return crate::task::block_on(self.fit(inputs, Wait::Blocks));
         #[cfg(target_family = "wasm")]
         {
-            let new = || Error::unsupported("a run of new extents", "it has to be planned: await Session::run_async");
+            let new = || {
+                Error::unsupported("a run of new extents", "it has to be planned: await Session::run_async")
+            };
             crate::task::at_once(self.fit(inputs, Wait::Awaits)).ok_or_else(new)?
         }
     }

@@ -53,8 +53,7 @@ fn run(context: &Context, test: &Path) -> Result<(), String> {
     let tensors: Vec<(String, HostTensor)> = tensors.collect::<Result<_, String>>()?;
     let bytes = std::fs::read(test.join("model.onnx")).map_err(|error| error.to_string())?;
     let file = ModelFile::from_bytes(bytes, &LoadOptions::default()).map_err(|error| error.to_string())?;
-    let mut session =
-        file.session(context, SessionOptions::default()).map_err(|error| error.to_string())?;
+    let mut session = file.session(context, SessionOptions::default()).map_err(|error| error.to_string())?;
     let feeds: Vec<(&str, &HostTensor)> =
         tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let found = session.run(&feeds).map_err(|error| error.to_string())?;

@@ -3,10 +3,15 @@
 use crate::dtype::DType;
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
+use crate::host::HostTensor;
 use crate::model::budget::Budget;
+use crate::model::build::Kind;
+use crate::model::constant::Constant;
+use crate::model::kept::{self, Kept};
 use crate::model::reason::Reason;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// What an operator lacked that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub(crate) struct Builder {
     pub(crate) transposes: usize,
     /// What the operator lacks that is read.
     pub(crate) wanted: Cell<Wanted>,
+    /// Constants of a file that is read several times.
+    pub(crate) kept: Option<Arc<Kept>>,
     /// What a node counts in the budget.
     node_bytes: usize,
 }
@@ -64,8 +71,30 @@ impl Builder {
             cast: HashMap::new(),
             transposes: 0,
             wanted: Cell::new(Wanted::Nothing),
+            kept: None,
             node_bytes,
         }
+    }
+
+    /// What is made of a constant: once, where the file is read several times. `what` says all that it depends on beside.
+    pub(crate) fn derived(
+        &mut self,
+        of: &HostTensor,
+        what: &str,
+        make: impl FnOnce(&mut Self) -> Result<HostTensor, Reason>,
+    ) -> Result<HostTensor, Reason> {
+        let kept = self.kept.clone().filter(|_| of.dims().elements() > kept::FEW);
+        let name = kept.and_then(|kept| {
+            let identity = kept.identity(&Constant::Floats(of.clone()))?;
+            Some((kept, format!("{what} of {identity}")))
+        });
+        let Some((kept, name)) = name else { return make(self) };
+        if let Some([(Constant::Floats(known), _)]) = kept.known(&name).as_deref() {
+            return Ok(known.clone());
+        }
+        let made = make(self)?;
+        kept.keep_made(name, &[(Constant::Floats(made.clone()), Kind::F32)]);
+        Ok(made)
     }
 
     /// A name that no other node has.

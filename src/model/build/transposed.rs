@@ -36,16 +36,20 @@ pub(crate) fn transposed_map(
     };
     let mut parts = Vec::with_capacity(groups);
     for group in 0..groups {
-        // Taps that are apart have zeros between them.
-        let mut own = vec![0.0; oc * span[0] * span[1] * inner];
-        for (c, o) in (0..inner).flat_map(|c| (0..oc).map(move |o| (c, o))) {
-            for (y, x) in (0..kh).flat_map(|y| (0..kw).map(move |x| (y, x))) {
-                let from = (((group * inner + c) * oc + o) * kh + y) * kw + x;
-                let (row, column) = (y * windows.dilation[0], x * windows.dilation[1]);
-                own[((o * span[0] + row) * span[1] + column) * inner + c] = filter.weights[from];
+        let what = format!("transposed {group} by {:?} {}", windows.dilation, filter.words(groups));
+        let weights = b.derived(&filter.weights, &what, |_| {
+            // Taps that are apart have zeros between them.
+            let source = filter.scaled(groups);
+            let mut own = vec![0.0; oc * span[0] * span[1] * inner];
+            for (c, o) in (0..inner).flat_map(|c| (0..oc).map(move |o| (c, o))) {
+                for (y, x) in (0..kh).flat_map(|y| (0..kw).map(move |x| (y, x))) {
+                    let from = (((group * inner + c) * oc + o) * kh + y) * kw + x;
+                    let (row, column) = (y * windows.dilation[0], x * windows.dilation[1]);
+                    own[((o * span[0] + row) * span[1] + column) * inner + c] = source[from];
+                }
             }
-        }
-        let weights = HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own)?;
+            Ok(HostTensor::new(dims_of(&[oc, span[0], span[1], inner])?, own)?)
+        })?;
         let bias = filter.bias.as_ref().map(|bias| bias[group * oc..(group + 1) * oc].to_vec());
         let bias = bias.map(HostTensor::vector).transpose()?;
         let extras = Extras { bias, ..Extras::default() };
@@ -98,16 +102,17 @@ pub(crate) fn transposed_volume(
     let x = b.in_order(&mapped, &channels_last(5))?;
     let (ic, oc) = (filter.extents[0], filter.extents[1]);
     let (taps, inner) = (filter.extents[2..].iter().product::<usize>(), ic / groups);
-    b.budget.spend(filter.weights.len().saturating_mul(8))?;
-    let mut weights = vec![0.0; filter.weights.len()];
-    for (at, &weight) in filter.weights.iter().enumerate() {
+    let source = filter.scaled(groups);
+    b.budget.spend(source.len().saturating_mul(8))?;
+    let mut weights = vec![0.0; source.len()];
+    for (at, &weight) in source.iter().enumerate() {
         let (c, o, tap) = (at / (oc * taps), at / taps % oc, at % taps);
         let row = c / inner * oc + o;
         weights[(row * inner + c % inner) * taps + taps - 1 - tap] = weight;
     }
     let mut extents = vec![oc * groups, inner];
     extents.extend_from_slice(&filter.extents[2..]);
-    let filter = Filter { weights, extents, bias: filter.bias, outputs: 0 };
+    let filter = Filter::new(HostTensor::new(dims_of(&extents)?, weights)?, extents, filter.bias.clone());
     let windows = Windows { stride: vec![1; 3], pads, ..windows };
     convolved(b, x, &own, filter, windows, groups)
 }

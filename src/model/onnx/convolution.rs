@@ -121,7 +121,7 @@ pub(super) fn sums<'a>(
 ) -> Result<Operand, Reason> {
     let own = i.shape(&x)?;
     let extents = weights.dims().extents().to_vec();
-    let filter = Filter { weights: weights.to_nhwc().into_owned(), extents, bias, outputs: 0 };
+    let filter = Filter::new(weights.clone(), extents, bias);
     let (windows, groups) = checked(op, &own, &filter)?;
     let mapped = i.mapped_slot(x, None)?;
     let order = channels_last(own.len());

@@ -5,8 +5,10 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
+use crate::model::kept::{self, Kept};
 use crate::model::reason::Reason;
 use crate::session::Session;
+use std::sync::Arc;
 
 /// The most elements of a result that becomes a constant.
 const MAX_ELEMENTS: usize = 1 << 24;
@@ -24,8 +26,47 @@ impl<'a> Import<'a> {
             && op.node.attributes.iter().all(|attribute| attribute.graph.is_none())
     }
 
-    /// Adds an operator to a graph of its own, and makes what it writes there constants.
+    /// What the results of an operator on large constants are kept under, where the file is read several times.
+    fn kept_name(&self, op: &Op<'a>) -> Option<(Arc<Kept>, String)> {
+        let kept = self.kept.clone()?;
+        let mut name = format!("{} {} {:?}", self.current, op.node.op, op.node.outputs);
+        let mut is_large = false;
+        for input in &op.node.inputs {
+            name.push_str(" | ");
+            if input.is_empty() {
+                continue;
+            }
+            let Ok(Operand::Constant(constant, kind)) = self.find(input) else { return None };
+            is_large |= constant.elements() > kept::FEW;
+            name.push_str(&format!("{kind:?} {}", kept.identity(&constant)?));
+        }
+        is_large.then_some((kept, name))
+    }
+
+    /// Makes what an operator of constants alone writes constants: what it is known to write, or else what it does.
     pub(super) fn evaluate(&mut self, handler: Handler, op: &Op<'a>) -> Result<(), Reason> {
+        let Some((kept, name)) = self.kept_name(op) else { return self.evaluated(handler, op) };
+        let outputs: Vec<&'a str> = op.node.outputs.iter().copied().filter(|name| !name.is_empty()).collect();
+        if let Some(known) = kept.known(&name).filter(|known| known.len() == outputs.len()) {
+            self.written.clear();
+            for (output, (constant, kind)) in outputs.into_iter().zip(known) {
+                self.set_name(output, Operand::Constant(constant, kind))?;
+            }
+            return Ok(());
+        }
+        self.evaluated(handler, op)?;
+        let found = outputs.iter().map(|output| match self.find(output) {
+            Ok(Operand::Constant(constant, kind)) if !kind.is_handle() => Some((constant, kind)),
+            _ => None,
+        });
+        if let Some(found) = found.collect::<Option<Vec<_>>>() {
+            kept.keep_made(name, &found);
+        }
+        Ok(())
+    }
+
+    /// Adds an operator to a graph of its own, and makes what it writes there constants.
+    fn evaluated(&mut self, handler: Handler, op: &Op<'a>) -> Result<(), Reason> {
         let graph = self.begin_graph();
         let transposes = self.transposes;
         let uploaded = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.uploaded));

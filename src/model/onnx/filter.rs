@@ -5,24 +5,6 @@ use super::schema::Node;
 use crate::model::build::{Filter, Operand};
 use crate::model::reason::Reason;
 
-impl Filter {
-    /// Multiplies the sums of each output channel, and adds to them.
-    fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
-        let channels = self.channels(groups);
-        let taps: usize = self.extents[2..].iter().product();
-        let (inner, own) = (self.extents[1], self.extents[0]);
-        for (at, weight) in self.weights.iter_mut().enumerate() {
-            let (row, column) = (at / (inner * taps), at / taps % inner);
-            let channel = if self.outputs == 0 { row } else { row / (own / groups) * inner + column };
-            *weight *= factor[channel % factor.len()];
-        }
-        let bias = self.bias.get_or_insert_with(|| vec![0.0; channels]);
-        for (channel, bias) in bias.iter_mut().enumerate() {
-            *bias = *bias * factor[channel % factor.len()] + summand[channel % summand.len()];
-        }
-    }
-}
-
 pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
     usize::try_from(op.int("group", 1))
         .ok()
@@ -50,7 +32,7 @@ pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Res
     }
     i.budget.spend(8 * tensor.dims().elements())?;
     let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
-    let filter = Filter { weights: tensor.to_nhwc().into_owned(), extents, bias, outputs };
+    let filter = Filter { outputs, ..Filter::new(tensor, extents, bias) };
     if let Some(bias) = &filter.bias
         && bias.len() != filter.channels(groups(op)?)
     {

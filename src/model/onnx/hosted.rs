@@ -1,7 +1,7 @@
 //! Operators that a GPU does not pay for: functions of the CPU, in a session on a GPU too.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Operand, floats, integers, Wanted};
+use crate::model::build::{Kind, Operand, Wanted, floats, integers};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use std::cmp::Ordering;

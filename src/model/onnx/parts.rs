@@ -10,7 +10,7 @@ use super::import::{Import, Trouble, needed};
 use super::operators;
 use super::schema::{Described, Extent, Graph as Network, Model, captures};
 use super::survey;
-use super::tensors::{Cache, Files};
+use super::tensors::Files;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -21,6 +21,7 @@ use crate::model::behind;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, Mapped, Operand, Wanted};
 use crate::model::constant::{Constant, Integers};
+use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -36,7 +37,7 @@ pub(in crate::model) struct OnnxSource {
     options: LoadOptions,
     inputs: Vec<OpenInput>,
     outputs: Vec<Port>,
-    cache: Arc<Cache>,
+    kept: Arc<Kept>,
 }
 
 /// Where a part begins.
@@ -119,7 +120,7 @@ impl OnnxSource {
             options: options.clone(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            cache: Arc::default(),
+            kept: Arc::default(),
         };
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         source.read(|import, network, options| {
@@ -140,7 +141,8 @@ impl OnnxSource {
             }
             for output in &network.outputs {
                 let (extents, open) = declared(output, &LoadOptions::default());
-                let extents: Vec<usize> = extents.iter().flatten().map(|extent| extent.unwrap_or(1)).collect();
+                let extents: Vec<usize> =
+                    extents.iter().flatten().map(|extent| extent.unwrap_or(1)).collect();
                 let dims = Dims::new_or_empty(&extents).unwrap_or(Dims::SCALAR);
                 let dtype = Kind::of(output.kind).map_or(DType::F32, Kind::dtype);
                 outputs.push(Port { name: output.name.to_owned(), shape: dims.shape(), dims, dtype, open });
@@ -157,14 +159,16 @@ impl OnnxSource {
         &self,
         work: impl for<'a> FnOnce(&mut Import<'a>, &'a Network<'a>, &LoadOptions) -> Result<T, Reason>,
     ) -> Result<T> {
-        let fail = |reason: Reason| Error::Model { file: self.file.clone(), op: None, message: reason.into() };
+        let fail =
+            |reason: Reason| Error::Model { file: self.file.clone(), op: None, message: reason.into() };
         let mut budget = Budget::new(self.bytes.len());
         budget.extend(super::load::LEAST_WORK);
         let model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
         let network = model.graph.as_ref().ok_or_else(|| fail(super::load::NO_GRAPH.into()))?;
-        let files = Files::cached(self.path.as_deref(), Arc::clone(&self.cache));
+        let files = Files::keeping(self.path.as_deref(), Arc::clone(&self.kept));
         let mut import = Import::new(&model, network, files, budget, operators::handler).map_err(fail)?;
         import.open = true;
+        import.build.kept = Some(Arc::clone(&self.kept));
         work(&mut import, network, &self.options).map_err(fail)
     }
 
@@ -320,7 +324,8 @@ impl<'a> Import<'a> {
                 values.get(name).cloned().ok_or_else(|| format!("found no {name:?} given"))?
             }
             Carried::Sequence(list) => {
-                let tensors = list.iter().map(|own| self.taken_up(own, values)).collect::<Result<Vec<_>, _>>()?;
+                let tensors =
+                    list.iter().map(|own| self.taken_up(own, values)).collect::<Result<Vec<_>, _>>()?;
                 let number = Integers::new(Vec::new(), vec![self.sequences.len() as i64]);
                 self.sequences.push(tensors);
                 Operand::Constant(Constant::Integers(number), Kind::Sequence)
@@ -346,7 +351,8 @@ impl<'a> Import<'a> {
         let other_type = self.graph.tensor_type(value)?.dtype != dtype;
         let is_output = self.graph.outputs().contains(&value);
         if self.graph.inputs().contains(&value) || is_output && other_type {
-            let same: Vec<Dim> = self.graph.dims(value)?.extents().iter().map(|&extent| extent.into()).collect();
+            let same: Vec<Dim> =
+                self.graph.dims(value)?.extents().iter().map(|&extent| extent.into()).collect();
             value = self.add("result", |graph, name| graph.reshape(name, value, &same))?;
         }
         if !self.graph.outputs().contains(&value) {
@@ -425,17 +431,15 @@ impl<'a> Import<'a> {
                 }
                 Carried::Sequence(all)
             }
-            Operand::Constant(constant, kind) => {
-                match self.computes && !kind.is_handle() {
-                    false => Carried::Constant(constant, kind),
-                    true => {
-                        let tensor = tensor_of(&constant, kind)?;
-                        end.at.kinds.insert(name.to_owned(), kind);
-                        end.results.insert(name.to_owned(), Found::Constant(tensor));
-                        Carried::Given(name.to_owned())
-                    }
+            Operand::Constant(constant, kind) => match self.computes && !kind.is_handle() {
+                false => Carried::Constant(constant, kind),
+                true => {
+                    let tensor = tensor_of(&constant, kind)?;
+                    end.at.kinds.insert(name.to_owned(), kind);
+                    end.results.insert(name.to_owned(), Found::Constant(tensor));
+                    Carried::Given(name.to_owned())
                 }
-            }
+            },
             Operand::Value(mapped) => {
                 let kind = mapped.kind;
                 let found = match self.computes {
@@ -539,7 +543,8 @@ impl Source for OnnxSource {
                     let results = match is_last {
                         true => {
                             let named = self.outputs.iter();
-                            let named = named.map(|port| (port.name.clone(), results.get(&port.name).cloned()));
+                            let named =
+                                named.map(|port| (port.name.clone(), results.get(&port.name).cloned()));
                             named.filter_map(|(name, found)| Some((name, found?))).collect()
                         }
                         false => results.into_iter().collect(),

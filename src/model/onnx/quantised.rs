@@ -1,7 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Mapped, Operand, axis, product, Wanted};
+use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, product};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;

@@ -181,7 +181,14 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
     }
     let bias = if op.has(3) { Some(i.list(op, 3)?) } else { None };
-    let filter = Filter { weights: own, extents: vec![oc, taps * inner, 1, 1], bias, outputs: 0 };
+    let filter = {
+        let extents = vec![oc, taps * inner, 1, 1];
+        Filter::new(
+            crate::host::HostTensor::new(crate::model::constant::dims_of(&extents)?, own)?,
+            extents,
+            bias,
+        )
+    };
     let windows =
         Windows { kernel: vec![1, 1], stride: vec![1, 1], dilation: vec![1, 1], pads: vec![(0, 0); 2] };
     let value = i.mapped_slot(columns, None)?.value;

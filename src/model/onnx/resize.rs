@@ -7,7 +7,7 @@ use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
 use crate::model::behind::help;
-use crate::model::build::{Kind, Mapped, Operand, axis, channels_last, sizes, Wanted};
+use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, channels_last, sizes};
 use crate::model::constant::{Constant, Integers, dims_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;

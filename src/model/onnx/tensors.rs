@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, floats, integers};
 use crate::model::constant::{Constant, dims_of, elements_of};
+use crate::model::kept::{self, Kept};
 use crate::model::reason::Reason;
-use crate::sync::{Mutex, lock};
 use half::{bf16, f16};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,20 +18,9 @@ use std::sync::Arc;
 /// The largest rank of a constant.
 const MAX_RANK: usize = 16;
 
-/// Constants of a file that were read, by the address and the length of their bytes in it, or by their place in a file
-/// beside it.
-#[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<HashMap<Key, (Constant, Kind)>>);
-
-/// Where a constant lies, and the code of its type.
-type Key = (String, usize, usize, i64);
-
-/// Constants of fewer bytes are read again.
-const MIN_CACHED: usize = 64;
-
 /// The files beside the model, which may hold its weights.
 pub(super) struct Files {
-    cache: Option<Arc<Cache>>,
+    kept: Option<Arc<Kept>>,
     /// The model's own path, if it is read from one.
     model: Option<PathBuf>,
     read: HashMap<PathBuf, Arc<[u8]>>,
@@ -39,23 +28,22 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(model: Option<&Path>) -> Self {
-        Files { cache: None, model: model.map(Path::to_owned), read: HashMap::new() }
+        Files { kept: None, model: model.map(Path::to_owned), read: HashMap::new() }
     }
 
     /// Those of a file whose constants are read once, as long as its bytes stay where they are.
-    pub(super) fn cached(model: Option<&Path>, cache: Arc<Cache>) -> Self {
-        Files { cache: Some(cache), ..Files::new(model) }
+    pub(super) fn keeping(model: Option<&Path>, kept: Arc<Kept>) -> Self {
+        Files { kept: Some(kept), ..Files::new(model) }
     }
 
-    /// Where a constant lies that is worth keeping.
-    fn key(tensor: &Tensor<'_>) -> Option<Key> {
+    /// The name of a constant that is worth keeping: where it lies.
+    fn name(tensor: &Tensor<'_>) -> Option<String> {
+        let (kind, dims) = (tensor.kind, &tensor.dims);
         if tensor.is_external {
-            let key = |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-            let number = |name: &str| key(name).and_then(|number| number.parse().ok()).unwrap_or(0);
-            return Some((key("location")?.to_owned(), number("offset"), number("length"), tensor.kind));
+            return Some(format!("file {:?} {kind} {dims:?}", tensor.external));
         }
-        let raw = tensor.raw.filter(|raw| raw.len() >= MIN_CACHED)?;
-        Some((String::new(), raw.as_ptr() as usize, raw.len(), tensor.kind))
+        let raw = tensor.raw.filter(|raw| raw.len() > kept::FEW)?;
+        Some(format!("bytes {:?} {} {kind} {dims:?}", raw.as_ptr(), raw.len()))
     }
 
     /// The bytes of a file in the model's folder. No path leads out of it, and no link but those of the hub's cache.
@@ -121,16 +109,13 @@ impl Files {
         tensor: &Tensor<'_>,
         budget: &mut Budget,
     ) -> Result<(Constant, Kind), Reason> {
-        let cache = self.cache.clone();
-        let Some((cache, key)) = cache.as_ref().zip(Files::key(tensor)) else {
-            return self.decoded(tensor, budget);
-        };
-        let known = lock(&cache.0).get(&key).filter(|(own, _)| same_extents(own, &tensor.dims)).cloned();
-        if let Some(known) = known {
+        let kept = self.kept.clone();
+        let Some((kept, name)) = kept.zip(Files::name(tensor)) else { return self.decoded(tensor, budget) };
+        if let Some(known) = kept.known(&name).and_then(|known| known.into_iter().next()) {
             return Ok(known);
         }
         let decoded = self.decoded(tensor, budget)?;
-        lock(&cache.0).insert(key, decoded.clone());
+        kept.keep_read(name, &decoded);
         Ok(decoded)
     }
 
@@ -182,12 +167,6 @@ fn blobs(model: &Path, folder: &Path) -> Option<PathBuf> {
     let blobs = target.parent().filter(|parent| parent.file_name().is_some_and(|name| name == "blobs"))?;
     let snapshots = blobs.parent()?.join("snapshots");
     (folder.starts_with(&snapshots) && folder != snapshots).then(|| blobs.to_owned())
-}
-
-/// Whether a constant has these extents.
-fn same_extents(constant: &Constant, dims: &[i64]) -> bool {
-    let own = constant.extents();
-    own.len() == dims.len() && own.iter().zip(dims).all(|(&own, &dim)| usize::try_from(dim) == Ok(own))
 }
 
 /// Extents that a file has as signed numbers.

@@ -43,7 +43,9 @@ pub(super) fn load_or_want(
         return Err(fail(unsupported.into()));
     }
     import.inputs(&inputs, options).map_err(fail)?;
-    import.run().map_err(|(op, reason)| Failed { error: error(op, reason), wanted: import.wanted_inputs() })?;
+    import
+        .run()
+        .map_err(|(op, reason)| Failed { error: error(op, reason), wanted: import.wanted_inputs() })?;
     import.update_variables().map_err(fail)?;
     for &output in &outputs {
         import.output(output).map_err(|message| fail(format!("output {message}").into()))?;

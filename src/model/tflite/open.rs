@@ -70,13 +70,17 @@ impl Import<'_> {
             let (name, dtype) = (self.unique_name(position)?, self.kind_at(position)?.dtype());
             let declared = self.tensors.declared(position)?;
             let mut open = Vec::new();
-            let extents: Vec<usize> = declared.iter().enumerate().map(|(axis, extent)| match *extent {
-                Extent::Fixed(extent) => extent,
-                Extent::Free(extent) => {
-                    open.push(OpenAxis { axis, name: format!("{name}.{axis}") });
-                    extent.max(1)
-                }
-            }).collect();
+            let extents: Vec<usize> = declared
+                .iter()
+                .enumerate()
+                .map(|(axis, extent)| match *extent {
+                    Extent::Fixed(extent) => extent,
+                    Extent::Free(extent) => {
+                        open.push(OpenAxis { axis, name: format!("{name}.{axis}") });
+                        extent.max(1)
+                    }
+                })
+                .collect();
             let dims = crate::dims::Dims::new_or_empty(&extents)?;
             ports.push(Port { name, shape: dims.shape(), dims, dtype, open });
         }
@@ -139,7 +143,8 @@ impl Source for TfliteSource {
                 Err(Failed { error, wanted }) => (error, wanted),
             };
             let own = |name: &String| given.iter().find(|own| own.name == *name);
-            let few = |name: &String| own(name).is_some_and(|own| own.dims.elements() <= behind::MOST_BY_VALUE);
+            let few =
+                |name: &String| own(name).is_some_and(|own| own.dims.elements() <= behind::MOST_BY_VALUE);
             if wanted.is_empty() || !wanted.iter().all(|name| few(name) && !by_value.contains(name)) {
                 return Err(error);
             }

@@ -2,6 +2,7 @@
 
 use super::{ConcatOp, OP, cpu, maps, operand, oracle, rows};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -52,7 +53,7 @@ impl Definition for ConcatOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::ConcatKernel::new(self)))
     }
 

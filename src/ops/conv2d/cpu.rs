@@ -3,6 +3,7 @@
 
 use super::windows::Windows;
 use super::{Conv2dOp, OP};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::{CpuKernel, check_len};
 use crate::emit::Operand;
@@ -13,7 +14,11 @@ use crate::ops::pointwise::cpu::{RowProduct, transpose};
 use crate::shape::Border;
 
 /// Lays out the weights (`oc kh kw c/groups`).
-pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+pub(super) fn kernel(
+    op: &Conv2dOp,
+    constants: &Operands<'_>,
+    shelf: Shelf<'_>,
+) -> Result<Box<dyn CpuKernel>> {
     let conv = op.0;
     let (output, weights) = (conv.output, need(OP, constants, Operand::Weights)?);
     let depth = conv.terms();
@@ -24,7 +29,9 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
         && (output.h, output.w) == (conv.input.h, conv.input.w);
     if conv.kernel == [1, 1] && conv.groups == 1 && same_pixels {
         let rows = output.n * output.h * output.w;
-        return Ok(Box::new(RowProduct::new(OP, rows, conv.input.c, output.c, weights, tail)?));
+        let shelf = (shelf, "rows");
+        let weights = || weights.into();
+        return Ok(Box::new(RowProduct::new(OP, rows, [conv.input.c, output.c], weights, tail, shelf)));
     }
     if conv.group_inputs() == 1 && conv.groups > 1 && conv.border == Border::Zeros {
         // `oc kh kw` to `kh kw oc`.
@@ -32,5 +39,5 @@ pub(super) fn kernel(op: &Conv2dOp, constants: &Operands<'_>) -> Result<Box<dyn 
         transpose(weights, depth, &mut transposed);
         return Ok(Box::new(Channelwise::new(OP, conv, &transposed, tail)));
     }
-    Ok(Box::new(Windows::new(OP, conv, weights, tail)))
+    Ok(Box::new(Windows::new(OP, conv, weights, tail, shelf)))
 }

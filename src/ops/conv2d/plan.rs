@@ -2,6 +2,7 @@
 
 use super::{Conv2dOp, OP, cpu, direct, grouped, matrix, oracle, shallow, sliding, split, tiled, winograd};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
@@ -76,8 +77,8 @@ impl Definition for Conv2dOp {
         expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        cpu::kernel(self, constants)
+    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(self, constants, shelf)
     }
 
     fn halves(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use crate::cpu::blocks::{cut_panels, with_scratch};
 use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::for_each_tile;
 use crate::cpu::workers::{each, workers};
@@ -41,7 +42,13 @@ impl CpuKernel for Windows {
 
 impl Windows {
     /// `weights` is `oc kh kw c/groups`, its length checked.
-    pub(crate) fn new(op: &'static str, conv: Convolution, weights: &[f32], tail: Tail) -> Self {
+    pub(crate) fn new(
+        op: &'static str,
+        conv: Convolution,
+        weights: &[f32],
+        tail: Tail,
+        shelf: Shelf<'_>,
+    ) -> Self {
         let Convolution { input, output, kernel, stride, dilation, before, groups, .. } = conv;
         let (inputs, outputs) = (conv.group_inputs(), conv.group_outputs());
         let span = |axis: usize, outputs: usize| {
@@ -56,10 +63,10 @@ impl Windows {
         let tap = |a, b| a * dilation[0] * row_values + b * dilation[1] * input.c;
         let taps = (0..kernel[0]).flat_map(|a| (0..runs).map(move |b| tap(a, b))).collect();
         let depth = kernel[0] * kernel[1] * inputs;
-        let panels = weights
-            .chunks_exact(depth * outputs)
-            .enumerate()
-            .map(|(group, weights)| tail.panels(depth, group * outputs, outputs, weights));
+        let panels = weights.chunks_exact(depth * outputs).enumerate().map(|(group, weights)| {
+            let name = format!("group {group}");
+            tail.panels(depth, [group * outputs, outputs], || weights.into(), (shelf, &name))
+        });
         let panels = panels.collect();
         let values = if together { kernel[1] * inputs } else { inputs };
         Windows { op, conv, span, padded, taps, values, panels, tail }

@@ -2,6 +2,7 @@
 
 use super::{ConvertOp, OP, moves, oracle};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -90,7 +91,7 @@ impl Definition for ConvertOp {
         Reference::Bounded { value, bound }
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Err(Error::unsupported("convert on the CPU", NOTHING_TO_CONVERT))
     }
 

@@ -3,6 +3,7 @@
 use super::host::HostKernel;
 use super::{Custom, NO_SHADER, OP, Shader, VARIANT};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Body, Dialect, Epilogue, Interface, KernelSpec, Operand, Scalar};
@@ -70,7 +71,7 @@ impl Op for CustomOp {
         Err(Error::unsupported(self.custom.name.as_ref(), "only the application knows its result"))
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu_on(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         match &self.custom.host {
             Some(run) => Ok(Box::new(HostKernel {
                 name: Arc::clone(&self.custom.name),

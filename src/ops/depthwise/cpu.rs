@@ -11,6 +11,7 @@ use crate::cpu::arch::Arch;
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::{After, Tail, bounded};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
@@ -24,14 +25,18 @@ use pulp::{NullaryFnOnce, Simd, WithSimd};
 use std::ops::Range;
 
 /// Takes the weights (`1 kh kw c*M`).
-pub(super) fn kernel(op: &DepthwiseOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+pub(super) fn kernel(
+    op: &DepthwiseOp,
+    constants: &Operands<'_>,
+    shelf: Shelf<'_>,
+) -> Result<Box<dyn CpuKernel>> {
     let (conv, weights) = (op.0, need(OP, constants, Operand::Weights)?);
     check_len(OP, "weights", weights.len(), conv.kernel[0] * conv.kernel[1] * conv.output.c)?;
     let tail = Tail::of(OP, &conv.epilogue, conv.output.c, constants)?;
     if conv.groups == 1 {
         let mut transposed = vec![0.0; weights.len()];
         transpose(weights, conv.output.c, &mut transposed);
-        return Ok(Box::new(Windows::new(OP, conv, &transposed, tail)));
+        return Ok(Box::new(Windows::new(OP, conv, &transposed, tail, shelf)));
     }
     Ok(Box::new(Channelwise::new(OP, conv, weights, tail)))
 }

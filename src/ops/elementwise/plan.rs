@@ -2,6 +2,7 @@
 
 use super::{ElementwiseOp, OP, cpu, flat, maps, oracle, rows};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -51,7 +52,7 @@ impl Definition for ElementwiseOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::Blocks::new(self)))
     }
 

@@ -2,6 +2,7 @@
 
 use super::{FIRST, GateOp, OP, SECOND};
 use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
@@ -20,8 +21,8 @@ pub(super) struct GateKernel {
 
 impl GateKernel {
     pub(super) fn new(op: &GateOp, constants: &Operands<'_>) -> Result<Self> {
-        let first = cpu::kernel(&PointwiseOp(op.first), &constants.renamed(FIRST))?;
-        let second = cpu::kernel(&PointwiseOp(op.second), &constants.renamed(SECOND))?;
+        let first = cpu::kernel(&PointwiseOp(op.first), &constants.renamed(FIRST), Shelf::default())?;
+        let second = cpu::kernel(&PointwiseOp(op.second), &constants.renamed(SECOND), Shelf::default())?;
         Ok(GateKernel { op: *op, first, second })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{GateOp, OP, cpu, maps, oracle};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::Result;
@@ -74,7 +75,7 @@ impl Definition for GateOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::GateKernel::new(self, constants)?))
     }
 

@@ -3,6 +3,7 @@
 use super::{GemmOp, OP};
 use crate::cpu::blocks::cut_product;
 use crate::cpu::product::{Factors, Matrix, multiply};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::Cut;
 use crate::cpu::workers::{try_each, workers};
@@ -22,9 +23,9 @@ pub(super) struct GemmKernel {
 }
 
 impl CpuKernel for GemmKernel {
-    fn hold(&mut self, operand: Operand, values: &[f32]) {
+    fn hold(&mut self, operand: Operand, values: &[f32], shelf: Shelf<'_>) {
         if operand == Operand::B && self.is_of_rows() && values.len() >= self.op.elements_b() {
-            self.held = self.with_held(values);
+            self.held = self.with_held(values, shelf);
         }
     }
 
@@ -76,19 +77,28 @@ impl GemmKernel {
     }
 
     /// The product of rows with this B.
-    fn with_held(&self, b: &[f32]) -> Option<RowProduct> {
+    fn with_held(&self, b: &[f32], shelf: Shelf<'_>) -> Option<RowProduct> {
         let op = &self.op;
-        let mut weights = vec![0.0; op.n * op.k];
-        if op.transpose_b {
-            for (row, own) in weights.chunks_exact_mut(op.k).zip(b.chunks(op.ldb)) {
-                row.copy_from_slice(own.get(..op.k)?);
+        let whole = match op.transpose_b {
+            true => (op.n - 1) * op.ldb + op.k,
+            false => op.k * op.n,
+        };
+        let b = b.get(..whole).filter(|_| op.transpose_b || op.ldb == op.n)?;
+        let weights = || {
+            let mut weights = vec![0.0; op.n * op.k];
+            if op.transpose_b {
+                for (row, own) in weights.chunks_exact_mut(op.k).zip(b.chunks(op.ldb)) {
+                    row.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+                }
+            } else {
+                transpose(b, op.n, &mut weights);
             }
-        } else if op.ldb == op.n {
-            transpose(b.get(..op.k * op.n)?, op.n, &mut weights);
-        } else {
-            return None;
-        }
-        RowProduct::new(OP, op.batch * op.m, op.k, op.n, &weights, self.tail.clone()).ok()
+            weights.into()
+        };
+        let name = format!("b {} {}", op.transpose_b, op.ldb);
+        let shelf = (shelf, name.as_str());
+        let rows = op.batch * op.m;
+        Some(RowProduct::new(OP, rows, [op.k, op.n], weights, self.tail.clone(), shelf))
     }
 
     /// The matrix of one batch, of which `c` begins with the first element.

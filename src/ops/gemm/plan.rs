@@ -7,6 +7,7 @@ use super::{
     GemmOp, OP, cpu, image2d, matrix, micro, oracle, split, staged, subgroup, thin, tiled, vec4, wgmma, wide,
 };
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Epilogue, Operand};
 use crate::error::Result;
@@ -130,7 +131,7 @@ impl Definition for GemmOp {
         expected::of_sum(self, &plain, terms, &self.epilogue, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
     }
 

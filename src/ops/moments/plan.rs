@@ -2,6 +2,7 @@
 
 use super::{MomentsOp, OP, cpu, maps, oracle};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -48,7 +49,7 @@ impl Definition for MomentsOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::MomentsKernel { op: *self }))
     }
 

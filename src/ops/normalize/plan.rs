@@ -2,6 +2,7 @@
 
 use super::{NormalizeOp, OP, Vector, cpu, kept, maps, oracle, parts, rows};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
@@ -77,7 +78,7 @@ impl Definition for NormalizeOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::NormalizeKernel::new(self, constants)?))
     }
 

@@ -3,19 +3,27 @@
 use super::{OP, PointwiseOp};
 use crate::cpu::blocks::cut_panels;
 use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::{Tile, for_each_tile};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
+use std::borrow::Cow;
 
 /// Lays out the weights (`oc 1 1 c`).
-pub(in crate::ops) fn kernel(op: &PointwiseOp, constants: &Operands<'_>) -> Result<RowProduct> {
+pub(in crate::ops) fn kernel(
+    op: &PointwiseOp,
+    constants: &Operands<'_>,
+    shelf: Shelf<'_>,
+) -> Result<RowProduct> {
     let (input, output) = (op.0.input, op.0.output);
     let tail = Tail::of(OP, &op.0.epilogue, output.c, constants)?;
     let rows = output.n * output.h * output.w;
-    RowProduct::new(OP, rows, input.c, output.c, need(OP, constants, Operand::Weights)?, tail)
+    let weights = need(OP, constants, Operand::Weights)?;
+    check_len(OP, "weights", weights.len(), input.c * output.c)?;
+    Ok(RowProduct::new(OP, rows, [input.c, output.c], || weights.into(), tail, (shelf, "rows")))
 }
 
 impl CpuKernel for RowProduct {
@@ -37,18 +45,17 @@ pub(crate) struct RowProduct {
 }
 
 impl RowProduct {
-    /// `weights` is `columns x depth`.
-    pub(crate) fn new(
+    /// `weights` gives `columns x depth` values.
+    pub(crate) fn new<'w>(
         op: &'static str,
         rows: usize,
-        depth: usize,
-        columns: usize,
-        weights: &[f32],
+        [depth, columns]: [usize; 2],
+        weights: impl FnOnce() -> Cow<'w, [f32]>,
         tail: Tail,
-    ) -> Result<Self> {
-        check_len(op, "weights", weights.len(), depth * columns)?;
-        let panels = tail.panels(depth, 0, columns, weights);
-        Ok(RowProduct { op, rows, depth, columns, panels, tail })
+        shelf: (Shelf<'_>, &str),
+    ) -> Self {
+        let panels = tail.panels(depth, [0, columns], weights, shelf);
+        RowProduct { op, rows, depth, columns, panels, tail }
     }
 
     /// Reads `src` and `residual` and writes `dst`, all row by row.

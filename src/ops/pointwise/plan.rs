@@ -2,6 +2,7 @@
 
 use super::{OP, Pointwise, PointwiseOp, cpu, direct, matrix, micro, oracle, split, tiled};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
@@ -62,8 +63,8 @@ impl Definition for PointwiseOp {
         expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::kernel(self, constants)?))
+    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::kernel(self, constants, shelf)?))
     }
 
     fn halves(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::{OP, PoolOp, Pooling, cpu, direct, oracle};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
@@ -62,7 +63,7 @@ impl Definition for PoolOp {
         oracle::oracle(self, operands)
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::PoolKernel::new(self)?))
     }
 

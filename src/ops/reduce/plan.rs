@@ -2,6 +2,7 @@
 
 use super::{OP, ReduceOp, Reduction, cpu, integers, maps, oracle, rows};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -49,7 +50,7 @@ impl Definition for ReduceOp {
         if self.dtype == DType::F32 { oracle::oracle(self, src) } else { integers::oracle(self, src) }
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(match self.dtype {
             DType::F32 => Box::new(cpu::ReduceKernel::new(self)),
             _ => Box::new(integers::IntegerKernel(*self)),

@@ -2,6 +2,7 @@
 
 use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows, transpose};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
@@ -62,7 +63,7 @@ impl Definition for RemapOp {
         oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::RemapKernel::new(self)))
     }
 

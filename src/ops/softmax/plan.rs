@@ -2,6 +2,7 @@
 
 use super::{OP, SoftmaxOp, cpu, maps, oracle, rows};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -48,7 +49,7 @@ impl Definition for SoftmaxOp {
         oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::SoftmaxKernel::new(self)))
     }
 }

@@ -1,6 +1,7 @@
 //! What `suppress` is, and its kernel.
 
 use super::{NONE, OP, SuppressOp, oracle, rows};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
@@ -57,7 +58,7 @@ impl Definition for SuppressOp {
         oracle::oracle(self, of(Operand::Arg(0)), of(Operand::Arg(1)))
     }
 
-    fn cpu(&self, _constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+    fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(*self))
     }
 

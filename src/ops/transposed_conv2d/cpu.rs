@@ -5,6 +5,7 @@ use super::{OP, TransposedConv2dOp};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
 use crate::cpu::panels::{Finish, Panels, Rows};
+use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::{After, Tail};
 use crate::cpu::tile::Tile;
 use crate::cpu::workers::each;
@@ -28,7 +29,7 @@ pub(super) struct Transposed {
 
 impl Transposed {
     /// Lays out the weights (`oc kh kw c`).
-    pub(super) fn new(op: &TransposedConv2dOp, constants: &Operands<'_>) -> Result<Self> {
+    pub(super) fn new(op: &TransposedConv2dOp, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Self> {
         let ([kh, kw], depth, outputs) = (op.0.kernel, op.0.input.c, op.0.output.c);
         let weights = need(OP, constants, Operand::Weights)?;
         check_len(OP, "weights", weights.len(), outputs * kh * kw * depth)?;
@@ -41,14 +42,15 @@ impl Transposed {
         let all = Tail::repeated(OP, &op.0.epilogue, &tail, kw)?;
         let panels = (0..kh).map(|a| {
             let columns = (0..kw).flat_map(|b| (0..outputs).map(move |o| (o * kh + a) * kw + b));
-            let rows: Vec<f32> = columns
-                .flat_map(|tap| weights.get(tap * depth..(tap + 1) * depth).unwrap_or_default())
-                .copied()
-                .collect();
+            let rows = || {
+                let of = |tap| weights.get(tap * depth..(tap + 1) * depth).unwrap_or_default();
+                columns.flat_map(of).copied().collect()
+            };
+            let name = format!("row {a} of {kh}");
             if apart {
-                all.panels(depth, 0, kw * outputs, &rows)
+                all.panels(depth, [0, kw * outputs], rows, (shelf, &name))
             } else {
-                Panels::new(depth, kw * outputs, &rows, None)
+                Panels::new([depth, kw * outputs], rows, None, (shelf, &name))
             }
         });
         let panels = panels.collect();

@@ -2,6 +2,7 @@
 
 use super::{OP, TransposedConv2dOp, cpu, direct, oracle};
 use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Epilogue;
 use crate::error::Result;
@@ -68,8 +69,8 @@ impl Definition for TransposedConv2dOp {
         expected::of_sum(self, &self.plain(), self.terms(), &self.0.epilogue, operands)
     }
 
-    fn cpu(&self, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::Transposed::new(self, constants)?))
+    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::Transposed::new(self, constants, shelf)?))
     }
 
     fn halves(&self) -> bool {
