@@ -1,6 +1,6 @@
 //! Constants that are alike: a program keeps one of them, as for the passes of a loop that was unrolled.
 
-use super::constants::Constant;
+use super::constants::{Constant, MIN_SHARED};
 use super::program::Builder;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -32,9 +32,6 @@ pub(super) struct Alike {
     /// The values of constants that kernels read as they are.
     values: HashMap<(Place, Dims), Value>,
 }
-
-/// Constants of fewer elements are not worth looking for others that are alike.
-const MIN_SHARED: usize = 1024;
 
 impl Constant {
     /// What it is packed by; none where nothing is worth sharing, or the op has no words.

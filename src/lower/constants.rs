@@ -24,6 +24,25 @@ pub(crate) struct Constant {
 }
 
 impl Constant {
+    /// What is packed alike for other extents has the same name; none where nothing is worth sharing.
+    pub(crate) fn name(&self) -> Option<String> {
+        let Constant { op, choice, operand, tensor, dtype, .. } = self;
+        if tensor.dims().elements() < MIN_SHARED {
+            return None;
+        }
+        let words = op.packing()?;
+        let (op, kernel, tile, layout) = (op.name(), choice.variant, choice.tile, choice.layout);
+        let (place, dims) = (tensor.place(), tensor.dims());
+        Some(format!(
+            "{op} {words} {kernel} {tile:?} {layout:?} {} {dtype:?} {place:?} {dims}",
+            operand.name()
+        ))
+    }
+
+    pub(crate) fn tensor(&self) -> &HostTensor {
+        &self.tensor
+    }
+
     /// Its elements in the order in which the kernel reads them.
     fn packed(&self) -> Result<Vec<f32>> {
         let kernel = self.op.kernel(self.choice.variant);
@@ -45,6 +64,9 @@ impl Constant {
     }
 }
 
+/// Constants of fewer elements are not worth looking for others that are alike.
+pub(crate) const MIN_SHARED: usize = 1024;
+
 /// Constants in the bytes of one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
@@ -57,8 +79,8 @@ pub(crate) struct Packed {
 const AT_ONCE: usize = if cfg!(target_family = "wasm") { 1 } else { usize::MAX };
 
 /// Offset and length of each of `constants`, of so many packed elements, and where the last one ends.
-fn places(
-    constants: &[Constant],
+fn places<'c>(
+    constants: impl Iterator<Item = &'c Constant>,
     elements: impl Iterator<Item = usize>,
     alignment: u64,
 ) -> (Vec<(u64, u64)>, u64) {
@@ -70,7 +92,7 @@ fn places(
         end = offset + length;
         (offset, length)
     };
-    let places = constants.iter().zip(elements).map(place).collect();
+    let places = constants.zip(elements).map(place).collect();
     (places, end)
 }
 
@@ -78,19 +100,19 @@ fn places(
 pub(crate) fn packed_bytes(constants: &[Constant], alignment: u64) -> Result<u64> {
     let lengths = constants.iter().map(|constant| Ok(constant.packed()?.len()));
     let lengths = lengths.collect::<Result<Vec<usize>>>()?;
-    Ok(places(constants, lengths.into_iter(), alignment).1)
+    Ok(places(constants.iter(), lengths.into_iter(), alignment).1)
 }
 
 /// Packs all of `constants`, each to begin at a multiple of `alignment`.
-pub(crate) async fn pack(constants: &[Constant], alignment: u64, turns: &mut Turns) -> Result<Packed> {
+pub(crate) async fn pack(constants: &[&Constant], alignment: u64, turns: &mut Turns) -> Result<Packed> {
     let mut packed = Vec::with_capacity(constants.len());
     for some in constants.chunks(AT_ONCE) {
-        for elements in parallel::map(some, Constant::packed) {
+        for elements in parallel::map(some, |constant: &&Constant| constant.packed()) {
             packed.push(elements?);
         }
         turns.pass().await;
     }
-    let (places, end) = places(constants, packed.iter().map(Vec::len), alignment);
+    let (places, end) = places(constants.iter().copied(), packed.iter().map(Vec::len), alignment);
     let mut bytes = alloc::zeros(usize::try_from(end).unwrap_or(usize::MAX), "a network's packed constants")?;
     let mut rest = bytes.as_mut_slice();
     let mut targets = Vec::with_capacity(packed.len());
@@ -104,7 +126,7 @@ pub(crate) async fn pack(constants: &[Constant], alignment: u64, turns: &mut Tur
     let mut targets = targets.into_iter().zip(constants).zip(&packed).peekable();
     while targets.peek().is_some() {
         let some = targets.by_ref().take(AT_ONCE).collect();
-        parallel::each(some, |((target, constant), elements): ((&mut [u8], &Constant), &Vec<f32>)| {
+        parallel::each(some, |((target, constant), elements): ((&mut [u8], &&Constant), &Vec<f32>)| {
             constant.store(elements, target);
         });
         turns.pass().await;
@@ -130,7 +152,8 @@ mod tests {
     }
 
     fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
-        crate::task::block_on(super::pack(constants, alignment, &mut Turns::new()))
+        let constants: Vec<&Constant> = constants.iter().collect();
+        crate::task::block_on(super::pack(&constants, alignment, &mut Turns::new()))
     }
 
     #[test]

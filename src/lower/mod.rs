@@ -57,7 +57,7 @@ pub(crate) use arrangement::{Arrangement, check_arrangement};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use change::change_times;
 pub(crate) use choose::on_cpu;
-pub(crate) use constants::{pack, packed_bytes};
+pub(crate) use constants::{Constant, MIN_SHARED, pack, packed_bytes};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use followed::{Followed, Given, followed};
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};

@@ -76,6 +76,12 @@ pub(crate) struct WindowOptions {
 }
 
 impl Convolution {
+    /// All that its kernels pack constants by, in words: neither the maps' height and width nor the batch.
+    pub(in crate::ops) fn packing(&self) -> String {
+        let Convolution { kernel, groups, precision, .. } = self;
+        format!("c{} o{} {kernel:?} {groups} {precision:?}", self.input.c, self.output.c)
+    }
+
     /// Checks the shapes and works out the output's.
     #[expect(clippy::too_many_arguments, reason = "the parts of a problem, each op's own")]
     pub(crate) fn new(

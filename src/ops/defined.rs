@@ -47,6 +47,10 @@ impl<O: Definition> Op for O {
         Some(format!("{self:?}"))
     }
 
+    fn packing(&self) -> Option<String> {
+        Definition::packing(self)
+    }
+
     fn problem_key(&self) -> String {
         Definition::problem_key(self)
     }

@@ -24,6 +24,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// Its kernels. An untuned session prefers those whose tiles come first ([`super::kernel::Offer`]).
     fn kernels() -> &'static [&'static dyn Kernel<Self>];
 
+    fn packing(&self) -> Option<String> {
+        None
+    }
+
     fn problem_key(&self) -> String;
 
     fn precision(&self) -> Precision;

@@ -58,6 +58,13 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// All that its kernels pack constants by, in words, beside the constants, the kernel and the tile: of two ops with the
+    /// same words one's packed constants do for the other, whatever the extents of their maps. `None` where that was not
+    /// looked at.
+    fn packing(&self) -> Option<String> {
+        None
+    }
+
     /// The problem in one line of words, such as `n1 h9 w9 c1024 o1024 bias relu6`: all that
     /// decides which kernels run and how long they take, but for the op's name, the precision and
     /// the layout. The same for equal problems in every version of the crate.

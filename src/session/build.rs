@@ -1,12 +1,12 @@
 //! Sessions in the making, and how far they are.
 
-use super::changing::Shared;
 #[cfg(feature = "onnx")]
 use super::input::arranged;
 use super::profile::MemoryUse;
 #[cfg(feature = "onnx")]
 use super::runner::Next;
 use super::runner::Runner;
+use super::shared::Shared;
 use super::{Port, Session, cpu};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{device, memory::DeviceMemory, online};
@@ -239,7 +239,8 @@ impl Session {
                     online::tuned(context, graph, &options, database, *budget).await?;
                 }
                 let teller = Teller::new(tell);
-                let session = device::DeviceSession::build(engine.clone(), graph, &options, &teller).await?;
+                let session =
+                    device::DeviceSession::build(engine.clone(), graph, &options, shared, &teller).await?;
                 Runner::Device(Box::new(session))
             }
         };

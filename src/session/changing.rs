@@ -10,10 +10,10 @@ use super::input::{Input, RunInput, arranged};
 use super::ports::unknown;
 use super::profile::MemoryUse;
 use super::runner::{Idle, Next, Runner};
+use super::shared::Shared;
 use super::source::{Found, Given, OpenInput, Part, Place, Source};
 use super::{Port, Session};
 use crate::context::Context;
-use crate::cpu::shelf::Shelves;
 use crate::device::Wait;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -52,12 +52,6 @@ pub(super) struct Changing {
     current: Option<u64>,
     /// The outputs of the last run, where they are not just those of the current plan's session.
     pub(super) composed: Option<Composed>,
-}
-
-/// What sessions for several extents have in common.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) shelves: Shelves,
 }
 
 /// Outputs that a session and what is known beside it have between them.
@@ -263,7 +257,7 @@ impl Changing {
 
     /// Forgets a plan and all that is behind it.
     fn forget(&mut self, plan: u64) {
-        self.shared.shelves.sweep();
+        self.shared.sweep();
         let mut open = vec![plan];
         while let Some(number) = open.pop() {
             let gone = self.plans.remove(&number);
@@ -328,10 +322,18 @@ impl Changing {
         options
     }
 
-    /// What all plans take.
-    pub(super) fn memory(&self) -> MemoryUse {
+    /// What all plans take together with that of the outer session. What they share counts once.
+    pub(super) fn memory(&self, outer: &Runner) -> MemoryUse {
         let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
-        sessions.map(|session| session.runner.memory()).fold(MemoryUse::default(), MemoryUse::and)
+        let mut counted = BTreeSet::new();
+        let mut sum = MemoryUse::default();
+        for runner in sessions.map(|session| &session.runner).chain([outer]) {
+            let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
+            let twice: u64 = twice.map(|(_, bytes)| bytes).sum();
+            let own = runner.memory();
+            sum = sum.and(MemoryUse { constants: own.constants.saturating_sub(twice), ..own });
+        }
+        sum
     }
 
     /// Whether a run is one of the current plan's session alone.

@@ -72,6 +72,8 @@ struct CpuNetwork {
     outputs: Vec<Place>,
     states: States,
     constants: Vec<Arc<[f32]>>,
+    /// Places and bytes of the constants that the graph has.
+    counted: Vec<(usize, u64)>,
     /// Stay where they are as long as what was packed of them.
     _shelved: Vec<HostTensor>,
     /// Elements of each input.
@@ -236,7 +238,7 @@ impl CpuSession {
     pub(super) fn new(graph: &Graph, options: &SessionOptions, shelves: Option<&Shelves>) -> Result<Self> {
         let network = lowered(graph, options)?;
         let sources = lower::on_cpu(&network, options)?;
-        let CpuMemory { values, plan, memory } = CpuMemory::of(&network)?;
+        let CpuMemory { values, plan, memory, constants: counted } = CpuMemory::of(&network)?;
         let buffers = values.iter().copied().zip(plan.place.iter().copied());
         let mut places = Places {
             network: &network,
@@ -266,6 +268,7 @@ impl CpuSession {
             outputs,
             states,
             constants: places.constants,
+            counted,
             _shelved: places.shelved,
             lengths: plan.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
             idle: Mutex::default(),
@@ -348,6 +351,10 @@ impl Run for CpuSession {
 
     fn memory(&self) -> MemoryUse {
         self.0.memory
+    }
+
+    fn constants(&self) -> &[(usize, u64)] {
+        &self.0.counted
     }
 
     fn reset(&self) -> Result<()> {

@@ -10,6 +10,7 @@ use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::resources::{allocate, dispatches, kernels};
 use super::runner::{Next, Run};
 use super::segments::{Segment, SegmentPlan, Segments};
+use super::shared::Shared;
 use super::spare::Spare;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{Port, picture::Shown};
@@ -76,10 +77,11 @@ impl DeviceSession {
         engine: Engine,
         graph: &Graph,
         options: &SessionOptions,
+        shared: Option<&Shared>,
         teller: &Teller<'_>,
     ) -> Result<Self> {
         let program = lowered(&engine, graph, options)?;
-        Self::of(engine, &program, teller).await
+        Self::of(engine, &program, shared, teller).await
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
@@ -93,7 +95,7 @@ impl DeviceSession {
         if chosen(&program) == self.kernels {
             return Ok(Vec::new());
         }
-        let next = Self::of(self.engine.clone(), &program, &Teller::new(&|_| {})).await?;
+        let next = Self::of(self.engine.clone(), &program, None, &Teller::new(&|_| {})).await?;
         let device = self.engine.device()?;
         for ((old, _), (new, _)) in self.states.iter().zip(&next.states) {
             device.write(new, &wait.read(device, old).await?)?;
@@ -104,12 +106,17 @@ impl DeviceSession {
         Ok(changed)
     }
 
-    async fn of(engine: Engine, program: &Program, teller: &Teller<'_>) -> Result<Self> {
+    async fn of(
+        engine: Engine,
+        program: &Program,
+        shared: Option<&Shared>,
+        teller: &Teller<'_>,
+    ) -> Result<Self> {
         let device = engine.device()?;
         // A browser compiles kernels while constants are packed here.
         let segments = SegmentPlan::of(program)?;
         let memory = DeviceMemory::of(program, &segments);
-        let allocated = allocate(device, program, &memory, teller);
+        let allocated = allocate(device, program, &memory, shared, teller);
         let (resources, kernels) = both(allocated, kernels(device, program, teller)).await?;
         if !program.setup.is_empty() {
             let setup = dispatches(&program.setup, kernels.setup, &resources)?;

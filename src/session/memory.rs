@@ -77,6 +77,8 @@ pub(super) struct CpuMemory {
     /// Their buffers.
     pub(super) plan: MemoryPlan,
     pub(super) memory: MemoryUse,
+    /// Places and bytes of the constants.
+    pub(super) constants: Vec<(usize, u64)>,
 }
 
 impl CpuMemory {
@@ -86,20 +88,22 @@ impl CpuMemory {
         let plan = plan(&spans);
         let inputs = network.units().iter().flat_map(|unit| &unit.inputs);
         let mut counted = HashSet::new();
-        let constants = inputs.map(|(_, input)| match input {
+        let constants = inputs.filter_map(|(_, input)| match input {
             Input::Constant(tensor, _) if counted.insert(tensor.place()) => {
-                4 * (tensor.dims().elements() * tensor.dtype().word().words()) as u64
+                let bytes = 4 * (tensor.dims().elements() * tensor.dtype().word().words()) as u64;
+                Some((tensor.place().0, bytes))
             }
-            Input::Constant(..) | Input::Value(_) => 0,
+            Input::Constant(..) | Input::Value(_) => None,
         });
+        let constants: Vec<(usize, u64)> = constants.collect();
         let memory = MemoryUse {
             planned: plan.buffers.iter().sum(),
             unshared: spans.iter().map(|lifetime| lifetime.bytes).sum(),
             least: least(&spans),
-            constants: constants.sum(),
+            constants: constants.iter().map(|(_, bytes)| bytes).sum(),
             ..MemoryUse::default()
         };
-        Ok(CpuMemory { values, plan, memory })
+        Ok(CpuMemory { values, plan, memory, constants })
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `cpu` | the session on the CPU |
 //! | `input`, `flight` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
-//! | `changing`, `source` | sessions whose extents each run decides, and what makes the graphs for them |
+//! | `changing`, `shared`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
 //! | `stream` | frames, several of them under way at once |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
@@ -46,6 +46,7 @@ mod rebuild;
 mod resources;
 mod runner;
 mod segments;
+mod shared;
 mod source;
 mod spare;
 #[cfg(not(target_family = "wasm"))]
@@ -194,7 +195,7 @@ impl Session {
     /// ```
     pub fn memory(&self) -> MemoryUse {
         match &self.changing {
-            Some(changing) => self.runner.memory().and(changing.memory()),
+            Some(changing) => changing.memory(&self.runner),
             None => self.runner.memory(),
         }
     }

@@ -3,22 +3,26 @@
 use super::build::Teller;
 use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
+use super::shared::{Shared, Uploaded};
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
-use crate::lower::{Part, Program, Source, Step, Work, pack};
+use crate::host::HostTensor;
+use crate::lower::{Constant, MIN_SHARED, Part, Program, Source, Step, Work, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
+use std::sync::Arc;
 
 /// What the program's values and constants became.
 #[derive(Debug)]
 pub(super) struct Resources {
     stored: Vec<Resource>,
-    constants: Option<Buffer>,
-    /// Offset and length of each constant in it.
-    places: Vec<(u64, u64)>,
+    /// Where each packed constant lies.
+    constants: Vec<Slice>,
+    /// Those that sessions for other extents have, too.
+    _shared: Vec<Arc<Uploaded>>,
     pub(super) memory: MemoryUse,
 }
 
@@ -58,6 +62,7 @@ pub(super) async fn allocate(
     device: &dyn Device,
     program: &Program,
     memory: &DeviceMemory,
+    shared_with: Option<&Shared>,
     teller: &Teller<'_>,
 ) -> Result<Resources> {
     let turns = &mut Turns::new();
@@ -67,8 +72,17 @@ pub(super) async fn allocate(
         .iter()
         .map(|&bytes| device.alloc(bytes, Memory::Device))
         .collect::<Result<Vec<_>>>()?;
+    let (mut held, mut spared) = (Vec::new(), 0);
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
+        let name = value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
+        let shelf = shared_with.zip(name);
+        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.known(name)) {
+            spared += value.bytes;
+            stored.push(Resource::Buffer(known.slice.clone()));
+            held.push(known);
+            continue;
+        }
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => (&device.alloc_image(width, height, dtype)?).into(),
             (None, Some(place)) => (&buffers[planned.place[place]]).into(),
@@ -79,11 +93,23 @@ pub(super) async fn allocate(
             let rows: &[u8] = bytemuck::cast_slice(&rows);
             teller.bytes(rows.len() as u64);
             upload(device, &slice.buffer, rows, teller, turns).await?;
+            if let Some((shared, name)) = shelf {
+                held.push(shared.keep(name, slice.clone(), tensor.clone()));
+            }
         }
         stored.push(resource);
     }
-    let packed = pack(&program.constants, program.constant_alignment(), turns).await?;
-    let constants = match packed.bytes.len() as u64 {
+    // Those that no session for other extents has.
+    let name = |constant: &Constant| shared_with.and_then(|shared| Some((shared, constant.name()?)));
+    let names: Vec<Option<(&Shared, String)>> = program.constants.iter().map(name).collect();
+    let known =
+        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.known(name));
+    let known: Vec<Option<Arc<Uploaded>>> = names.iter().map(known).collect();
+    let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
+    let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
+    let packed = pack(&fresh, program.constant_alignment(), turns).await?;
+    let bytes = packed.bytes.len() as u64;
+    let buffer = match bytes {
         0 => None,
         bytes => {
             let buffer = device.alloc(bytes, Memory::Device)?;
@@ -92,8 +118,31 @@ pub(super) async fn allocate(
             Some(buffer)
         }
     };
-    let memory = memory.with_packed(packed.bytes.len() as u64);
-    Ok(Resources { stored, constants, places: packed.places, memory })
+    let mut places = packed.places.into_iter();
+    let mut constants = Vec::with_capacity(known.len());
+    for ((constant, name), known) in program.constants.iter().zip(names).zip(known) {
+        if let Some(known) = known {
+            constants.push(known.slice.clone());
+            held.push(known);
+            continue;
+        }
+        let missing = || Error::Internal("a constant without a buffer".to_owned());
+        let (buffer, (offset, length)) = buffer.as_ref().zip(places.next()).ok_or_else(missing)?;
+        let slice = buffer.slice(offset, length)?;
+        if let Some((shared, name)) = name {
+            held.push(shared.keep(name, slice.clone(), constant.tensor().clone()));
+        }
+        constants.push(slice);
+    }
+    let memory = memory.with_packed(bytes);
+    let memory = MemoryUse { constants: memory.constants.saturating_sub(spared), ..memory };
+    Ok(Resources { stored, constants, _shared: held, memory })
+}
+
+/// The name of a constant that kernels read in rows; none where nothing is worth sharing.
+fn rows_name(tensor: &HostTensor) -> Option<String> {
+    let is_large = tensor.dims().elements() >= MIN_SHARED;
+    is_large.then(|| format!("rows {:?} {:?} {}", tensor.place(), tensor.dtype(), tensor.dims()))
 }
 
 /// A kernel of the device.
@@ -207,17 +256,17 @@ pub(super) async fn compile(device: &dyn Device, launch: &Launch, source: &Kerne
 
 /// What an operand is given.
 fn bound(source: &Source, launch: &Launch, resources: &Resources) -> Result<Resource> {
-    match (source, &resources.constants) {
+    match source {
         // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
         // application's asks for the length.
-        (Source::Stored(part), _) if part.offset == 0 && launch.spec.foreign.is_none() => {
+        Source::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
             Ok(resources.stored[part.stored].clone())
         }
-        (Source::Stored(part), _) => resources.slice(part).map(Resource::Buffer),
-        (Source::Constant(constant), Some(constants)) => {
-            let (offset, bytes) = resources.places[*constant];
-            constants.slice(offset, bytes).map(Resource::Buffer)
+        Source::Stored(part) => resources.slice(part).map(Resource::Buffer),
+        Source::Constant(constant) => {
+            let slice = resources.constants.get(*constant).cloned();
+            let missing = || Error::Internal("a constant without a buffer".to_owned());
+            slice.map(Resource::Buffer).ok_or_else(missing)
         }
-        (Source::Constant(_), None) => Err(Error::Internal("a constant without a buffer".to_owned())),
     }
 }

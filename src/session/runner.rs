@@ -27,6 +27,11 @@ pub(super) trait Run {
     /// Bytes of memory.
     fn memory(&self) -> MemoryUse;
 
+    /// Places and bytes of the constants among them that sessions for other extents may have, too.
+    fn constants(&self) -> &[(usize, u64)] {
+        &[]
+    }
+
     /// Gives the states what they are in the first run.
     fn reset(&self) -> Result<()>;
 

@@ -35,6 +35,10 @@ impl Definition for Conv2dOp {
         ]
     }
 
+    fn packing(&self) -> Option<String> {
+        Some(self.0.packing())
+    }
+
     fn problem_key(&self) -> String {
         let channels = match self.0.groups {
             1 => format!("o{}", self.0.output.c),

@@ -25,6 +25,10 @@ impl Definition for DepthwiseOp {
         &[&micro::Micro, &rows::Rows, &direct::Direct, &local::Local, &multiplier::Multiplier]
     }
 
+    fn packing(&self) -> Option<String> {
+        Some(self.0.packing())
+    }
+
     fn problem_key(&self) -> String {
         problem::convolution(&self.0, &format!("mult{}", self.multiplier()))
     }

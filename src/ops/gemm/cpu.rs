@@ -179,7 +179,7 @@ mod tests {
                 c
             };
             let apart = product(&kernel);
-            kernel.hold(Operand::B, &b);
+            kernel.hold(Operand::B, &b, Shelf::default());
             assert!(kernel.held.is_some());
             assert_eq!(product(&kernel), apart, "{batch} of {m} rows, transposed: {transpose_b}");
         }

@@ -43,6 +43,10 @@ impl Definition for GemmOp {
         ]
     }
 
+    fn packing(&self) -> Option<String> {
+        Some(format!("n{} k{} {} {} {:?}", self.n, self.k, self.transpose_b, self.ldb, self.precision))
+    }
+
     fn problem_key(&self) -> String {
         let mut text = format!("m{} n{} k{}", self.m, self.n, self.k);
         if self.batch != 1 {

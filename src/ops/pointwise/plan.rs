@@ -26,6 +26,10 @@ impl Definition for PointwiseOp {
         &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
     }
 
+    fn packing(&self) -> Option<String> {
+        Some(self.0.packing())
+    }
+
     fn problem_key(&self) -> String {
         problem::convolution(&self.0, &format!("o{}", self.0.output.c))
     }

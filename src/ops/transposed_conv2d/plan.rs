@@ -25,6 +25,10 @@ impl Definition for TransposedConv2dOp {
     }
 
     /// The output's extents, and how much of the first window lies before it, say all about the padding.
+    fn packing(&self) -> Option<String> {
+        Some(self.0.packing())
+    }
+
     fn problem_key(&self) -> String {
         let (x, y, [kh, kw], [sh, sw]) = (self.0.input, self.0.output, self.0.kernel, self.0.stride);
         let [top, left] = self.0.before;
