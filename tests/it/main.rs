@@ -22,6 +22,7 @@ mod machine;
 mod memory;
 mod moves;
 mod on_cpu;
+mod open;
 mod oracle;
 mod picks;
 mod pool;
