@@ -1,7 +1,7 @@
 //! Branches and loops whose conditions are known while the file is read.
 
 use super::import::{Import, Op, inner};
-use super::schema::Graph as Network;
+use super::schema::{Extent, Graph as Network};
 use super::turns::{self, Start};
 use crate::model::behind::help;
 use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, joined};
@@ -138,11 +138,59 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     for (index, list) in scanned.into_iter().enumerate() {
         if op.writes(count + index) {
-            let slot = stacked(i, list, 0)?;
+            let slot = match list.is_empty() {
+                true => never(i, op, body, 1 + count + index)?,
+                false => stacked(i, list, 0)?,
+            };
             i.set(op, count + index, slot)?;
         }
     }
     Ok(())
+}
+
+/// What a loop collects that has no iterations: nothing, of the extents that one would write.
+fn never<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    body: &'a Network<'a>,
+    output: usize,
+) -> Result<Operand, Reason> {
+    let described = body.outputs.get(output).ok_or("found no such output of the body")?;
+    let fixed = described.extents.as_ref().and_then(|extents| {
+        let extents = extents.iter().map(|extent| match extent {
+            Extent::Fixed(extent) => Some(*extent),
+            Extent::Free(_) => None,
+        });
+        extents.collect::<Option<Vec<usize>>>()
+    });
+    let (mut extents, kind) = match fixed {
+        Some(extents) => (extents, Kind::of(described.kind)?),
+        None => {
+            let mut inputs = vec![Operand::integers(Vec::new(), vec![0]), truth_of(true)];
+            for index in 2..op.inputs() {
+                inputs.push(i.any(op, index)?);
+            }
+            let (graph, transposes) = (i.begin_graph(), i.transposes);
+            let uploaded = i.scopes.last_mut().map(|scope| std::mem::take(&mut scope.uploaded));
+            // Values of the graph around are none of this one: what needs them is not known.
+            let written = inner(i, op, body, &inputs, &[described.name], None);
+            let shape = written.and_then(|written| {
+                let slot = written.first().ok_or("found no result")?;
+                Ok((i.shape(slot)?, slot.kind()))
+            });
+            i.graph = graph;
+            i.transposes = transposes;
+            if let (Some(scope), Some(uploaded)) = (i.scopes.last_mut(), uploaded) {
+                scope.uploaded = uploaded;
+            }
+            shape.map_err(|why| {
+                format!("found a loop without iterations whose results are collected, of extents that are not known: {why}")
+            })?
+        }
+    };
+    extents.insert(0, 0);
+    let nothing = crate::model::constant::Integers::new(extents, Vec::new());
+    Ok(Operand::Constant(Constant::Integers(nothing), kind))
 }
 
 fn truth_of(value: bool) -> Operand {

@@ -217,6 +217,10 @@ impl<'a> Import<'a> {
             return self.call(&op, function);
         }
         self.current = self.output_name(&op)?;
+        self.written.clear();
+        if super::empty::of_nothing(self, &op)? {
+            return Ok(());
+        }
         match (self.handlers)(node.domain, node.op) {
             Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
             Some(handler) => {

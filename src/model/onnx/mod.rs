@@ -34,6 +34,7 @@ mod convolution;
 mod decode;
 mod einsum;
 mod elementwise;
+mod empty;
 mod ends;
 mod evaluate;
 mod filter;
