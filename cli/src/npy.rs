@@ -7,7 +7,7 @@ use diptych::internals::file;
 use diptych::{DType, HostTensor, Layout, TensorType};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -27,6 +27,17 @@ const ALIGNMENT: usize = 64;
 pub(crate) fn read(path: &Path, wanted: TensorType) -> Result<HostTensor> {
     let longest = PREFIX + LONGEST_HEADER + size_of::<f64>() * wanted.dims.elements();
     let read = || parse(&file::read(path, longest as u64)?, wanted);
+    read().with_context(|| format!("{}", path.display()))
+}
+
+/// The extents of the tensor in a file.
+pub(crate) fn shape(path: &Path) -> Result<Vec<usize>> {
+    let read = || -> Result<Vec<usize>> {
+        let mut begin = Vec::new();
+        File::open(path)?.take((PREFIX + LONGEST_HEADER) as u64).read_to_end(&mut begin)?;
+        let extents = Header::parse(split(&begin)?.0)?.shape;
+        extents.into_iter().map(|extent| Ok(usize::try_from(extent)?)).collect()
+    };
     read().with_context(|| format!("{}", path.display()))
 }
 

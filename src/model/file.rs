@@ -1,6 +1,6 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, MAX_FILE_BYTES, is_onnx};
+use super::{LoadOptions, MAX_FILE_BYTES, ModelInfo, is_onnx};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
@@ -51,6 +51,7 @@ pub struct FileInput {
 #[derive(Debug, Clone)]
 pub struct ModelFile {
     source: Arc<dyn Source>,
+    info: ModelInfo,
 }
 
 impl ModelFile {
@@ -105,14 +106,18 @@ impl ModelFile {
     ) -> Result<Self> {
         if named_onnx || is_onnx(&bytes) {
             #[cfg(feature = "onnx")]
-            return Ok(ModelFile {
-                source: Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?),
-            });
+            {
+                let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
+                return Ok(ModelFile { source: Arc::new(source), info });
+            }
             #[cfg(not(feature = "onnx"))]
             let _ = path;
         }
         #[cfg(feature = "tflite")]
-        return Ok(ModelFile { source: Arc::new(super::tflite::TfliteSource::new(name, bytes, options)?) });
+        {
+            let (source, info) = super::tflite::TfliteSource::new(name, bytes, options)?;
+            Ok(ModelFile { source: Arc::new(source), info })
+        }
         #[cfg(not(feature = "tflite"))]
         Err(super::unknown_format(name))
     }
@@ -135,6 +140,19 @@ impl ModelFile {
             is_optional: own.is_optional,
         };
         self.source.inputs().iter().map(input).collect()
+    }
+
+    /// The description, labels and normalisation, as far as the file has them.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// println!("{}", file.info().description);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
     }
 
     /// The outputs, in the order of the file. An extent that is not known before a run is 1, and listed as open.

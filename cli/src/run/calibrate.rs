@@ -46,7 +46,8 @@ impl Arguments {
         };
         let mut samples: Vec<Vec<HostTensor>> = Vec::new();
         for file in files {
-            let sources = inputs::bind(ports, std::slice::from_ref(file), &[])?;
+            let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+            let sources = inputs::bind(&names, std::slice::from_ref(file), &[])?;
             let read = inputs::read(ports, &sources, range, 0)?.into_iter();
             let own = read.zip(&sources).zip(tensors);
             samples.push(

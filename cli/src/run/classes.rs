@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use anyhow::{Context as _, Result, ensure};
-use diptych::{HostTensor, Model};
+use diptych::{HostTensor, ModelInfo};
 use std::path::{Path, PathBuf};
 
 /// As many classes as are shown where their names are known.
@@ -60,14 +60,14 @@ fn names(path: &Path) -> Result<Vec<String>> {
 /// For each output its most likely classes, a list for each image. None of an output that is no list of classes.
 pub(super) fn most_likely(
     arguments: &Arguments,
-    model: &Model,
+    info: &ModelInfo,
     outputs: &[HostTensor],
 ) -> Result<Vec<Vec<Vec<Class>>>> {
     let known = match &arguments.labels {
         Some(path) => names(path)?,
         // Which of several outputs metadata describe does not follow from their order.
         None if outputs.len() == 1 => {
-            model.info.outputs.first().map(|info| info.labels.clone()).unwrap_or_default()
+            info.outputs.first().map(|info| info.labels.clone()).unwrap_or_default()
         }
         None => Vec::new(),
     };

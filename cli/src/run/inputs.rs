@@ -94,21 +94,21 @@ pub(super) enum Source<'a> {
 
 /// What feeds each input of the model, in the model's order; `None` for random numbers.
 pub(super) fn bind<'a>(
-    ports: &[Port],
+    names: &[&str],
     tensors: &'a [Input],
     pictures: &'a [Input],
 ) -> Result<Vec<Option<Source<'a>>>> {
-    let mut sources: Vec<Option<Source<'a>>> = ports.iter().map(|_| None).collect();
-    let known = ports.iter().map(|port| format!("{:?}", port.name)).collect::<Vec<_>>().join(", ");
+    let mut sources: Vec<Option<Source<'a>>> = names.iter().map(|_| None).collect();
+    let known = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let tensors = tensors.iter().map(|input| ("--input", input, Source::Tensor(&input.path)));
     let pictures = pictures.iter().map(|input| ("--image", input, Source::Picture(&input.path)));
     for (flag, input, source) in tensors.chain(pictures) {
         let path = input.path.display();
         let place = match &input.name {
-            Some(name) => ports
+            Some(name) => names
                 .iter()
                 .zip(&mut sources)
-                .find_map(|(port, place)| (port.name == *name).then_some(place))
+                .find_map(|(own, place)| (own == name).then_some(place))
                 .with_context(|| format!("the model has no input {name:?}; it has {known}"))?,
             None => match &mut sources[..] {
                 [only] => only,
@@ -210,20 +210,15 @@ mod tests {
         TensorType { dtype: DType::F32, dims: dims.into() }
     }
 
-    fn ports(names: &[&str]) -> Vec<Port> {
-        let of = floats(Shape::nhwc(1, 2, 2, 3));
-        names.iter().map(|name| Port { name: (*name).to_owned(), of }).collect()
-    }
-
     #[test]
     fn files_are_bound_by_name_in_the_models_order() {
         let (tensors, pictures) = (given(&["b=y.npy"]), given(&["a=x.png"]));
-        let bound = bind(&ports(&["a", "b", "c"]), &tensors, &pictures).expect("bound");
+        let bound = bind(&["a", "b", "c"], &tensors, &pictures).expect("bound");
         let wanted =
             [Some(Source::Picture(Path::new("x.png"))), Some(Source::Tensor(Path::new("y.npy"))), None];
         assert_eq!(bound, wanted);
         let tensors = given(&["x.npy"]);
-        let bound = bind(&ports(&["image"]), &tensors, &[]).expect("bound");
+        let bound = bind(&["image"], &tensors, &[]).expect("bound");
         assert_eq!(bound, [Some(Source::Tensor(Path::new("x.npy")))]);
     }
 
@@ -238,7 +233,7 @@ mod tests {
             (&["a"], &["x.npy"], &["y.png"], "--image y.png feeds an input that another"),
         ] {
             let (tensors, pictures) = (given(tensors), given(pictures));
-            let error = bind(&ports(names), &tensors, &pictures).expect_err("a wrong binding");
+            let error = bind(names, &tensors, &pictures).expect_err("a wrong binding");
             let text = format!("{error:#}");
             assert!(text.contains(words), "no {words:?} in: {text}");
         }

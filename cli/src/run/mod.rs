@@ -4,6 +4,7 @@ mod calibrate;
 mod classes;
 mod inputs;
 mod number;
+mod open;
 mod report;
 mod trace;
 
@@ -14,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
-use diptych::{HostTensor, Layout, LoadOptions, Model, Picking, Session, SessionOptions, Tuning};
+use diptych::{HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::path::PathBuf;
@@ -184,18 +185,32 @@ fn place(text: &str) -> Result<Place, String> {
     Ok(place)
 }
 
-/// The model, and its file where that is kept or changed.
-fn model(arguments: &Arguments, options: &LoadOptions) -> Result<(Model, Vec<u8>)> {
+/// The model's file, and its bytes where they are kept or changed.
+fn opened(arguments: &Arguments, options: &LoadOptions) -> Result<(ModelFile, Vec<u8>)> {
     let path = &arguments.model;
     if arguments.replay_out.is_none() && !arguments.random_weights {
-        return Ok((Model::load(path, options)?, Vec::new()));
+        return Ok((ModelFile::load(path, options)?, Vec::new()));
     }
     let mut bytes = file::read(path, MAX_MODEL_BYTES).with_context(|| path.display().to_string())?;
     if arguments.random_weights {
         bytes = diptych::with_random_weights(&bytes, arguments.seed)?;
     }
     // Not from its path: the file to be kept has to be enough.
-    Ok((Model::from_bytes(&bytes, options).with_context(|| path.display().to_string())?, bytes))
+    let file = ModelFile::from_bytes(bytes.clone(), options).with_context(|| path.display().to_string())?;
+    Ok((file, bytes))
+}
+
+/// The network for the extents of this run, where something wants it whole: a batch, a calibration, a replay.
+fn model(arguments: &Arguments, options: &LoadOptions, bytes: &[u8]) -> Result<Model> {
+    let path = &arguments.model;
+    let mut model = match bytes {
+        [] => Model::load(path, options)?,
+        bytes => Model::from_bytes(bytes, options).with_context(|| path.display().to_string())?,
+    };
+    if let Some(batch) = arguments.batch {
+        model.graph = model.graph.with_batch(batch as usize)?;
+    }
+    Ok(model)
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -204,15 +219,36 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     let mut trace = Trace::new();
-    let load = arguments.load.options();
-    let (mut model, bytes) = model(arguments, &load)?;
-    if let Some(batch) = arguments.batch {
-        model.graph = model.graph.with_batch(batch as usize)?;
-    }
-    let graph = &model.graph;
+    let mut load = arguments.load.options();
+    let (file, bytes) = opened(arguments, &load)?;
+    let inputs = {
+        let given = arguments.input.iter().chain(&arguments.image);
+        let names: Vec<&str> = given.filter_map(|input| input.name.as_deref()).collect();
+        open::wanted(file.inputs(), |name| names.contains(&name))
+    };
+    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    let sources = inputs::bind(&names, &arguments.input, &arguments.image)?;
+    let mut ports = open::ports(&inputs, &sources)?;
+    let is_whole = arguments.batch.is_some()
+        || arguments.replay_out.is_some()
+        || arguments.calibrating.calibrate.is_some()
+        || arguments.calibrating.calibration.is_some();
+    let model = match is_whole {
+        true => {
+            for (input, port) in inputs.iter().zip(&ports) {
+                for open in &input.open {
+                    let extent = port.of.dims.extents().get(open.axis).copied();
+                    load.dimensions
+                        .extend(extent.map(|extent| (format!("{}.{}", input.name, open.axis), extent)));
+                }
+            }
+            let model = model(arguments, &load, &bytes)?;
+            ports = inputs::ports(&model.graph)?;
+            Some(model)
+        }
+        false => None,
+    };
     trace.lap("load");
-    let ports = inputs::ports(graph)?;
-    let sources = inputs::bind(&ports, &arguments.input, &arguments.image)?;
     let tensors = inputs::read(&ports, &sources, arguments.range, arguments.seed)?;
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
@@ -231,12 +267,17 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         on_cpu: arguments.on_cpu.iter().cloned().collect(),
         ..Default::default()
     };
-    let (network, given) = ((&context, graph), (&ports[..], &tensors[..]));
-    options.calibration = arguments.calibrating.calibration(network, &options, given, arguments.range)?;
+    if let Some(model) = &model {
+        let (network, given) = ((&context, &model.graph), (&ports[..], &tensors[..]));
+        options.calibration = arguments.calibrating.calibration(network, &options, given, arguments.range)?;
+    }
     if arguments.calibrating.calibrate.is_some() {
         trace.lap("calibrate");
     }
-    let mut session = Session::new(&context, graph, options.clone())?;
+    let mut session = match &model {
+        Some(model) => Session::new(&context, &model.graph, options.clone())?,
+        None => file.session(&context, options.clone())?,
+    };
     trace.lap("build the session");
     let random = sources.iter().all(Option::is_none);
     let often = Often {
@@ -250,7 +291,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         Ok(())
     })?;
     trace.lap(&format!("run ({})", times.len()));
-    let classes = classes::most_likely(&arguments.classes, &model, &outputs)?;
+    let classes = classes::most_likely(&arguments.classes, file.info(), &outputs)?;
     let profile = arguments.profile.then(|| session.profile(&feeds)).transpose()?;
     let report = Report {
         device: context.info().to_string(),
@@ -278,7 +319,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         trace.run(&stages, &session.profile(&feeds)?);
         trace.write(file)?;
     }
-    if let Some(file) = &arguments.replay_out {
+    if let (Some(file), Some(model)) = (&arguments.replay_out, &model) {
         let recording = replay::Recording {
             model: &arguments.model,
             bytes,
@@ -287,7 +328,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             batch: arguments.batch,
             node: arguments.replay_node.as_deref(),
         };
-        replay::record(file, recording, &context, graph, &options, &feeds)?;
+        replay::record(file, recording, &context, &model.graph, &options, &feeds)?;
     }
     if let Some(directory) = &arguments.dump {
         std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;

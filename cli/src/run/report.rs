@@ -274,8 +274,13 @@ mod tests {
     fn integers_are_reported_as_integers() {
         let dims = diptych::Dims::new(&[2]).expect("small");
         let tensor = HostTensor::of(dims, vec![(1i64 << 53) + 1, 1]).expect("two");
-        let port =
-            diptych::Port { name: "ids".to_owned(), shape: dims.shape(), dims, dtype: diptych::DType::I64 };
+        let port = diptych::Port {
+            name: "ids".to_owned(),
+            shape: dims.shape(),
+            dims,
+            dtype: diptych::DType::I64,
+            open: Vec::new(),
+        };
         let report = Report { outputs: vec![(&port, &tensor)], ..report(&[]) };
         let text = report.outputs();
         assert!(text.starts_with("0, ids, 2 i64, from 1 to 9007199254740993, mean "), "{text}");

@@ -64,6 +64,8 @@ pub(super) struct Import<'a> {
     pub(super) written: Vec<&'a str>,
     /// Lists of tensors, by number.
     pub(super) sequences: Vec<Vec<Operand>>,
+    /// What the file says that the network is.
+    pub(super) description: &'a str,
     /// Whether the network may be divided where extents depend on values.
     pub(super) open: bool,
     /// Whether everything is known, and results are wanted as constants.
@@ -131,6 +133,7 @@ impl<'a> Import<'a> {
             opsets,
             written: Vec::new(),
             sequences: Vec::new(),
+            description: model.description,
             open: false,
             computes: false,
         })

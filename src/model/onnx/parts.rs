@@ -16,13 +16,13 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::model::LoadOptions;
 use crate::model::behind;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, Mapped, Operand, Wanted};
 use crate::model::constant::{Constant, Integers};
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
+use crate::model::{LoadOptions, ModelInfo};
 use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ impl OnnxSource {
         bytes: Arc<[u8]>,
         path: Option<&Path>,
         options: &LoadOptions,
-    ) -> Result<Self> {
+    ) -> Result<(Self, ModelInfo)> {
         let mut source = OnnxSource {
             file: file.to_owned(),
             bytes: Arc::clone(&bytes),
@@ -123,7 +123,7 @@ impl OnnxSource {
             kept: Arc::default(),
         };
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
-        source.read(|import, network, options| {
+        let info = source.read(|import, network, options| {
             if let Some(unsupported) = survey::unsupported(import, network) {
                 return Err(unsupported.into());
             }
@@ -147,11 +147,12 @@ impl OnnxSource {
                 let dtype = Kind::of(output.kind).map_or(DType::F32, Kind::dtype);
                 outputs.push(Port { name: output.name.to_owned(), shape: dims.shape(), dims, dtype, open });
             }
-            Ok(())
+            let (name, description) = (network.name.to_owned(), import.description.to_owned());
+            Ok(ModelInfo { name, description, ..ModelInfo::default() })
         })?;
         source.inputs = inputs;
         source.outputs = outputs;
-        Ok(source)
+        Ok((source, info))
     }
 
     /// Does something with the file's network.

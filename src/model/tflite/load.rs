@@ -56,17 +56,20 @@ pub(super) fn load_or_want(
 /// The inputs and outputs of a file's network.
 pub(super) fn describe(
     file: &str,
-    (model, length): (&Model<'_>, usize),
+    model: &Model<'_>,
+    bytes: &[u8],
     options: &LoadOptions,
-) -> Result<(Vec<OpenInput>, Vec<Port>)> {
+) -> Result<(Vec<OpenInput>, Vec<Port>, ModelInfo)> {
     let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let main = main(model, options).map_err(fail)?;
-    let budget = Budget::new(length);
+    let mut budget = Budget::new(bytes.len());
+    let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
     let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
-    import.ends_of(&inputs, &outputs, options).map_err(fail)
+    let (inputs, outputs) = import.ends_of(&inputs, &outputs, options).map_err(fail)?;
+    Ok((inputs, outputs, info))
 }
 
 type Started<'a> = (Import<'a>, Vec<i32>, Vec<i32>);

@@ -2,10 +2,10 @@
 //!
 //! The network is one part: it is read again for the extents, and for the values of inputs that an operator wants to know.
 
-use super::LoadOptions;
 use super::import::Import;
 use super::load::{Failed, describe};
 use super::tensors::Extent;
+use super::{LoadOptions, ModelInfo};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
@@ -27,10 +27,15 @@ pub(in crate::model) struct TfliteSource {
 }
 
 impl TfliteSource {
-    pub(in crate::model) fn new(file: &str, bytes: Arc<[u8]>, options: &LoadOptions) -> Result<Self> {
+    pub(in crate::model) fn new(
+        file: &str,
+        bytes: Arc<[u8]>,
+        options: &LoadOptions,
+    ) -> Result<(Self, ModelInfo)> {
         let model = super::model(file, &bytes)?;
-        let (inputs, outputs) = describe(file, (&model, bytes.len()), options)?;
-        Ok(TfliteSource { file: file.to_owned(), bytes, options: options.clone(), inputs, outputs })
+        let (inputs, outputs, info) = describe(file, &model, &bytes, options)?;
+        let (file, options) = (file.to_owned(), options.clone());
+        Ok((TfliteSource { file, bytes: Arc::clone(&bytes), options, inputs, outputs }, info))
     }
 }
 
