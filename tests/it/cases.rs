@@ -14,10 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What is refused, with the reason. A result that is wrong is none of these.
 #[rustfmt::skip]
-const REFUSED: &[(&str, &str)] = &[
-    ("group_query_attention", "an operator with caches"),
-    ("mha_past", "caches of keys and values"),
-];
+const REFUSED: &[(&str, &str)] = &[];
 
 /// What is wrong or refused and being mended: numbers at the edges.
 #[rustfmt::skip]

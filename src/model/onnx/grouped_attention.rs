@@ -1,0 +1,287 @@
+//! `GroupQueryAttention` of com.microsoft: heads of queries share those of keys and values, which are kept from one run
+//! to the next.
+//!
+//! `total_sequence_length` is known while the file is read: it decides how many places the caches have behind a run.
+//! `seqlens_k` is not: what is read and written where batches have different numbers of places follows its values at
+//! each run. Of one batch, and in the first run, the total says how many places came before.
+
+use super::import::{Import, Op};
+use crate::model::build::{
+    Angles, Arg, Heads, Kind, Lengths, MASKED, Operand, Rule, angles, appended, appended_each, attend,
+    columns, converted, counted, known_places, merged, part_of, places_from, root_mean_square, turned,
+    with_bias,
+};
+use crate::model::constant::elements_of;
+use crate::model::reason::Reason;
+use crate::ops::elementwise::Function as F;
+
+type Done = Result<(), Reason>;
+
+/// The inputs by their names.
+const PAST: [usize; 2] = [3, 4];
+const LENGTHS: usize = 5;
+const TOTAL: usize = 6;
+const ANGLES: [usize; 2] = [7, 8];
+const PLACES: usize = 9;
+const BIAS: usize = 10;
+const SINK: usize = 11;
+const SCALES: [usize; 2] = [12, 13];
+const NORMS: [usize; 2] = [14, 15];
+const ROWS: usize = 16;
+
+/// The extents of a run.
+#[derive(Clone, Copy)]
+struct Extents {
+    batch: usize,
+    rows: usize,
+    /// Places in all.
+    total: usize,
+}
+
+/// Where the places of the run lie.
+enum Begin {
+    /// Behind as many in each batch.
+    Known(usize),
+    /// Behind another number of places in each.
+    Each(Lengths),
+}
+
+pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    check(op)?;
+    let count = |name: &str| usize::try_from(op.int(name, 0)).unwrap_or(0);
+    let heads = [count("num_heads"), count("kv_num_heads")];
+    let [mut q, mut k, v] = inputs(i, op, heads)?;
+    let own = i.shape(&q)?;
+    let (batch, rows, depth) = (own[0], own[1], own[3]);
+    let held = match op.has(PAST[0]) {
+        true => i.extents_of(op, PAST[0])?.get(2).copied().unwrap_or(0),
+        false => 0,
+    };
+    let total = i.integers(op, TOTAL)?;
+    let known = total.first().and_then(|&total| usize::try_from(total).ok()).filter(|&total| total >= rows);
+    let total = known.ok_or_else(|| format!("found {total:?} places in all, wanted at least {rows}"))?;
+    let extents = Extents { batch, rows, total };
+    // Of one batch the total says the same.
+    let ends = if batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
+    let begin = begin(i, op, extents, ends.as_ref())?;
+    for (slot, index, option) in [(&mut q, NORMS[0], "q_norm_epsilon"), (&mut k, NORMS[1], "k_norm_epsilon")]
+    {
+        if op.has(index) {
+            let epsilon = op.float(option, op.float("qk_norm_epsilon", 1e-6));
+            let normal = root_mean_square(i, "normal", slot.clone(), &[3], epsilon)?;
+            let weights = i.slot(op, index)?;
+            *slot = i.apply("normal", F::Mul, &[normal.into(), weights.into()])?;
+        }
+    }
+    if op.flag("do_rotary", false) {
+        let at = places(i, op, extents, &begin)?;
+        let [cosine, sine] = ANGLES.map(|index| {
+            let table = i.slot(op, index)?;
+            angles(i, table, &at)
+        });
+        let angles = Angles { cosine: cosine?, sine: sine? };
+        let interleaved = op.flag("rotary_interleaved", false);
+        q = turned(i, q, &angles, interleaved)?;
+        k = turned(i, k, &angles, interleaved)?;
+    }
+    let q = i.transposed(q, &[0, 2, 1, 3])?;
+    let mut kept = Vec::new();
+    for (index, new) in [k, v].into_iter().enumerate() {
+        let new = i.transposed(new, &[0, 2, 1, 3])?;
+        let cache = if op.has(PAST[index]) { Some(i.slot(op, PAST[index])?) } else { None };
+        let part = if index == 0 { "keys" } else { "values" };
+        let extent = total.max(held);
+        let present = match &begin {
+            Begin::Known(past) => appended(i, part, cache, *past, new, (Some(extent), false))?,
+            Begin::Each(lengths) => appended_each(i, part, cache, lengths, new, extent)?,
+        };
+        kept.push(part_of(i, "places", &present, 2, [0, total])?);
+        i.set(op, 1 + index, present)?;
+    }
+    let Ok([k, v]) = <[Operand; 2]>::try_from(kept) else { return refused!("found no keys and values") };
+    let mut bias = mask(i, op, extents, &begin, ends)?;
+    if op.has(BIAS) {
+        let more = i.slot(op, BIAS)?;
+        let more = match i.shape(&more)?.last() {
+            Some(&wide) if wide > total => columns(i, "bias", &more, 0, total)?,
+            _ => more,
+        };
+        bias = Some(with_bias(i, bias, more)?);
+    }
+    let sink = match (op.has(SINK), op.int("smooth_softmax", 0) > 0) {
+        (true, _) => {
+            let sink = i.slot(op, SINK)?;
+            Some(i.with_extents("sink", sink, &[1, heads[0], 1, 1])?)
+        }
+        (false, true) => Some(i.filled(&[1, 1, 1, 1], 0.0)?),
+        (false, false) => None,
+    };
+    let scale = match op.float("scale", 0.0) {
+        0.0 => 1.0 / (depth as f32).sqrt(),
+        scale => scale,
+    };
+    let rule = Rule { scale, softcap: op.float("softcap", 0.0), bias, sink };
+    let attended = attend(i, "heads", Heads { q, k, v }, rule)?;
+    let output = merged(i, "", attended.output)?;
+    i.set(op, 0, output)
+}
+
+/// Refuses what is not computed.
+fn check(op: &Op<'_>) -> Done {
+    for option in ["k_quant_type", "v_quant_type"] {
+        let found = op.text(option, "NONE")?;
+        if found != "NONE" {
+            return refused!("found {option} {found:?}, wanted caches of floats");
+        }
+    }
+    if SCALES.iter().any(|&index| op.has(index)) {
+        return refused!("found scales of caches, wanted caches of floats");
+    }
+    if op.flag("sliding_window_cache", false) {
+        return refused!("found caches of a window (sliding_window_cache), wanted ones of all places");
+    }
+    if op.writes(3) {
+        return refused!("found an output of products (qk_output), wanted none");
+    }
+    let window = op.int("local_window_size", -1);
+    if window == 0 || window > 0 && !op.flag("causal", true) {
+        return refused!("found a window of {window} keys, wanted one of some before the query, or none");
+    }
+    Ok(())
+}
+
+/// Queries, keys and values as batch, place, head, feature.
+fn inputs<'a>(i: &mut Import<'a>, op: &Op<'a>, [many, few]: [usize; 2]) -> Result<[Operand; 3], Reason> {
+    let x = i.slot(op, 0)?;
+    let own = i.shape(&x)?;
+    let packed = !op.has(1) && !op.has(2);
+    let shares = if packed { many + 2 * few } else { many };
+    let &[batch, rows, wide] = &own[..] else {
+        return refused!("found queries of {own:?}, wanted batch, place and features");
+    };
+    if few == 0 || !many.is_multiple_of(few) || !wide.is_multiple_of(shares) {
+        return refused!("found {wide} features for {many} heads that share {few}, wanted a multiple");
+    }
+    let depth = wide / shares;
+    let [q, k, v] = match packed {
+        true => {
+            let mut part = |first: usize, heads: usize| columns(i, "part", &x, first * depth, heads * depth);
+            [part(0, many), part(many, few), part(many + few, few)]
+        }
+        false => [Ok(x), i.slot(op, 1), i.slot(op, 2)],
+    };
+    let mut split = |slot: Result<Operand, Reason>, heads: usize| -> Result<Operand, Reason> {
+        let slot = slot?;
+        let own = i.shape(&slot)?;
+        match own[..] {
+            [of, places, wide] if of == batch && places == rows && wide.is_multiple_of(heads) => {
+                i.with_extents("heads", slot, &[batch, rows, heads, wide / heads])
+            }
+            _ => {
+                refused!("found {own:?} beside queries of {batch} batches and {rows} places, wanted as many")
+            }
+        }
+    };
+    Ok([split(q, many)?, split(k, few)?, split(v, few)?])
+}
+
+/// How many places each batch has in all: `batch 1`.
+fn ends<'a>(i: &mut Import<'a>, op: &Op<'a>, batch: usize) -> Result<Operand, Reason> {
+    let last = i.slot(op, LENGTHS)?;
+    let last = converted(i, last, Kind::F32)?;
+    let last = i.with_extents("lengths", last, &[batch, 1])?;
+    i.apply("lengths", F::Add, &[last.into(), 1.0.into()])
+}
+
+/// Where the places of the run begin.
+fn begin<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    extents: Extents,
+    ends: Option<&Operand>,
+) -> Result<Begin, Reason> {
+    let Extents { batch, rows, total } = extents;
+    let total_of_each = match ends {
+        Some(ends) if total > rows || op.has(ROWS) => ends.clone(),
+        _ => return Ok(Begin::Known(total - rows)),
+    };
+    let past = match op.has(ROWS) {
+        true => {
+            let rows = i.slot(op, ROWS)?;
+            let rows = converted(i, rows, Kind::F32)?;
+            let rows = i.with_extents("rows", rows, &[batch, 1])?;
+            i.apply("past", F::Sub, &[total_of_each.clone().into(), rows.into()])?
+        }
+        false => {
+            let past = i.apply("past", F::Sub, &[total_of_each.clone().into(), (rows as f32).into()])?;
+            i.apply("past", F::Maximum, &[past.into(), 0.0.into()])?
+        }
+    };
+    Ok(Begin::Each(Lengths { past, total: total_of_each }))
+}
+
+/// The places by which queries and keys are turned.
+fn places<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    Extents { batch, rows, total }: Extents,
+    begin: &Begin,
+) -> Result<Operand, Reason> {
+    if !op.has(PLACES) {
+        return match begin {
+            Begin::Known(past) => Ok(known_places(*past, rows)),
+            Begin::Each(lengths) => places_from(i, lengths.past.clone(), rows),
+        };
+    }
+    let given = i.slot(op, PLACES)?;
+    if total > rows || op.has(ROWS) {
+        return i.with_extents("places", given, &[batch, rows]);
+    }
+    // In the first run the first one says where all begin.
+    let count = elements_of(&i.shape(&given)?)?;
+    let given = i.with_extents("places", given, &[1, count])?;
+    let first = columns(i, "first", &given, 0, 1)?;
+    places_from(i, first, rows)
+}
+
+/// What is added where a query does not attend a key.
+fn mask<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    Extents { batch, rows, total }: Extents,
+    begin: &Begin,
+    ends: Option<Operand>,
+) -> Result<Option<Operand>, Reason> {
+    let (causal, window) = (op.flag("causal", true), op.int("local_window_size", -1));
+    let key: Arg = counted(i, total, 3, 4)?.into();
+    let query = counted(i, rows, 2, 4)?;
+    let is_each = matches!(begin, Begin::Each(_));
+    let past: Arg = match begin {
+        Begin::Known(past) => (*past as f32).into(),
+        Begin::Each(lengths) => i.with_extents("past", lengths.past.clone(), &[batch, 1, 1, 1])?.into(),
+    };
+    let place: Arg = i.apply("place", F::Add, &[query.into(), past])?.into();
+    let mut allowed = Vec::new();
+    // The last place attends all.
+    if causal && (rows > 1 || is_each) {
+        allowed.push(i.apply("allowed", F::LessEqual, &[key.clone(), place.clone()])?);
+    }
+    if window > 0 {
+        let before = i.apply("before", F::Sub, &[place, (window as f32).into()])?;
+        allowed.push(i.apply("allowed", F::Greater, &[key.clone(), before.into()])?);
+    }
+    if let Some(ends) = ends.filter(|_| rows > 1 || !causal) {
+        let ends = i.with_extents("ends", ends, &[batch, 1, 1, 1])?;
+        allowed.push(i.apply("allowed", F::Less, &[key, ends.into()])?);
+    }
+    let mut all: Option<Operand> = None;
+    for more in allowed {
+        all = Some(match all {
+            None => more,
+            Some(all) => i.apply("allowed", F::LogicalAnd, &[all.into(), more.into()])?,
+        });
+    }
+    let Some(all) = all else { return Ok(None) };
+    let bias = i.apply("mask", F::Select, &[all.into(), 0.0.into(), MASKED.into()])?;
+    Ok(Some(bias.of_kind(Kind::F32)))
+}
