@@ -50,6 +50,7 @@ mod moves;
 mod norms;
 mod operands;
 mod operators;
+mod packed;
 mod parts;
 mod pixels;
 mod pooling;

@@ -5,8 +5,8 @@ use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
-    fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, pooling, products,
-    quantised, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
+    fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
+    products, quantised, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
     suppression, transposed, unpool,
 };
 use crate::ops::elementwise::Function;
@@ -249,7 +249,7 @@ const OTHERS: &[(&str, Handler)] = &[
     ("DynamicQuantizeMatMul", contributed::dynamic_product),
     ("MatMulIntegerToFloat", contributed::integer_product),
     ("DynamicQuantizeLSTM", |i, op| recurrent::sequence(i, op, Form::Lstm)),
-    ("MatMulNBits", contributed::packed_product),
+    ("MatMulNBits", packed::product_by_packed),
     ("FusedGemm", contributed::fused_gemm),
     ("EmbedLayerNormalization", contributed::embed),
     ("SkipSimplifiedLayerNormalization", contributed::skip_root),

@@ -19,9 +19,12 @@ use std::sync::Arc;
 const MAX_RANK: usize = 16;
 
 /// Constants of a file that were read, by the address and the length of their bytes in it, or by their place in a file
-/// beside it.
+/// beside it; and what was made of them.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<HashMap<Key, (Constant, Kind)>>);
+pub(super) struct Cache(Mutex<HashMap<Key, (Constant, Kind)>>, Mutex<HashMap<String, Made>>);
+
+/// A constant and those that it was made of.
+type Made = (Vec<Constant>, Constant);
 
 /// Where a constant lies, and the code of its type.
 type Key = (String, usize, usize, i64);
@@ -45,6 +48,19 @@ impl Files {
     /// Those of a file whose constants are read once, as long as its bytes stay where they are.
     pub(super) fn cached(model: Option<&Path>, cache: Arc<Cache>) -> Self {
         Files { cache: Some(cache), ..Files::new(model) }
+    }
+
+    /// What was made of these constants under a name, in an earlier reading of the file.
+    pub(super) fn made(&self, name: &str, sources: &[Constant]) -> Option<Constant> {
+        let made = lock(&self.cache.as_ref()?.1);
+        made.get(name).filter(|(own, _)| own == sources).map(|(_, made)| made.clone())
+    }
+
+    /// Keeps what was made of constants for the next reading of the file.
+    pub(super) fn keep(&self, name: String, sources: Vec<Constant>, made: Constant) {
+        if let Some(cache) = &self.cache {
+            lock(&cache.1).insert(name, (sources, made));
+        }
     }
 
     /// Where a constant lies that is worth keeping.
