@@ -66,7 +66,8 @@ impl Files {
     /// Where a constant lies that is worth keeping.
     fn key(tensor: &Tensor<'_>) -> Option<Key> {
         if tensor.is_external {
-            let key = |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            let key =
+                |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             let number = |name: &str| key(name).and_then(|number| number.parse().ok()).unwrap_or(0);
             return Some((key("location")?.to_owned(), number("offset"), number("length"), tensor.kind));
         }
