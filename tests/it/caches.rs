@@ -34,7 +34,7 @@ fn runs(context: &Context, name: &str, steps: &[usize]) -> (Vec<f32>, Vec<Vec<f3
         if masks {
             given.push(("mask", &mask));
         }
-        let mut found: Vec<HostTensor> = session.run(&given).expect("a run").iter().cloned().collect();
+        let mut found: Vec<HostTensor> = session.run(&given).expect("a run").to_vec();
         let last = found.split_off(1);
         written.extend_from_slice(&found[0].to_nhwc());
         kept = last.try_into().expect("two caches");

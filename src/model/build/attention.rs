@@ -27,6 +27,8 @@ pub(crate) struct Rule {
     pub(crate) scale: f32,
     pub(crate) softcap: f32,
     pub(crate) bias: Option<Operand>,
+    /// Whether each query is known to attend some key.
+    pub(crate) attends: bool,
     /// A product with a key that has no value, of each head: `1 heads 1 1`.
     pub(crate) sink: Option<Operand>,
 }
@@ -94,7 +96,7 @@ pub(crate) fn attend(b: &mut Builder, part: &str, heads: Heads, rule: Rule) -> R
     let mut shares = match rule.sink {
         None => {
             let shares = b.softmax("shares", products)?;
-            attending(b, shares, rule.bias)?
+            attending(b, shares, rule.bias.filter(|_| !rule.attends))?
         }
         // No row is without something to attend.
         Some(sink) => {

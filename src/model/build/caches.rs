@@ -55,33 +55,41 @@ pub(crate) fn appended(
     b.joined(part, parts, PLACES)
 }
 
-/// As [`appended`] where each batch has its own number of places: zeros behind them.
+/// As [`appended`] where each batch has its own number of places, by an [`index_of_each`].
 pub(crate) fn appended_each(
     b: &mut Builder,
     part: &str,
     cache: Option<Operand>,
-    lengths: &Lengths,
     new: Operand,
-    extent: usize,
+    index: &Operand,
 ) -> Result<Operand, Reason> {
-    let held = match &cache {
-        Some(cache) => b.shape(cache)?.get(PLACES).copied().unwrap_or(0),
-        None => 0,
-    };
     let all = b.joined("both", cache.into_iter().chain([new]).collect(), PLACES)?;
-    let place = counted(b, extent, 1, 2)?;
-    let (past, total) = (lengths.past.clone(), lengths.total.clone());
-    let is_past = b.apply("is past", Function::Less, &[place.clone().into(), past.clone().into()])?;
-    let begin = b.apply("begin", Function::Sub, &[(held as f32).into(), past.into()])?;
-    let moved = b.apply("moved", Function::Add, &[place.clone().into(), begin.into()])?;
-    let index = b.apply("index", Function::Select, &[is_past.into(), place.clone().into(), moved.into()])?;
-    let is_there = b.apply("is there", Function::Less, &[place.into(), total.into()])?;
-    // What is at no index is zero.
-    let index = b.apply("index", Function::Select, &[is_there.into(), index.into(), (-1.0).into()])?;
-    let (mapped, index) = (b.mapped(all)?, b.mapped(index)?);
+    let (mapped, index) = (b.mapped(all)?, b.mapped(index.clone())?);
     let (own, index) = (b.logical(&mapped)?, b.logical(&index)?);
     let value = b.add(part, |graph, name| graph.gather(name, own, index, PLACES as isize, 1))?;
     Ok(Operand::Value(Mapped::plain(value, 4, mapped.kind)))
+}
+
+/// Where each of `extent` places of a cache is among those that it has, `held`, and those of the run behind them:
+/// `batch extent`. Behind the last one there are zeros.
+pub(crate) fn index_of_each(
+    b: &mut Builder,
+    lengths: &Lengths,
+    held: usize,
+    extent: usize,
+) -> Result<Operand, Reason> {
+    let Lengths { past, total } = lengths;
+    b.once(&format!("index of {extent} in {held}"), &[past, total], |b| {
+        let place = counted(b, extent, 1, 2)?;
+        let is_past = b.apply("is past", Function::Less, &[place.clone().into(), past.clone().into()])?;
+        let begin = b.apply("begin", Function::Sub, &[(held as f32).into(), past.clone().into()])?;
+        let moved = b.apply("moved", Function::Add, &[place.clone().into(), begin.into()])?;
+        let index =
+            b.apply("index", Function::Select, &[is_past.into(), place.clone().into(), moved.into()])?;
+        let is_there = b.apply("is there", Function::Less, &[place.into(), total.clone().into()])?;
+        // What is at no index is zero.
+        b.apply("index", Function::Select, &[is_there.into(), index.into(), (-1.0).into()])
+    })
 }
 
 /// The numbers `0..count` along an axis, as floats.

@@ -82,6 +82,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         scale: op.float("scale", 1.0 / (depth as f32).sqrt()),
         softcap: op.float("softcap", 0.0),
         bias,
+        attends: false,
         sink: None,
     };
     let part = if flat { "heads" } else { "" };

@@ -171,7 +171,7 @@ fn finish<'a>(
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, sink: None })?;
+    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, attends: false, sink: None })?;
     if op.node.op == "MultiHeadAttention" {
         let [_, _, products, _] = attended.products;
         i.set(op, 3, products)?;

@@ -7,9 +7,9 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Angles, Arg, Heads, Kind, Lengths, MASKED, Operand, Rule, angles, appended, appended_each, attend,
-    columns, converted, counted, known_places, merged, part_of, places_from, root_mean_square, turned,
-    with_bias,
+    Angles, Arg, Builder, Heads, Kind, Lengths, MASKED, Operand, Rule, appended, appended_each, attend,
+    columns, converted, counted, index_of_each, known_places, merged, part_of, places_from, root_mean_square,
+    turned, with_bias,
 };
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
@@ -75,14 +75,11 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     if op.flag("do_rotary", false) {
         let at = places(i, op, extents, &begin)?;
-        let [cosine, sine] = ANGLES.map(|index| {
-            let table = i.slot(op, index)?;
-            angles(i, table, &at)
-        });
-        let angles = Angles { cosine: cosine?, sine: sine? };
-        let interleaved = op.flag("rotary_interleaved", false);
-        q = turned(i, q, &angles, interleaved)?;
-        k = turned(i, k, &angles, interleaved)?;
+        let tables = [i.slot(op, ANGLES[0])?, i.slot(op, ANGLES[1])?];
+        let pairs = i.shape(&tables[0])?.last().copied().unwrap_or(0);
+        let angles = Angles::new(i, tables, Some(&at), (pairs, op.flag("rotary_interleaved", false)))?;
+        q = turned(i, q, &angles)?;
+        k = turned(i, k, &angles)?;
     }
     let q = i.transposed(q, &[0, 2, 1, 3])?;
     let mut kept = Vec::new();
@@ -93,13 +90,18 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let extent = total.max(held);
         let present = match &begin {
             Begin::Known(past) => appended(i, part, cache, *past, new, (Some(extent), false))?,
-            Begin::Each(lengths) => appended_each(i, part, cache, lengths, new, extent)?,
+            Begin::Each(lengths) => {
+                let index = index_of_each(i, lengths, held, extent)?;
+                appended_each(i, part, cache, new, &index)?
+            }
         };
         kept.push(part_of(i, "places", &present, 2, [0, total])?);
         i.set(op, 1 + index, present)?;
     }
     let Ok([k, v]) = <[Operand; 2]>::try_from(kept) else { return refused!("found no keys and values") };
-    let mut bias = mask(i, op, extents, &begin, ends)?;
+    // A window may have no key where a query is behind the last one.
+    let attends = !op.has(BIAS) && (ends.is_none() || rows == 1 || op.int("local_window_size", -1) < 0);
+    let mut bias = mask(i, op, extents, &begin, ends.as_ref())?;
     if op.has(BIAS) {
         let more = i.slot(op, BIAS)?;
         let more = match i.shape(&more)?.last() {
@@ -120,7 +122,7 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let rule = Rule { scale, softcap: op.float("softcap", 0.0), bias, sink };
+    let rule = Rule { scale, softcap: op.float("softcap", 0.0), bias, attends, sink };
     let attended = attend(i, "heads", Heads { q, k, v }, rule)?;
     let output = merged(i, "", attended.output)?;
     i.set(op, 0, output)
@@ -188,36 +190,39 @@ fn inputs<'a>(i: &mut Import<'a>, op: &Op<'a>, [many, few]: [usize; 2]) -> Resul
 /// How many places each batch has in all: `batch 1`.
 fn ends<'a>(i: &mut Import<'a>, op: &Op<'a>, batch: usize) -> Result<Operand, Reason> {
     let last = i.slot(op, LENGTHS)?;
-    let last = converted(i, last, Kind::F32)?;
-    let last = i.with_extents("lengths", last, &[batch, 1])?;
-    i.apply("lengths", F::Add, &[last.into(), 1.0.into()])
+    i.once("ends", &[&last], |b| {
+        let last = converted(b, last.clone(), Kind::F32)?;
+        let last = b.with_extents("lengths", last, &[batch, 1])?;
+        b.apply("lengths", F::Add, &[last.into(), 1.0.into()])
+    })
 }
 
 /// Where the places of the run begin.
 fn begin<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    extents: Extents,
+    Extents { batch, rows, total }: Extents,
     ends: Option<&Operand>,
 ) -> Result<Begin, Reason> {
-    let Extents { batch, rows, total } = extents;
-    let total_of_each = match ends {
+    let ends = match ends {
         Some(ends) if total > rows || op.has(ROWS) => ends.clone(),
         _ => return Ok(Begin::Known(total - rows)),
     };
     let past = match op.has(ROWS) {
         true => {
-            let rows = i.slot(op, ROWS)?;
-            let rows = converted(i, rows, Kind::F32)?;
-            let rows = i.with_extents("rows", rows, &[batch, 1])?;
-            i.apply("past", F::Sub, &[total_of_each.clone().into(), rows.into()])?
+            let valid = i.slot(op, ROWS)?;
+            i.once("past of rows", &[&ends, &valid], |b| {
+                let valid = converted(b, valid.clone(), Kind::F32)?;
+                let valid = b.with_extents("rows", valid, &[batch, 1])?;
+                b.apply("past", F::Sub, &[ends.clone().into(), valid.into()])
+            })?
         }
-        false => {
-            let past = i.apply("past", F::Sub, &[total_of_each.clone().into(), (rows as f32).into()])?;
-            i.apply("past", F::Maximum, &[past.into(), 0.0.into()])?
-        }
+        false => i.once(&format!("past of {rows}"), &[&ends], |b| {
+            let past = b.apply("past", F::Sub, &[ends.clone().into(), (rows as f32).into()])?;
+            b.apply("past", F::Maximum, &[past.into(), 0.0.into()])
+        })?,
     };
-    Ok(Begin::Each(Lengths { past, total: total_of_each }))
+    Ok(Begin::Each(Lengths { past, total: ends }))
 }
 
 /// The places by which queries and keys are turned.
@@ -229,19 +234,22 @@ fn places<'a>(
 ) -> Result<Operand, Reason> {
     if !op.has(PLACES) {
         return match begin {
-            Begin::Known(past) => Ok(known_places(*past, rows)),
-            Begin::Each(lengths) => places_from(i, lengths.past.clone(), rows),
+            Begin::Known(past) => known_places(i, *past, rows),
+            Begin::Each(lengths) => places_from(i, &lengths.past, rows),
         };
     }
     let given = i.slot(op, PLACES)?;
-    if total > rows || op.has(ROWS) {
-        return i.with_extents("places", given, &[batch, rows]);
-    }
     // In the first run the first one says where all begin.
-    let count = elements_of(&i.shape(&given)?)?;
-    let given = i.with_extents("places", given, &[1, count])?;
-    let first = columns(i, "first", &given, 0, 1)?;
-    places_from(i, first, rows)
+    let is_first = total == rows && !op.has(ROWS);
+    i.once(&format!("places {is_first} of {rows}"), &[&given], |b| {
+        if !is_first {
+            return b.with_extents("places", given.clone(), &[batch, rows]);
+        }
+        let count = elements_of(&b.shape(&given)?)?;
+        let given = b.with_extents("places", given.clone(), &[1, count])?;
+        let first = columns(b, "first", &given, 0, 1)?;
+        places_from(b, &first, rows)
+    })
 }
 
 /// What is added where a query does not attend a key.
@@ -250,38 +258,53 @@ fn mask<'a>(
     op: &Op<'a>,
     Extents { batch, rows, total }: Extents,
     begin: &Begin,
-    ends: Option<Operand>,
+    ends: Option<&Operand>,
 ) -> Result<Option<Operand>, Reason> {
     let (causal, window) = (op.flag("causal", true), op.int("local_window_size", -1));
-    let key: Arg = counted(i, total, 3, 4)?.into();
-    let query = counted(i, rows, 2, 4)?;
-    let is_each = matches!(begin, Begin::Each(_));
-    let past: Arg = match begin {
-        Begin::Known(past) => (*past as f32).into(),
-        Begin::Each(lengths) => i.with_extents("past", lengths.past.clone(), &[batch, 1, 1, 1])?.into(),
+    let (past, known) = match begin {
+        Begin::Known(past) => (None, *past),
+        Begin::Each(lengths) => (Some(&lengths.past), 0),
     };
-    let place: Arg = i.apply("place", F::Add, &[query.into(), past])?.into();
-    let mut allowed = Vec::new();
     // The last place attends all.
-    if causal && (rows > 1 || is_each) {
-        allowed.push(i.apply("allowed", F::LessEqual, &[key.clone(), place.clone()])?);
+    let behind = causal && (rows > 1 || past.is_some());
+    let ends = ends.filter(|_| rows > 1 || !causal);
+    if !behind && window < 0 && ends.is_none() {
+        return Ok(None);
     }
-    if window > 0 {
-        let before = i.apply("before", F::Sub, &[place, (window as f32).into()])?;
-        allowed.push(i.apply("allowed", F::Greater, &[key.clone(), before.into()])?);
-    }
-    if let Some(ends) = ends.filter(|_| rows > 1 || !causal) {
-        let ends = i.with_extents("ends", ends, &[batch, 1, 1, 1])?;
-        allowed.push(i.apply("allowed", F::Less, &[key, ends.into()])?);
-    }
-    let mut all: Option<Operand> = None;
-    for more in allowed {
-        all = Some(match all {
-            None => more,
-            Some(all) => i.apply("allowed", F::LogicalAnd, &[all.into(), more.into()])?,
-        });
-    }
-    let Some(all) = all else { return Ok(None) };
-    let bias = i.apply("mask", F::Select, &[all.into(), 0.0.into(), MASKED.into()])?;
-    Ok(Some(bias.of_kind(Kind::F32)))
+    let how = format!("mask of {rows} {total} {known} {behind} {window}");
+    let sources: Vec<&Operand> = past.into_iter().chain(ends).collect();
+    let mask = i.once(&how, &sources, |b| {
+        let key: Arg = along(b, "key", total, 3)?.into();
+        let query = along(b, "query", rows, 2)?;
+        let past: Arg = match past {
+            None => (known as f32).into(),
+            Some(past) => b.with_extents("past", past.clone(), &[batch, 1, 1, 1])?.into(),
+        };
+        let place: Arg = b.apply("place", F::Add, &[query.into(), past])?.into();
+        let mut allowed = Vec::new();
+        if behind {
+            allowed.push(b.apply("allowed", F::LessEqual, &[key.clone(), place.clone()])?);
+        }
+        if window > 0 {
+            let before = b.apply("before", F::Sub, &[place, (window as f32).into()])?;
+            allowed.push(b.apply("allowed", F::Greater, &[key.clone(), before.into()])?);
+        }
+        if let Some(ends) = ends {
+            let ends = b.with_extents("ends", ends.clone(), &[batch, 1, 1, 1])?;
+            allowed.push(b.apply("allowed", F::Less, &[key, ends.into()])?);
+        }
+        let mut every = allowed.into_iter();
+        let mut all = every.next().ok_or("found nothing that is not attended")?;
+        for more in every {
+            all = b.apply("allowed", F::LogicalAnd, &[all.into(), more.into()])?;
+        }
+        b.apply("mask", F::Select, &[all.into(), 0.0.into(), MASKED.into()])
+    })?;
+    Ok(Some(mask.of_kind(Kind::F32)))
+}
+
+/// The numbers `0..count` along an axis, as a value: a mask of all is not computed while the file is read.
+fn along(b: &mut Builder, part: &str, count: usize, axis: usize) -> Result<Operand, Reason> {
+    let numbers = counted(b, count, axis, 4)?;
+    b.kept(part, numbers)
 }

@@ -1,7 +1,7 @@
 //! `RotaryEmbedding`: pairs of features turned by an angle of their place.
 
 use super::import::{Import, Op};
-use crate::model::build::{Angles, Operand, angles, columns, places_from, turned};
+use crate::model::build::{Angles, Operand, places_from, turned};
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
 
@@ -31,16 +31,9 @@ pub(super) fn embedding<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
         true => Some(places_of(i, op, places, [batch, rows])?),
         false => None,
     };
-    let mut angle = |index: usize| -> Result<Operand, Reason> {
-        let table = i.slot(op, index)?;
-        let found = match &at {
-            Some(at) => angles(i, table, at)?,
-            None => i.with_extents("angles", table, &[batch, rows, 1, pairs])?,
-        };
-        columns(i, "angles", &found, 0, half)
-    };
-    let own = Angles { cosine: angle(cosines)?, sine: angle(sines)? };
-    let result = turned(i, x, &own, op.flag("interleaved", false))?;
+    let tables = [i.slot(op, cosines)?, i.slot(op, sines)?];
+    let angles = Angles::new(i, tables, at.as_ref(), (half, op.flag("interleaved", false)))?;
+    let result = turned(i, x, &angles)?;
     let result = match flat {
         true => i.with_extents("", result, &shape)?,
         false => i.transposed(result, &[0, 2, 1, 3])?,
@@ -60,7 +53,7 @@ fn places_of<'a>(
     match elements_of(&own)? {
         count if count == batch * rows => i.with_extents("places", places, &[batch, rows]),
         count if count == rows && own.len() == 2 => i.with_extents("places", places, &[1, rows]),
-        1 => places_from(i, places, rows),
+        1 => places_from(i, &places, rows),
         _ => refused!("found places of {own:?}, wanted [1] or [{batch}, {rows}]"),
     }
 }
