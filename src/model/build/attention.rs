@@ -1,7 +1,6 @@
 //! Attention: `softmax(scale Q K^T + bias) V` of each head.
 
 use super::builder::Builder;
-use super::kind::Kind;
 use super::moves::{columns, spread};
 use super::operand::Operand;
 use super::products::{product, swapped};
@@ -138,16 +137,6 @@ fn may_mask_rows(bias: &Operand) -> bool {
             let keys = tensor.dims().extents().last().copied().unwrap_or(1).max(1);
             tensor.to_nhwc().chunks(keys).any(|row| row.iter().all(|&value| value == MASKED))
         }
-    }
-}
-
-/// What a mask adds: of booleans nothing where it is true, of numbers themselves.
-pub(crate) fn bias_of(b: &mut Builder, mask: Operand) -> Result<Operand, Reason> {
-    match mask.kind() {
-        Kind::Bool => b
-            .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
-            .map(|slot| slot.of_kind(Kind::F32)),
-        _ => Ok(mask),
     }
 }
 

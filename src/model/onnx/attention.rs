@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Arg, Attended, Heads, MASKED, Operand, Rule, attend, bias_of, merged, split, with_bias,
+    Attended, Heads, Kind, MASKED, Past, Reach, Rule, attend, bias_of, converted, merged, split, with_bias,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -45,44 +45,37 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         }
         bias = Some(mask);
     }
-    let lengths = if op.has(6) { Some(i.slot(op, 6)?) } else { None };
-    // How far the queries are behind the first key.
-    let offset: Arg = match &lengths {
-        Some(lengths) => {
-            let batch = own[0];
-            let lengths = i.with_extents("lengths", lengths.clone(), &[batch, 1, 1, 1])?;
-            i.apply("offset", Function::Sub, &[lengths.into(), (rows as f32).into()])?.into()
+    let ends = match op.has(6) {
+        true => {
+            let ends = i.slot(op, 6)?;
+            let ends = converted(i, ends, Kind::F32)?;
+            Some(i.with_extents("lengths", ends, &[own[0], 1])?)
         }
-        None => Operand::integers(Vec::new(), vec![past as i64]).into(),
+        false => None,
     };
-    let (key, query): (Arg, Arg) = (i.counted(columns, 1, 2)?.into(), i.counted(rows, 0, 2)?.into());
-    let place: Arg = i.apply("place", Function::Add, &[query, offset])?.into();
-    let (left, right) = (op.int("left_window_size", -1), op.int("right_window_size", -1));
-    let mut allowed = Vec::new();
-    if op.flag("is_causal", false) {
-        allowed.push(i.apply("allowed", Function::LessEqual, &[key.clone(), place.clone()])?);
-    }
-    if left >= 0 {
-        let first = i.apply("first", Function::Sub, &[place.clone(), (left as f32).into()])?;
-        allowed.push(i.apply("allowed", Function::GreaterEqual, &[key.clone(), first.into()])?);
-    }
-    if right >= 0 {
-        let last = i.apply("last", Function::Add, &[place, (right as f32).into()])?;
-        allowed.push(i.apply("allowed", Function::LessEqual, &[key.clone(), last.into()])?);
-    }
-    if let Some(lengths) = lengths {
-        let lengths = i.with_extents("lengths", lengths, &[own[0], 1, 1, 1])?;
-        allowed.push(i.apply("allowed", Function::Less, &[key, lengths.into()])?);
-    }
-    for mask in allowed {
-        let more = bias_of(i, mask)?;
+    // How far the queries are behind the first key.
+    let offset = match &ends {
+        Some(ends) => Some(i.apply("offset", Function::Sub, &[ends.clone().into(), (rows as f32).into()])?),
+        None => None,
+    };
+    let window = |name: &str| usize::try_from(op.int(name, -1)).ok();
+    let reach = Reach {
+        rows,
+        keys: columns,
+        past: offset.as_ref().map_or(Past::Known(past), Past::Each),
+        before: window("left_window_size"),
+        behind: if op.flag("is_causal", false) { Some(0) } else { window("right_window_size") },
+        ends: ends.as_ref(),
+    };
+    let attends = !op.has(3) && reach.attends();
+    if let Some(more) = reach.bias(i)? {
         bias = Some(with_bias(i, bias, more)?);
     }
     let rule = Rule {
         scale: op.float("scale", 1.0 / (depth as f32).sqrt()),
         softcap: op.float("softcap", 0.0),
         bias,
-        attends: false,
+        attends,
         sink: None,
     };
     let part = if flat { "heads" } else { "" };

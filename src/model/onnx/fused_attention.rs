@@ -11,7 +11,8 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Heads, Kind, Operand, Rule, appended, attend, cut, merged, one_of, product, split, stacked, with_bias,
+    Heads, Kind, Operand, Past, Reach, Rule, appended, attend, cut, merged, one_of, product, split, stacked,
+    with_bias,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -155,14 +156,15 @@ fn finish<'a>(
         let own = i.apply("mask", Function::Select, &[known.into(), 0.0.into(), filter.into()])?;
         bias = Some(own.of_kind(Kind::F32));
     }
-    if op.flag("unidirectional", false) {
-        let (key, query) = (i.counted(keys, 1, 2)?, i.counted(rows, 0, 2)?);
-        let query = i.apply("place", Function::Add, &[query.into(), (before as f32).into()])?;
-        let allowed = i.apply("allowed", Function::LessEqual, &[key.into(), query.into()])?;
+    let past = Past::Known(before);
+    let behind = op.flag("unidirectional", false).then_some(0);
+    let reach = Reach { rows, keys, past, before: None, behind, ends: None };
+    if let Some(allowed) = reach.allowed(i)? {
         let own = bias.map_or_else(|| 0.0.into(), Into::into);
         let causal = i.apply("causal", Function::Select, &[allowed.into(), own, f32::MIN.into()])?;
         bias = Some(causal.of_kind(Kind::F32));
     }
+    let attends = !op.has(more) && op.number("mask_filter_value", 0.0).is_finite();
     if op.has(more) {
         let slot = i.slot(op, more)?;
         bias = Some(with_bias(i, bias, slot)?);
@@ -171,7 +173,7 @@ fn finish<'a>(
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, attends: false, sink: None })?;
+    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, attends, sink: None })?;
     if op.node.op == "MultiHeadAttention" {
         let [_, _, products, _] = attended.products;
         i.set(op, 3, products)?;

@@ -7,9 +7,9 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Angles, Arg, Builder, Heads, Kind, Lengths, MASKED, Operand, Rule, appended, appended_each, attend,
-    columns, converted, counted, index_of_each, known_places, merged, part_of, places_from, root_mean_square,
-    turned, with_bias,
+    Angles, Heads, Kind, Lengths, Operand, Past, Reach, Rule, appended, appended_each, attend, columns,
+    converted, index_of_each, known_places, merged, part_of, places_from, root_mean_square, turned,
+    with_bias,
 };
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
@@ -99,9 +99,21 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         i.set(op, 1 + index, present)?;
     }
     let Ok([k, v]) = <[Operand; 2]>::try_from(kept) else { return refused!("found no keys and values") };
-    // A window may have no key where a query is behind the last one.
-    let attends = !op.has(BIAS) && (ends.is_none() || rows == 1 || op.int("local_window_size", -1) < 0);
-    let mut bias = mask(i, op, extents, &begin, ends.as_ref())?;
+    let (causal, window) = (op.flag("causal", true), op.int("local_window_size", -1));
+    let reach = Reach {
+        rows,
+        keys: total,
+        past: match &begin {
+            Begin::Known(past) => Past::Known(*past),
+            Begin::Each(lengths) => Past::Each(&lengths.past),
+        },
+        before: usize::try_from(window - 1).ok(),
+        behind: causal.then_some(0),
+        ends: ends.as_ref().filter(|_| rows > 1 || !causal),
+    };
+    // Behind the last key there may be none within a window.
+    let attends = !op.has(BIAS) && (reach.before.is_none() || reach.ends.is_none());
+    let mut bias = reach.bias(i)?;
     if op.has(BIAS) {
         let more = i.slot(op, BIAS)?;
         let more = match i.shape(&more)?.last() {
@@ -250,61 +262,4 @@ fn places<'a>(
         let first = columns(b, "first", &given, 0, 1)?;
         places_from(b, &first, rows)
     })
-}
-
-/// What is added where a query does not attend a key.
-fn mask<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    Extents { batch, rows, total }: Extents,
-    begin: &Begin,
-    ends: Option<&Operand>,
-) -> Result<Option<Operand>, Reason> {
-    let (causal, window) = (op.flag("causal", true), op.int("local_window_size", -1));
-    let (past, known) = match begin {
-        Begin::Known(past) => (None, *past),
-        Begin::Each(lengths) => (Some(&lengths.past), 0),
-    };
-    // The last place attends all.
-    let behind = causal && (rows > 1 || past.is_some());
-    let ends = ends.filter(|_| rows > 1 || !causal);
-    if !behind && window < 0 && ends.is_none() {
-        return Ok(None);
-    }
-    let how = format!("mask of {rows} {total} {known} {behind} {window}");
-    let sources: Vec<&Operand> = past.into_iter().chain(ends).collect();
-    let mask = i.once(&how, &sources, |b| {
-        let key: Arg = along(b, "key", total, 3)?.into();
-        let query = along(b, "query", rows, 2)?;
-        let past: Arg = match past {
-            None => (known as f32).into(),
-            Some(past) => b.with_extents("past", past.clone(), &[batch, 1, 1, 1])?.into(),
-        };
-        let place: Arg = b.apply("place", F::Add, &[query.into(), past])?.into();
-        let mut allowed = Vec::new();
-        if behind {
-            allowed.push(b.apply("allowed", F::LessEqual, &[key.clone(), place.clone()])?);
-        }
-        if window > 0 {
-            let before = b.apply("before", F::Sub, &[place, (window as f32).into()])?;
-            allowed.push(b.apply("allowed", F::Greater, &[key.clone(), before.into()])?);
-        }
-        if let Some(ends) = ends {
-            let ends = b.with_extents("ends", ends.clone(), &[batch, 1, 1, 1])?;
-            allowed.push(b.apply("allowed", F::Less, &[key, ends.into()])?);
-        }
-        let mut every = allowed.into_iter();
-        let mut all = every.next().ok_or("found nothing that is not attended")?;
-        for more in every {
-            all = b.apply("allowed", F::LogicalAnd, &[all.into(), more.into()])?;
-        }
-        b.apply("mask", F::Select, &[all.into(), 0.0.into(), MASKED.into()])
-    })?;
-    Ok(Some(mask.of_kind(Kind::F32)))
-}
-
-/// The numbers `0..count` along an axis, as a value: a mask of all is not computed while the file is read.
-fn along(b: &mut Builder, part: &str, count: usize, axis: usize) -> Result<Operand, Reason> {
-    let numbers = counted(b, count, axis, 4)?;
-    b.kept(part, numbers)
 }
