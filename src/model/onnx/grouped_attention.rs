@@ -29,6 +29,9 @@ const SCALES: [usize; 2] = [12, 13];
 const NORMS: [usize; 2] = [14, 15];
 const ROWS: usize = 16;
 
+/// Heads, at most.
+const MAX_HEADS: usize = 1 << 16;
+
 /// The extents of a run.
 #[derive(Clone, Copy)]
 struct Extents {
@@ -48,7 +51,8 @@ enum Begin {
 
 pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     check(op)?;
-    let count = |name: &str| usize::try_from(op.int(name, 0)).unwrap_or(0);
+    let count =
+        |name: &str| usize::try_from(op.int(name, 0)).ok().filter(|&count| count <= MAX_HEADS).unwrap_or(0);
     let heads = [count("num_heads"), count("kv_num_heads")];
     let [mut q, mut k, v] = inputs(i, op, heads)?;
     let own = i.shape(&q)?;
@@ -173,7 +177,7 @@ fn inputs<'a>(i: &mut Import<'a>, op: &Op<'a>, [many, few]: [usize; 2]) -> Resul
     let &[batch, rows, wide] = &own[..] else {
         return refused!("found queries of {own:?}, wanted batch, place and features");
     };
-    if few == 0 || !many.is_multiple_of(few) || !wide.is_multiple_of(shares) {
+    if many == 0 || few == 0 || !many.is_multiple_of(few) || !wide.is_multiple_of(shares) {
         return refused!("found {wide} features for {many} heads that share {few}, wanted a multiple");
     }
     let depth = wide / shares;
