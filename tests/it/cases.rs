@@ -5,7 +5,7 @@
 //! reason, and a case that is listed must not pass. `DIPTYCH_CASES` runs those alone whose names contain it.
 //!
 //! What is right in `tests/cases` was computed by ONNX Runtime 1.32, that of `masks_*` and of integers by the reference of
-//! onnx 1.23, and integers that wrap by numpy.
+//! onnx 1.23, and integers that wrap, `gqa_norms` and the places behind the last one in `mha_buffer` by numpy.
 
 use crate::machine::everywhere;
 use crate::shared_npy;
