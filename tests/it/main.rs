@@ -8,6 +8,8 @@ mod batch;
 mod book;
 mod browser_texts;
 #[cfg(all(feature = "onnx", feature = "tflite"))]
+mod caches;
+#[cfg(all(feature = "onnx", feature = "tflite"))]
 mod cases;
 mod chains;
 mod cpu_runs;

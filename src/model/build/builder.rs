@@ -1,5 +1,6 @@
 //! What nodes are added through while a file is read.
 
+use super::operand::Operand;
 use crate::dtype::DType;
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
@@ -36,6 +37,8 @@ pub(crate) struct Builder {
     pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
     /// Values in another type, by value and type.
     pub(crate) cast: HashMap<(Value, DType), Value>,
+    /// What operators share, by how it is made and of what; with that, which stays where it is.
+    pub(crate) known: HashMap<String, (Vec<Operand>, Operand)>,
     /// Nodes of the graph that change the order of axes.
     pub(crate) transposes: usize,
     /// What the operator lacks that is read.
@@ -69,6 +72,7 @@ impl Builder {
             current: String::new(),
             moved: HashMap::new(),
             cast: HashMap::new(),
+            known: HashMap::new(),
             transposes: 0,
             wanted: Cell::new(Wanted::Nothing),
             kept: None,

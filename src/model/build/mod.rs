@@ -4,9 +4,11 @@
 //! here: constants are folded where all operands are known, elements keep their type, and a value carries the order
 //! in which its axes are stored.
 
+mod attention;
 mod axes;
 mod bitwise;
 mod builder;
+mod caches;
 mod casts;
 mod cells;
 mod constants;
@@ -14,13 +16,16 @@ mod convolution;
 mod each;
 mod hosted;
 mod kind;
+mod masks;
 mod moves;
 mod norms;
+mod once;
 mod operand;
 mod pooling;
 mod products;
 mod recurrent;
 mod reductions;
+mod rotary;
 mod rows;
 mod spectra;
 mod transposed;
@@ -28,22 +33,26 @@ mod unfolded;
 mod values;
 mod windows;
 
+pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split, with_bias};
 pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use builder::{Builder, Wanted};
+pub(super) use caches::{Lengths, appended, appended_each, index_of_each};
 pub(super) use casts::{changes, computed, converted, wrapped};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};
 pub(super) use convolution::{Filter, convolved};
 pub(super) use each::Arg;
 pub(super) use kind::Kind;
+pub(super) use masks::{Past, Reach, bias_of};
 pub(super) use moves::{columns, cut, gathered, one_of, padded, part_of, spread, stacked, tiled};
-pub(super) use norms::{LocalResponse, of_size_one};
+pub(super) use norms::{LocalResponse, of_size_one, root_mean_square};
 pub(super) use operand::{Mapped, Operand, channels_last, without};
 pub(super) use pooling::root_of_powers;
 pub(super) use products::{Factor, axis_added, dense, factor, product, swapped};
 pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
 pub(super) use reductions::{log_sum_exp, reduced};
+pub(super) use rotary::{Angles, known_places, places_from, turned};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
 pub(super) use transposed::{transposed_map, transposed_volume};

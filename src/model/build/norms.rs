@@ -74,3 +74,18 @@ pub(crate) fn of_size_one(
     let bounded = b.apply("bounded", Function::Maximum, &[sum.into(), least.into()])?;
     b.apply("", Function::Div, &[x.into(), bounded.into()])
 }
+
+/// `x / sqrt(mean(x^2) + epsilon)` over some axes.
+pub(crate) fn root_mean_square(
+    b: &mut Builder,
+    part: &str,
+    x: Operand,
+    along: &[usize],
+    epsilon: f32,
+) -> Result<Operand, Reason> {
+    let squares = b.apply("squares", Function::Square, &[x.clone().into()])?;
+    let mean = reduced(b, "mean", squares, Reduction::Mean, along, true)?;
+    let more = b.apply("more", Function::Add, &[mean.into(), epsilon.into()])?;
+    let inverse = b.apply("inverse", Function::Rsqrt, &[more.into()])?;
+    b.apply(part, Function::Mul, &[x.into(), inverse.into()])
+}

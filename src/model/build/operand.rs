@@ -293,9 +293,19 @@ impl Builder {
         })
     }
 
-    /// Operands one behind the other along an axis.
+    /// Operands one behind the other along an axis. What has no elements adds none.
     pub(crate) fn joined(&mut self, part: &str, slots: Vec<Operand>, axis: usize) -> Result<Operand, Reason> {
         let kind = slots.first().map_or(Kind::F32, Operand::kind);
+        let is_there = |slot: &Operand| !matches!(slot, Operand::Constant(own, _) if own.elements() == 0);
+        let mut slots = slots;
+        if slots.iter().any(is_there) {
+            slots.retain(is_there);
+        }
+        if slots.len() == 1
+            && let Some(only) = slots.pop()
+        {
+            return Ok(only.of_kind(kind));
+        }
         let constants: Option<Vec<Constant>> = slots
             .iter()
             .map(|slot| match slot {

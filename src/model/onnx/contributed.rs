@@ -4,7 +4,6 @@ use super::import::{Import, Op};
 use super::norms::{layer_of, root_of};
 use super::quantised::range_of;
 use crate::model::build::{Kind, Operand, converted, one_of, product};
-use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -119,68 +118,6 @@ fn scaled<'a>(
         y = i.apply("", F::Add, &[y.into(), bias.into()])?;
     }
     i.set(op, 0, y.of_kind(Kind::F32))
-}
-
-/// `MatMulNBits`: by a constant of 4 or 8 bits whose blocks along the rows have a scale each, and perhaps a zero point.
-pub(super) fn packed_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let size = |name: &str, default: i64| usize::try_from(op.int(name, default)).unwrap_or(0);
-    let (rows, columns, bits, block) = (size("K", 0), size("N", 0), size("bits", 4), size("block_size", 0));
-    let count = elements_of(&[rows, columns])?;
-    if ![4, 8].contains(&bits) || count == 0 || !(1..=1 << 16).contains(&block) || op.has(4) {
-        return refused!("found {rows}x{columns} of {bits} bits in blocks of {block}, wanted 4 or 8 bits");
-    }
-    let blocks = rows.div_ceil(block);
-    let bytes = |i: &mut Import<'a>, index: usize| -> Result<Vec<i64>, Reason> { i.integers(op, index) };
-    let (packed, scales) = (bytes(i, 1)?, i.list(op, 2)?);
-    // The zero points of a column are whole bytes.
-    let wide = (blocks * bits).div_ceil(8);
-    let zeros = match (op.has(3), op.has(3) && i.kind_of(op, 3)?.is_float()) {
-        (false, _) => Zeros::Middle,
-        (true, true) => Zeros::Floats(i.list(op, 3)?),
-        (true, false) => Zeros::Packed(bytes(i, 3)?),
-    };
-    i.budget.spend(count.saturating_mul(8))?;
-    let blob = (block * bits).div_ceil(8);
-    if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
-        return refused!(
-            "found {} bytes and {} scales for {rows}x{columns}, wanted as many as the blocks need",
-            packed.len(),
-            scales.len()
-        );
-    }
-    let number = |list: &[i64], begin: usize, at: usize| -> f32 {
-        let byte = list.get(begin + at * bits / 8).copied().unwrap_or(0) as u8;
-        f32::from(if bits == 8 { byte } else { byte >> (4 * (at % 2)) & 15 })
-    };
-    let mut weights = vec![0.0f32; count];
-    for column in 0..columns {
-        for row in 0..rows {
-            let (part, at) = (row / block, row % block);
-            let own = column * blocks + part;
-            let zero = match &zeros {
-                Zeros::Middle => (1 << (bits - 1)) as f32,
-                Zeros::Floats(list) => list.get(own).copied().unwrap_or(0.0),
-                Zeros::Packed(list) => number(list, column * wide, part),
-            };
-            weights[row * columns + column] = (number(&packed, own * blob, at) - zero) * scales[own];
-        }
-    }
-    let weights = Operand::Constant(crate::model::build::floats(&[rows, columns], weights)?, Kind::F32);
-    let x = i.slot(op, 0)?;
-    let y = product(i, if op.has(5) { "product" } else { "" }, x, weights)?;
-    if !op.has(5) {
-        return i.set(op, 0, y);
-    }
-    let bias = i.slot(op, 5)?;
-    let y = i.apply("", F::Add, &[y.into(), bias.into()])?;
-    i.set(op, 0, y)
-}
-
-/// The zero points of blocks: half of the range where there are none.
-enum Zeros {
-    Middle,
-    Floats(Vec<f32>),
-    Packed(Vec<i64>),
 }
 
 /// `FusedGemm`: a product and a function.

@@ -9,9 +9,11 @@
 //! A number is added to the products with other keys, `mask_filter_value`: where it is added to all, their softmax is
 //! that of the products. Keys behind the query (`unidirectional`) get the least float in its stead.
 
-use super::attention::{Heads, Rule, attend, merged, split, with_bias};
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Operand, cut, product};
+use crate::model::build::{
+    Heads, Kind, Operand, Past, Reach, Rule, appended, attend, cut, merged, one_of, product, split, stacked,
+    with_bias,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -19,11 +21,6 @@ type Done = Result<(), Reason>;
 
 /// `Attention` of com.microsoft: one product gives queries, keys and values.
 pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.has(4) || op.writes(1) {
-        return refused!(
-            "found keys and values of earlier runs (past, present), wanted an attention without"
-        );
-    }
     if op.flag("do_rotary", false) {
         return refused!("found do_rotary, wanted a RotaryEmbedding before the attention");
     }
@@ -48,13 +45,69 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         begin += size;
     }
     let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    finish(i, op, Heads { q, k, v }, 3, 5)
+    let mut kept = Kept { known: known_past(i, op, 6)?, before: 0 };
+    let caches = match op.has(4) {
+        true => {
+            let past = i.slot(op, 4)?;
+            [Some(one_of(i, "past", &past, 0, 0)?), Some(one_of(i, "past", &past, 0, 1)?)]
+        }
+        false => [None, None],
+    };
+    let [before_k, before_v] = caches;
+    let [k, k_present] = kept.with(i, "keys", before_k, k)?;
+    let [v, v_present] = kept.with(i, "values", before_v, v)?;
+    if op.writes(1) {
+        let present = stacked(i, "present", vec![k_present, v_present], 0)?;
+        i.set(op, 1, present)?;
+    }
+    finish(i, op, Heads { q, k, v }, [3, 5], kept.before)
+}
+
+/// Keys and values of earlier runs.
+struct Kept {
+    /// How many places of a cache there are, if it has more.
+    known: Option<usize>,
+    /// How many there were.
+    before: usize,
+}
+
+impl Kept {
+    /// What a cache has and what a run adds; and the cache behind it.
+    fn with(
+        &mut self,
+        i: &mut Import<'_>,
+        part: &str,
+        cache: Option<Operand>,
+        new: Operand,
+    ) -> Result<[Operand; 2], Reason> {
+        let held = match &cache {
+            Some(cache) => i.shape(cache)?.get(2).copied().unwrap_or(0),
+            None => 0,
+        };
+        self.before = self.known.unwrap_or(held);
+        let all = appended(i, part, cache.clone(), self.before, new.clone(), (None, false))?;
+        let present = match self.known {
+            Some(past) => appended(i, "present", cache, past, new, (Some(held), true))?,
+            None => all.clone(),
+        };
+        Ok([all, present])
+    }
+}
+
+/// How many places of its caches there are, where an input says so.
+fn known_past<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Option<usize>, Reason> {
+    if !op.has(index) {
+        return Ok(None);
+    }
+    let found = i.integers(op, index)?;
+    let past = found.first().and_then(|&past| usize::try_from(past).ok());
+    past.map(Some).ok_or_else(|| format!("found {found:?} places of earlier runs, wanted a number").into())
 }
 
 /// `MultiHeadAttention` of com.microsoft: queries, keys and values are inputs.
 pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.has(6) || op.has(7) {
-        return refused!("found keys and values of earlier runs (past), wanted an attention without");
+    if op.has(9) {
+        return refused!("found caches of several beams (cache_indirection), wanted an attention without");
     }
     if !op.has(1) || !op.has(2) {
         return refused!("found packed inputs, wanted queries, keys and values");
@@ -74,13 +127,24 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         parts.push(split(i, slot, heads)?);
     }
     let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    i.set(op, 1, k.clone())?;
-    i.set(op, 2, v.clone())?;
-    finish(i, op, Heads { q, k, v }, 4, 5)
+    let mut kept = Kept { known: known_past(i, op, 8)?, before: 0 };
+    let cache = |index: usize| if op.has(index) { i.slot(op, index).map(Some) } else { Ok(None) };
+    let (before_k, before_v) = (cache(6)?, cache(7)?);
+    let [k, k_present] = kept.with(i, "keys", before_k, k)?;
+    let [v, v_present] = kept.with(i, "values", before_v, v)?;
+    i.set(op, 1, k_present)?;
+    i.set(op, 2, v_present)?;
+    finish(i, op, Heads { q, k, v }, [4, 5], kept.before)
 }
 
-/// With a mask of keys (input `mask`) and a bias (input `more`).
-fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: usize) -> Done {
+/// With a mask of keys (input `mask`) and a bias (input `more`), behind `before` places of earlier runs.
+fn finish<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    heads: Heads,
+    [mask, more]: [usize; 2],
+    before: usize,
+) -> Done {
     let own = i.shape(&heads.q)?;
     let (batch, rows, depth) = (own[0], own[2], own[3]);
     let keys = i.shape(&heads.k)?[2];
@@ -92,22 +156,28 @@ fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: Heads, mask: usize, more: 
         let own = i.apply("mask", Function::Select, &[known.into(), 0.0.into(), filter.into()])?;
         bias = Some(own.of_kind(Kind::F32));
     }
-    if op.flag("unidirectional", false) {
-        let (key, query) = (i.counted(keys, 1, 2)?, i.counted(rows, 0, 2)?);
-        let allowed = i.apply("allowed", Function::LessEqual, &[key.into(), query.into()])?;
+    let past = Past::Known(before);
+    let behind = op.flag("unidirectional", false).then_some(0);
+    let reach = Reach { rows, keys, past, before: None, behind, ends: None };
+    if let Some(allowed) = reach.allowed(i)? {
         let own = bias.map_or_else(|| 0.0.into(), Into::into);
         let causal = i.apply("causal", Function::Select, &[allowed.into(), own, f32::MIN.into()])?;
         bias = Some(causal.of_kind(Kind::F32));
     }
+    let attends = !op.has(more) && op.number("mask_filter_value", 0.0).is_finite();
     if op.has(more) {
         let slot = i.slot(op, more)?;
-        bias = with_bias(i, bias, slot)?;
+        bias = Some(with_bias(i, bias, slot)?);
     }
     let scale = match op.float("scale", 0.0) {
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias })?;
+    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, attends, sink: None })?;
+    if op.node.op == "MultiHeadAttention" {
+        let [_, _, products, _] = attended.products;
+        i.set(op, 3, products)?;
+    }
     let output = merged(i, "", attended.output)?;
     i.set(op, 0, output)
 }

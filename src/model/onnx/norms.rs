@@ -261,12 +261,8 @@ pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, place: i6
     let rank = i.shape(&x)?.len();
     let first = axis(place, rank)?;
     let along: Vec<usize> = (first..rank).collect();
-    let squares = i.apply("squares", Function::Square, &[x.clone().into()])?;
-    let mean = reduced(i, "mean", squares, Reduction::Mean, &along, true)?;
-    let more = i.apply("more", Function::Add, &[mean.into(), op.epsilon().into()])?;
-    let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
-    let normal =
-        i.apply(if op.has(scale) { "normal" } else { "" }, Function::Mul, &[x.into(), inverse.into()])?;
+    let part = if op.has(scale) { "normal" } else { "" };
+    let normal = crate::model::build::root_mean_square(i, part, x, &along, op.epsilon())?;
     if !op.has(scale) {
         return i.set(op, 0, normal);
     }

@@ -5,8 +5,9 @@ use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
-    fused_attention, gathers, grids, hosted, indexing, moves, norms, pooling, products, quantised, recurrent,
-    reductions, regions, resize, sequences, shapes, spectra, states, suppression, transposed, unpool,
+    fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
+    products, quantised, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
+    suppression, transposed, unpool,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
@@ -65,7 +66,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("LinearAttention", states::linear),
     ("CausalConvWithState", states::causal),
     ("TensorScatter", states::write_into),
-    ("RotaryEmbedding", attention::rotary),
+    ("RotaryEmbedding", rotary::embedding),
     ("LSTM", |i, op| recurrent::sequence(i, op, Form::Lstm)),
     ("GRU", |i, op| recurrent::sequence(i, op, Form::Gru)),
     ("RNN", |i, op| recurrent::sequence(i, op, Form::Rnn)),
@@ -235,7 +236,8 @@ const OTHERS: &[(&str, Handler)] = &[
     ("FusedConv", convolution::fused),
     ("Attention", fused_attention::fused),
     ("MultiHeadAttention", fused_attention::multi_head),
-    ("RotaryEmbedding", attention::rotary),
+    ("GroupQueryAttention", grouped_attention::grouped),
+    ("RotaryEmbedding", rotary::embedding),
     ("QLinearAdd", |i, op| quantised::binary(i, op, Function::Add)),
     ("QLinearMul", |i, op| quantised::binary(i, op, Function::Mul)),
     ("QLinearSigmoid", |i, op| quantised::unary(i, op, Function::Sigmoid)),
@@ -247,7 +249,7 @@ const OTHERS: &[(&str, Handler)] = &[
     ("DynamicQuantizeMatMul", contributed::dynamic_product),
     ("MatMulIntegerToFloat", contributed::integer_product),
     ("DynamicQuantizeLSTM", |i, op| recurrent::sequence(i, op, Form::Lstm)),
-    ("MatMulNBits", contributed::packed_product),
+    ("MatMulNBits", packed::product_by_packed),
     ("FusedGemm", contributed::fused_gemm),
     ("EmbedLayerNormalization", contributed::embed),
     ("SkipSimplifiedLayerNormalization", contributed::skip_root),

@@ -36,6 +36,20 @@ impl Files {
         Files { kept: Some(kept), ..Files::new(model) }
     }
 
+    /// What was made of these constants under a name, in an earlier reading of the file.
+    pub(super) fn made(&self, name: &str, sources: &[Constant]) -> Option<Constant> {
+        let kept = self.kept.as_ref()?;
+        kept.known(&name_of(kept, name, sources)?)?.into_iter().next().map(|(made, _)| made)
+    }
+
+    /// Keeps what was made of constants for the next reading of the file.
+    pub(super) fn keep(&self, name: &str, sources: &[Constant], made: &Constant) {
+        let named = self.kept.as_ref().and_then(|kept| Some((kept, name_of(kept, name, sources)?)));
+        if let Some((kept, name)) = named {
+            kept.keep_made(name, &[(made.clone(), Kind::F32)]);
+        }
+    }
+
     /// The name of a constant that is worth keeping: where it lies.
     fn name(tensor: &Tensor<'_>) -> Option<String> {
         let (kind, dims) = (tensor.kind, &tensor.dims);
@@ -167,6 +181,12 @@ fn blobs(model: &Path, folder: &Path) -> Option<PathBuf> {
     let blobs = target.parent().filter(|parent| parent.file_name().is_some_and(|name| name == "blobs"))?;
     let snapshots = blobs.parent()?.join("snapshots");
     (folder.starts_with(&snapshots) && folder != snapshots).then(|| blobs.to_owned())
+}
+
+/// What is kept under a name of what was made of these constants; none if one of them is not kept.
+fn name_of(kept: &Kept, name: &str, sources: &[Constant]) -> Option<String> {
+    let sources = sources.iter().map(|own| kept.identity(own)).collect::<Option<Vec<String>>>()?;
+    Some(format!("{name} of {}", sources.join(" | ")))
 }
 
 /// Extents that a file has as signed numbers.

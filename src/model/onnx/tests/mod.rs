@@ -1,5 +1,6 @@
 //! Files that are not what they should be, and what the loader makes of small ones.
 
+mod attention;
 mod operators;
 mod writer;
 

@@ -1,0 +1,124 @@
+//! Which keys a query attends, by their places.
+
+use super::attention::MASKED;
+use super::builder::Builder;
+use super::caches::counted;
+use super::each::Arg;
+use super::kind::Kind;
+use super::operand::Operand;
+use crate::model::reason::Reason;
+use crate::ops::elementwise::Function;
+
+/// Queries at places behind `past`, and the keys around each of them that it attends.
+pub(crate) struct Reach<'o> {
+    /// Places of queries.
+    pub(crate) rows: usize,
+    /// Places of keys.
+    pub(crate) keys: usize,
+    /// Keys before the first query.
+    pub(crate) past: Past<'o>,
+    /// How many keys before its own place a query attends; without one there is no such end.
+    pub(crate) before: Option<usize>,
+    /// How many behind it.
+    pub(crate) behind: Option<usize>,
+    /// How many keys each batch has: `batch 1`.
+    pub(crate) ends: Option<&'o Operand>,
+}
+
+/// How many keys there are before a query.
+pub(crate) enum Past<'o> {
+    Known(usize),
+    /// In each batch another number: `batch 1`.
+    Each(&'o Operand),
+}
+
+impl Reach<'_> {
+    /// Whether each query attends a key in any case: its own.
+    pub(crate) fn attends(&self) -> bool {
+        match self.past {
+            Past::Known(past) => past + self.rows <= self.keys && self.ends.is_none(),
+            Past::Each(_) => false,
+        }
+    }
+
+    /// Which keys a query attends, `batch 1 query key`; nothing where it is all. Made once for all operators.
+    pub(crate) fn allowed(&self, b: &mut Builder) -> Result<Option<Operand>, Reason> {
+        let Reach { rows, keys, ends, .. } = *self;
+        // The first query's last key and the last one's first.
+        let (behind, before) = match self.past {
+            Past::Known(past) => (
+                self.behind.filter(|&behind| behind.saturating_add(past + 1) < keys),
+                self.before.filter(|&before| before.saturating_add(1) < past + rows),
+            ),
+            Past::Each(_) => (self.behind, self.before),
+        };
+        if behind.is_none() && before.is_none() && ends.is_none() {
+            return Ok(None);
+        }
+        let (past, known) = match self.past {
+            Past::Known(past) => (None, past),
+            Past::Each(past) => (Some(past), 0),
+        };
+        let how = format!("keys of {rows} {keys} {known} {before:?} {behind:?}");
+        let sources: Vec<&Operand> = past.into_iter().chain(ends).collect();
+        let of_batch = |b: &mut Builder, each: &Operand| {
+            let batch = b.shape(each)?.first().copied().unwrap_or(1);
+            b.with_extents("of batch", each.clone(), &[batch, 1, 1, 1])
+        };
+        let all = b.once(&how, &sources, |b| {
+            let key: Arg = numbers(b, "key", keys, 3)?.into();
+            let query = numbers(b, "query", rows, 2)?;
+            let past: Arg = match past {
+                None => (known as f32).into(),
+                Some(past) => of_batch(b, past)?.into(),
+            };
+            let place: Arg = b.apply("place", Function::Add, &[query.into(), past])?.into();
+            let mut conditions = Vec::new();
+            if let Some(behind) = behind {
+                let last: Arg = match behind {
+                    0 => place.clone(),
+                    _ => b.apply("last", Function::Add, &[place.clone(), (behind as f32).into()])?.into(),
+                };
+                conditions.push(b.apply("allowed", Function::LessEqual, &[key.clone(), last])?);
+            }
+            if let Some(before) = before {
+                let first = b.apply("first", Function::Sub, &[place, (before as f32).into()])?;
+                conditions.push(b.apply("allowed", Function::GreaterEqual, &[key.clone(), first.into()])?);
+            }
+            if let Some(ends) = ends {
+                let ends = of_batch(b, ends)?;
+                conditions.push(b.apply("allowed", Function::Less, &[key, ends.into()])?);
+            }
+            let mut conditions = conditions.into_iter();
+            let mut all = conditions.next().ok_or("found no condition of keys")?;
+            for more in conditions {
+                all = b.apply("allowed", Function::LogicalAnd, &[all.into(), more.into()])?;
+            }
+            Ok(all)
+        })?;
+        Ok(Some(all))
+    }
+
+    /// What is added to the products of queries with keys.
+    pub(crate) fn bias(&self, b: &mut Builder) -> Result<Option<Operand>, Reason> {
+        let Some(allowed) = self.allowed(b)? else { return Ok(None) };
+        let bias = b.once("bias", &[&allowed], |b| bias_of(b, allowed.clone()))?;
+        Ok(Some(bias))
+    }
+}
+
+/// What a mask adds: of booleans nothing where it is true, of numbers themselves.
+pub(crate) fn bias_of(b: &mut Builder, mask: Operand) -> Result<Operand, Reason> {
+    match mask.kind() {
+        Kind::Bool => b
+            .apply("mask", Function::Select, &[mask.into(), 0.0.into(), MASKED.into()])
+            .map(|slot| slot.of_kind(Kind::F32)),
+        _ => Ok(mask),
+    }
+}
+
+/// The numbers `0..count` along an axis, as a value: a mask of all places is not computed while the file is read.
+fn numbers(b: &mut Builder, part: &str, count: usize, axis: usize) -> Result<Operand, Reason> {
+    let numbers = counted(b, count, axis, 4)?;
+    b.kept(part, numbers)
+}
