@@ -8,7 +8,7 @@
 //! | `cpu` | the session on the CPU |
 //! | `input`, `flight` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
-//! | `changing`, `shared`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
+//! | `changing`, `plans`, `shared`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
 //! | `stream` | frames, several of them under way at once |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
@@ -40,6 +40,7 @@ mod observe;
 mod online;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
+mod plans;
 mod ports;
 mod profile;
 mod rebuild;
@@ -82,9 +83,9 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
-use changing::Changing;
 use flight::{Launched, Layout};
 use input::Input;
+use plans::Changing;
 use runner::{Next, Runner};
 use std::sync::Arc;
 

@@ -32,6 +32,7 @@ mod contributed;
 mod control;
 mod convolution;
 mod decode;
+mod divided;
 mod einsum;
 mod elementwise;
 mod empty;

@@ -1,0 +1,366 @@
+//! Plans of a session whose inputs' extents each run decides: sessions for the extents that were met, the least recently
+//! used out, and where they begin in the network.
+
+use super::flight::Layout;
+use super::input::RunInput;
+use super::ports::unknown;
+use super::profile::MemoryUse;
+use super::runner::Runner;
+use super::shared::Shared;
+use super::source::{Found, Given, OpenInput, Part, Place, Source};
+use super::{Port, Session};
+use crate::context::Context;
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::options::SessionOptions;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// How many plans are kept unless the options say so.
+const MOST_PLANS: usize = 32;
+
+/// The most parts of one run: a loop of a network that has no end must have one here.
+pub(super) const MOST_PARTS: usize = 4096;
+
+/// Where all begin.
+pub(super) const FIRST: u64 = 0;
+
+/// What a session of open extents knows beside what it runs.
+#[derive(Debug)]
+pub(super) struct Changing {
+    pub(super) context: Context,
+    pub(super) options: SessionOptions,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) shared: Arc<Shared>,
+    /// The inputs as they are shown: with the extents of the last run.
+    pub(super) inputs: Vec<Port>,
+    pub(super) stages: BTreeMap<u64, Stage>,
+    pub(super) plans: BTreeMap<u64, Plan>,
+    /// Numbers of stages and plans, and when a plan was used.
+    pub(super) next: u64,
+    /// The plan whose session is the outer one's.
+    pub(super) current: Option<u64>,
+    /// The outputs of the last run, where they are not just those of the current plan's session.
+    pub(super) composed: Option<Composed>,
+}
+
+/// Outputs that a session and what is known beside it have between them.
+#[derive(Debug)]
+pub(super) struct Composed {
+    pub(super) ports: Arc<[Port]>,
+    pub(super) layout: Layout,
+}
+
+/// A place in the network, and the plans that begin there.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) place: Place,
+    pub(super) plans: Vec<u64>,
+    /// What some plan depends on the value of.
+    pub(super) by_value: BTreeSet<String>,
+    /// The stages behind one on the host, by what tells them apart.
+    pub(super) behind: BTreeMap<String, u64>,
+}
+
+/// What runs for certain extents and values.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) extents: Vec<(String, Dims)>,
+    pub(super) values: Vec<(String, HostTensor)>,
+    pub(super) used: u64,
+    /// Nothing while it is the outer session's, and where there is nothing to compute.
+    pub(super) session: Option<Session>,
+    pub(super) results: Vec<(String, Found)>,
+    pub(super) next: Option<u64>,
+}
+
+/// Whether two tensors are equal, NaN included.
+fn same(a: &HostTensor, b: &HostTensor) -> bool {
+    a.dims() == b.dims() && a.dtype() == b.dtype() && a.layout() == b.layout() && a.bytes() == b.bytes()
+}
+
+impl Plan {
+    fn fits(&self, given: &[Given<'_>]) -> Result<bool> {
+        let same_extents = self.extents.len() == given.len()
+            && self
+                .extents
+                .iter()
+                .zip(given)
+                .all(|((name, dims), given)| *name == given.name && *dims == given.dims);
+        if !same_extents {
+            return Ok(false);
+        }
+        for (name, value) in &self.values {
+            let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?.flatten();
+            if !own.is_some_and(|own| same(&own, value)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// An input as it is shown before the first run: open extents are 1.
+fn shown(input: &OpenInput) -> Result<Port> {
+    let extents = input.extents.iter().flatten().map(|extent| extent.unwrap_or(1));
+    let dims = Dims::new_or_empty(&extents.collect::<Vec<usize>>())?;
+    Ok(Port {
+        name: input.name.clone(),
+        shape: dims.shape(),
+        dims,
+        dtype: input.dtype,
+        open: input.open.clone(),
+    })
+}
+
+impl Changing {
+    pub(super) fn new(context: &Context, source: Arc<dyn Source>, options: SessionOptions) -> Result<Self> {
+        let required = source.inputs().iter().filter(|input| !input.is_optional);
+        let inputs = required.map(shown).collect::<Result<_>>()?;
+        let composed = Some(Composed { ports: source.outputs().into(), layout: Layout::default() });
+        let first = Stage {
+            place: source.first(),
+            plans: Vec::new(),
+            by_value: BTreeSet::new(),
+            behind: BTreeMap::new(),
+        };
+        Ok(Changing {
+            context: context.clone(),
+            options,
+            source,
+            shared: Arc::default(),
+            inputs,
+            stages: BTreeMap::from([(FIRST, first)]),
+            plans: BTreeMap::new(),
+            next: FIRST + 1,
+            current: None,
+            composed,
+        })
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
+    pub(super) fn stage(&self, stage: u64) -> Result<&Stage> {
+        self.stages.get(&stage).ok_or_else(|| Error::Internal("a part of a network is gone".to_owned()))
+    }
+
+    /// What a run is given, checked against what the network declares, in the order of its inputs.
+    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<Given<'a>>> {
+        let mut found: Vec<Option<RunInput<'a>>> = vec![None; self.source.inputs().len()];
+        for (name, input) in inputs {
+            let place = self.source.inputs().iter().position(|own| own.name == name);
+            let place = place.and_then(|place| found.get_mut(place));
+            let place = place.ok_or_else(|| unknown("input", name, &self.inputs))?;
+            if place.is_some() {
+                return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
+            }
+            *place = Some(input);
+        }
+        let mut given = Vec::with_capacity(found.len());
+        for (own, input) in self.source.inputs().iter().zip(found) {
+            match input {
+                Some(input) => {
+                    let dims = self.extents(own, &input)?;
+                    given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
+                }
+                None if own.is_optional => (),
+                None => {
+                    let wanted = format!("a tensor of {}", declared(own));
+                    return Err(Error::input(format!("input {:?}", own.name), "nothing", wanted));
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// The dimensions of what is given for an input.
+    fn extents(&self, own: &OpenInput, input: &RunInput<'_>) -> Result<Dims> {
+        let misfit = |found: String| {
+            Error::input(format!("input {:?}", own.name), found, format!("a tensor of {}", declared(own)))
+        };
+        let Some(dims) = input.dims() else {
+            // A slice has as many elements as the last run's.
+            let port = self.inputs.iter().find(|port| port.name == own.name);
+            let same = port.filter(|port| port.dims.elements() == input.elements());
+            return same.map(|port| port.dims).ok_or_else(|| {
+                misfit(format!("a slice of {} elements, which does not say its extents", input.elements()))
+            });
+        };
+        let Some(extents) = &own.extents else { return Ok(dims) };
+        let fits = |dims: &Dims| {
+            dims.rank() == extents.len()
+                && dims.extents().iter().zip(extents).all(|(found, own)| own.is_none_or(|own| own == *found))
+        };
+        if fits(&dims) {
+            return Ok(dims);
+        }
+        // One number serves for any rank, and a feature map for what has its shape.
+        let ones = Dims::new_or_empty(&vec![1; extents.len()])?;
+        let fixed: Option<Vec<usize>> = extents.iter().copied().collect();
+        let map = fixed.map(|fixed| Dims::new_or_empty(&fixed)).transpose()?;
+        let map = map.filter(|own| dims.rank() == 4 && own.shape() == dims.shape());
+        match map {
+            Some(map) => Ok(map),
+            None if dims.elements() == 1 && fits(&ones) => Ok(ones),
+            None => Err(misfit(format!("shape {dims}"))),
+        }
+    }
+
+    /// The plan of a stage for what it is given, used now.
+    pub(super) fn planned(&mut self, stage: u64, given: &[Given<'_>]) -> Result<Option<u64>> {
+        for number in self.stage(stage)?.plans.clone() {
+            if self.plans.get(&number).map(|plan| plan.fits(given)).transpose()? == Some(true) {
+                let now = self.number();
+                if let Some(plan) = self.plans.get_mut(&number) {
+                    plan.used = now;
+                }
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes room for a plan. Those of `path` stay.
+    pub(super) fn make_room(&mut self, path: &[u64]) {
+        let most = self.options.plans.map_or(MOST_PLANS, NonZeroUsize::get);
+        while self.plans.len() >= most.max(path.len() + 1) {
+            let held = |number: &u64| path.contains(number) || self.current == Some(*number);
+            let oldest = self.plans.iter().filter(|(number, _)| !held(number));
+            let Some(oldest) = oldest.min_by_key(|(_, plan)| plan.used).map(|(&number, _)| number) else {
+                return;
+            };
+            self.forget(oldest);
+        }
+    }
+
+    /// Forgets a plan and all that is behind it.
+    fn forget(&mut self, plan: u64) {
+        self.shared.sweep();
+        let mut open = vec![plan];
+        while let Some(number) = open.pop() {
+            let gone = self.plans.remove(&number);
+            self.stages.values_mut().for_each(|stage| stage.plans.retain(|&own| own != number));
+            let mut stages: Vec<u64> = gone.and_then(|plan| plan.next).into_iter().collect();
+            while let Some(stage) = stages.pop() {
+                if let Some(gone) = self.stages.remove(&stage) {
+                    open.extend(gone.plans);
+                    stages.extend(gone.behind.into_values());
+                }
+            }
+        }
+        if self.current.is_some_and(|current| !self.plans.contains_key(&current)) {
+            self.current = None;
+        }
+    }
+
+    /// The stage of what begins at `place`.
+    pub(super) fn begun(&mut self, place: Place) -> u64 {
+        let number = self.number();
+        let stage = Stage { place, plans: Vec::new(), by_value: BTreeSet::new(), behind: BTreeMap::new() };
+        self.stages.insert(number, stage);
+        number
+    }
+
+    /// Keeps a plan.
+    pub(super) fn keep(
+        &mut self,
+        stage: u64,
+        given: &[Given<'_>],
+        part: Part,
+        session: Option<Session>,
+    ) -> Result<u64> {
+        let mut values = Vec::with_capacity(part.by_value.len());
+        for own in given.iter().filter(|own| part.by_value.contains(&*own.name)) {
+            if let Some(value) = own.value()? {
+                values.push((own.name.clone().into_owned(), value.into_owned()));
+            }
+        }
+        let next = part.next.map(|place| self.begun(place));
+        let number = self.number();
+        let plan = Plan {
+            extents: given.iter().map(|own| (own.name.clone().into_owned(), own.dims)).collect(),
+            values,
+            used: number,
+            session,
+            results: part.results,
+            next,
+        };
+        self.plans.insert(number, plan);
+        if let Some(stage) = self.stages.get_mut(&stage) {
+            stage.plans.push(number);
+            stage.by_value.extend(part.by_value);
+        }
+        Ok(number)
+    }
+
+    /// The options of a part's session: those of its nodes.
+    pub(super) fn options_of(&self, stage: u64, part: &Part) -> SessionOptions {
+        let mut options = self.options.clone();
+        if stage == FIRST && part.next.is_none() {
+            return options;
+        }
+        let names: BTreeSet<&str> = part.graph.nodes().iter().map(|node| node.name()).collect();
+        options.choices.retain(|name, _| names.contains(name.as_str()));
+        options.precisions.retain(|name, _| names.contains(name.as_str()));
+        options.on_cpu.retain(|name| names.contains(name.as_str()));
+        options
+    }
+
+    /// What all plans take together with that of the outer session. What they share counts once.
+    pub(super) fn memory(&self, outer: &Runner) -> MemoryUse {
+        let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
+        let mut counted = BTreeSet::new();
+        let mut sum = MemoryUse::default();
+        for runner in sessions.map(|session| &session.runner).chain([outer]) {
+            let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
+            let twice: u64 = twice.map(|(_, bytes)| bytes).sum();
+            let own = runner.memory();
+            sum = sum.and(MemoryUse { constants: own.constants.saturating_sub(twice), ..own });
+        }
+        sum
+    }
+
+    /// Whether a run is one of the current plan's session alone.
+    pub(super) fn is_whole(&self) -> bool {
+        let first = self.stages.get(&FIRST);
+        self.composed.is_none()
+            && self.current.is_some_and(|current| first.is_some_and(|first| first.plans.contains(&current)))
+    }
+
+    /// Has all plans made again, on another context.
+    pub(super) fn restart(&mut self, context: &Context) -> Result<()> {
+        *self = Changing::new(context, Arc::clone(&self.source), self.options.clone())?;
+        Ok(())
+    }
+}
+
+/// The extents of an input as the file has them.
+fn declared(input: &OpenInput) -> String {
+    let Some(extents) = &input.extents else { return "any dimensions".to_owned() };
+    let name = |axis: usize| input.open.iter().find(|open| open.axis == axis).map_or("?", |open| &open.name);
+    let extents = extents.iter().enumerate().map(|(axis, extent)| match extent {
+        Some(extent) => extent.to_string(),
+        None => name(axis).to_owned(),
+    });
+    match extents.collect::<Vec<_>>().join("x") {
+        none if none.is_empty() => "one number".to_owned(),
+        extents => extents,
+    }
+}
+
+/// What a part is given of the results of the one before it.
+pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<Given<'_>> {
+    let given = tensors.iter().map(|(name, tensor)| Given {
+        name: Cow::Borrowed(name.as_str()),
+        dims: tensor.dims(),
+        input: Some(RunInput::from(tensor)),
+    });
+    given.collect()
+}
