@@ -83,7 +83,9 @@ impl Session {
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = self.arrange(inputs)?;
-        self.launch(&inputs, Next::Waits)?.wait()?.tensors()
+        let outputs = self.launch(&inputs, Next::Waits)?.wait()?;
+        self.keep_carried(&outputs)?;
+        outputs.tensors()
     }
 
     /// [`Session::run`] with the outputs in the caller's memory: each of the session's outputs, by name,
@@ -151,9 +153,11 @@ impl Session {
         self.waited_into(&given, outputs)
     }
 
-    fn waited_into(&self, inputs: &[Input<'_>], outputs: &mut [(&str, &mut [f32])]) -> Result<()> {
+    fn waited_into(&mut self, inputs: &[Input<'_>], outputs: &mut [(&str, &mut [f32])]) -> Result<()> {
         let mut targets = targets(self.results(), outputs)?;
-        self.launch(inputs, Next::Waits)?.wait()?.copy_to(&mut targets)
+        let found = self.launch(inputs, Next::Waits)?.wait()?;
+        self.keep_carried(&found)?;
+        found.copy_to(&mut targets)
     }
 
     /// [`Session::run`], with the times of its stages. It waits after each of them, so it takes

@@ -249,7 +249,7 @@ impl Session {
         let refreshed = with_record && matches!(runner, Runner::Device(_));
         let keep = refreshed || options.keep_graph;
         let made_of = keep.then(|| Box::new((graph.clone(), options)));
-        Ok(Session { inputs, outputs: outputs.into(), runner, made_of, changing: None })
+        Ok(Session { inputs, outputs: outputs.into(), runner, made_of, changing: None, carried: Vec::new() })
     }
 
     /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's

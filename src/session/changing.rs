@@ -47,13 +47,21 @@ impl Session {
     /// One that computes nothing.
     fn idle(changing: Option<Box<Changing>>) -> Self {
         let (inputs, outputs) = (Vec::new(), Arc::new([]));
-        Session { inputs, outputs, runner: Runner::Idle(Idle::default()), made_of: None, changing }
+        Session {
+            inputs,
+            outputs,
+            runner: Runner::Idle(Idle::default()),
+            made_of: None,
+            changing,
+            carried: Vec::new(),
+        }
     }
 
     /// Lets go of the current plan, which is none any more.
     pub(super) fn restarted(&mut self) {
-        let changing = self.changing.take();
-        *self = Session::idle(changing);
+        let (changing, carried) = (self.changing.take(), std::mem::take(&mut self.carried));
+        *self = Session { carried, ..Session::idle(changing) };
+        self.forget_carried();
     }
 
     /// Plans the first run of a network whose extents are all fixed.
@@ -90,6 +98,9 @@ impl Session {
         inputs: Vec<(&str, RunInput<'a>)>,
         wait: Wait,
     ) -> Result<Vec<Input<'a>>> {
+        let inputs = inputs.into_iter().map(|(name, input)| (name.to_owned(), input)).collect();
+        let inputs = self.with_carried(inputs)?;
+        let inputs = inputs.iter().map(|(name, input)| (name.as_str(), input.clone())).collect();
         let Some(changing) = &self.changing else {
             return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
         };
@@ -267,6 +278,7 @@ impl Session {
                 runner: std::mem::replace(&mut self.runner, runner),
                 made_of: std::mem::replace(&mut self.made_of, made_of),
                 changing: None,
+                carried: Vec::new(),
             };
             let before = changing.current.replace(plan);
             if let Some(before) = before.and_then(|before| changing.plans.get_mut(&before)) {

@@ -18,33 +18,42 @@ pub struct RunInput<'a>(Source<'a>);
 #[derive(Debug, Clone)]
 enum Source<'a> {
     Tensor(&'a HostTensor),
+    Owned(HostTensor),
     Slice(&'a [f32]),
 }
 
 impl RunInput<'_> {
     /// The dimensions that it has, if it has some: a slice takes those of its input.
     pub(super) fn dims(&self) -> Option<Dims> {
-        match self.0 {
+        match &self.0 {
             Source::Tensor(tensor) => Some(tensor.dims()),
+            Source::Owned(tensor) => Some(tensor.dims()),
             Source::Slice(_) => None,
         }
     }
 
     /// How many elements it has.
     pub(super) fn elements(&self) -> usize {
-        match self.0 {
+        match &self.0 {
             Source::Tensor(tensor) => tensor.dims().elements(),
+            Source::Owned(tensor) => tensor.dims().elements(),
             Source::Slice(elements) => elements.len(),
         }
     }
 
     /// It as a tensor of `dims`, which are of as many elements.
     pub(crate) fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>> {
-        match self.0 {
+        match &self.0 {
             Source::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
-            Source::Tensor(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
-            Source::Slice(elements) => HostTensor::new(dims, elements).map(Cow::Owned),
+            Source::Tensor(tensor) => (*tensor).clone().reshaped(dims).map(Cow::Owned),
+            Source::Owned(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
+            Source::Slice(elements) => HostTensor::new(dims, *elements).map(Cow::Owned),
         }
+    }
+
+    /// A tensor of its own.
+    pub(super) fn owned(tensor: HostTensor) -> Self {
+        RunInput(Source::Owned(tensor))
     }
 }
 
@@ -131,6 +140,10 @@ pub(super) fn arranged<'a>(
             Source::Tensor(tensor) => {
                 port.takes(tensor)?;
                 ("tensors", words(port, tensor, word)?)
+            }
+            Source::Owned(tensor) => {
+                port.takes(&tensor)?;
+                ("tensors", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }
             Source::Slice(elements) => {
                 let wanted = port.dims.elements();

@@ -9,6 +9,7 @@
 //! | `input`, `flight` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
 //! | `changing`, `plans`, `shared`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
+//! | `carried` | outputs that are inputs of the next run |
 //! | `stream` | frames, several of them under way at once |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
@@ -23,6 +24,7 @@ mod buffers;
 mod build;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
+mod carried;
 mod changing;
 mod cpu;
 mod device;
@@ -83,6 +85,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
+use carried::Carried;
 use flight::{Launched, Layout};
 use input::Input;
 use plans::Changing;
@@ -119,6 +122,8 @@ pub struct Session {
     made_of: Option<Box<(Graph, SessionOptions)>>,
     /// What makes the rest for other extents, in a session of a file: the rest is then for those of the last run.
     changing: Option<Box<Changing>>,
+    /// Outputs that are inputs of the next run.
+    carried: Vec<Carried>,
 }
 
 impl Session {
@@ -201,7 +206,8 @@ impl Session {
         }
     }
 
-    /// Sets the graph's states ([`Graph::state`]) back to what they are in the first run. A network without states does not
+    /// Sets the graph's states ([`Graph::state`]) back to what they are in the first run, and lets go of what
+    /// [`Session::carry`] carries. A network without states does not
     /// change. Runs that were started before and are not over may still read the earlier states.
     ///
     /// ```
@@ -220,6 +226,7 @@ impl Session {
     /// # Errors
     /// If the device fails.
     pub fn reset(&mut self) -> Result<()> {
+        self.forget_carried();
         self.runner.reset()
     }
 
@@ -259,6 +266,7 @@ impl Session {
     where
         I: Into<RunInput<'a>> + Clone,
     {
+        self.check_not_carrying("Session::submit")?;
         let inputs = self.arrange(inputs)?;
         self.launch(&inputs, Next::GoesOn)
     }
@@ -288,7 +296,9 @@ impl Session {
     pub async fn run_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = self.arrange_async(inputs).await?;
         let launched = self.runner.launch_async(&inputs).await?;
-        self.flight(launched).await?.tensors()
+        let outputs = self.flight(launched).await?;
+        self.keep_carried(&outputs)?;
+        outputs.tensors()
     }
 
     /// [`Session::profile`], awaited. On the CPU backend the run is over when this is first polled.
@@ -351,6 +361,7 @@ impl Session {
             self.fit(inputs.iter().map(|(name, input)| (*name, (*input).into())).collect(), wait).await?;
         let (read, times) = self.runner.stages(&inputs, wait).await?;
         let outputs = Outputs::new(Arc::clone(self.results()), self.layout().clone(), read)?;
+        self.keep_carried(&outputs)?;
         Ok((outputs.tensors()?, times))
     }
 

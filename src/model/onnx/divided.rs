@@ -6,10 +6,10 @@ use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host::HostTensor;
+use crate::model::LoadOptions;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-use crate::model::LoadOptions;
 use crate::session::{Found, Given};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -152,7 +152,7 @@ pub(super) fn of_nothing<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Re
     };
     // An input that may be left out may be given as nothing, too.
     let inputs = op.node.inputs.iter().filter(|name| !name.is_empty());
-    if !op.node.domain.is_empty() || !inputs.clone().any(|name| is_empty(&name)) || !op.has(0) {
+    if !op.node.domain.is_empty() || !inputs.clone().any(is_empty) || !op.has(0) {
         return Ok(false);
     }
     match op.node.op {

@@ -1,0 +1,146 @@
+//! Outputs that are inputs of the next run, as the keys and values that a decoder has seen.
+
+use super::input::RunInput;
+use super::ports::unknown;
+use super::{Outputs, Session};
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::host::HostTensor;
+use crate::word;
+use std::collections::BTreeMap;
+
+/// An output, and the input of the next run that it is.
+#[derive(Debug)]
+pub(super) struct Carried {
+    output: String,
+    input: String,
+    /// What the last run left; none before the first one.
+    value: Option<HostTensor>,
+}
+
+/// A tensor of zeros.
+fn zeros(dims: Dims, dtype: DType) -> Result<HostTensor> {
+    let words = vec![0.0; dims.elements() * dtype.word().words()];
+    word::to_tensor(dims, dtype, dtype.word(), &words)
+}
+
+impl Session {
+    /// Makes outputs inputs of the next run, each pair an output and an input: what a decoder's file calls
+    /// `present.0.key` is given again as `past_key_values.0.key`. Such an input need not be given any more. In the first run,
+    /// and in the one after [`Session::reset`], it is zeros: none where the file leaves an extent open, which is then 0, but
+    /// for axes of the same name as another input's, and for the outermost axis, which is 1. An input that is given all the
+    /// same is what was given.
+    ///
+    /// The session keeps what it carries in the host's memory. So runs follow each other: [`Session::submit`] and
+    /// [`Session::stream`] are refused.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Dims, Function, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let (x, before) = (graph.input("x", Dims::new(&[2])?)?, graph.input("before", Dims::new(&[2])?)?);
+    /// let sum = graph.elementwise("sum", Function::Add, &[x.into(), before.into()])?;
+    /// graph.output(sum)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    ///
+    /// session.carry(&[("sum", "before")])?;
+    /// let x = HostTensor::vector(vec![1.0, 2.0])?.reshaped(Dims::new(&[2])?)?;
+    /// session.run(&[("x", &x)])?;
+    /// assert_eq!(*session.run(&[("x", &x)])?[0].to_f32(), [2.0, 4.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such output or input, or an input is in two pairs. Nothing is carried then that was not before.
+    pub fn carry(&mut self, pairs: &[(&str, &str)]) -> Result<()> {
+        let mut carried: Vec<Carried> = Vec::with_capacity(pairs.len());
+        for (output, input) in pairs {
+            if !self.outputs().iter().any(|port| port.name == *output) {
+                return Err(unknown("output", output, self.outputs()));
+            }
+            if !self.inputs().iter().any(|port| port.name == *input) {
+                return Err(unknown("input", input, self.inputs()));
+            }
+            if carried.iter().chain(&self.carried).any(|own| own.input == *input) {
+                return Err(Error::input(format!("input {input:?}"), "two outputs carried to it", "one"));
+            }
+            let (output, input) = ((*output).to_owned(), (*input).to_owned());
+            carried.push(Carried { output, input, value: None });
+        }
+        self.carried.extend(carried);
+        Ok(())
+    }
+
+    /// The inputs of a run with those that are carried to it.
+    pub(super) fn with_carried<'a>(
+        &self,
+        mut inputs: Vec<(String, RunInput<'a>)>,
+    ) -> Result<Vec<(String, RunInput<'a>)>> {
+        let own: Vec<&Carried> =
+            self.carried.iter().filter(|own| inputs.iter().all(|(name, _)| *name != own.input)).collect();
+        if own.is_empty() {
+            return Ok(inputs);
+        }
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, input) in &inputs {
+            let port = self.inputs().iter().find(|port| port.name == *name);
+            for (open, dims) in port
+                .into_iter()
+                .zip(input.dims())
+                .flat_map(|(port, dims)| port.open.iter().map(move |open| (open, dims)))
+            {
+                known.extend(dims.extents().get(open.axis).map(|&extent| (open.name.as_str(), extent)));
+            }
+        }
+        let mut more = Vec::with_capacity(own.len());
+        for own in own {
+            let port = self.inputs().iter().find(|port| port.name == own.input);
+            let port = port.ok_or_else(|| Error::Internal(format!("no input {:?}", own.input)))?;
+            let tensor = match &own.value {
+                Some(value) => value.clone(),
+                None => {
+                    let mut extents = port.dims.extents().to_vec();
+                    for open in &port.open {
+                        let default = usize::from(open.axis == 0);
+                        if let Some(extent) = extents.get_mut(open.axis) {
+                            *extent = known.get(open.name.as_str()).copied().unwrap_or(default);
+                        }
+                    }
+                    zeros(Dims::new_or_empty(&extents)?, port.dtype)?
+                }
+            };
+            more.push((own.input.clone(), RunInput::owned(tensor)));
+        }
+        inputs.extend(more);
+        Ok(inputs)
+    }
+
+    /// Keeps what a run left for the next one.
+    pub(super) fn keep_carried(&mut self, outputs: &Outputs) -> Result<()> {
+        for index in 0..self.carried.len() {
+            let place = outputs.ports().iter().position(|port| port.name == self.carried[index].output);
+            let place =
+                place.ok_or_else(|| Error::Internal("an output that is carried is gone".to_owned()))?;
+            self.carried[index].value = Some(outputs.tensor(place)?);
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is carried.
+    pub(super) fn forget_carried(&mut self) {
+        self.carried.iter_mut().for_each(|own| own.value = None);
+    }
+
+    /// Refuses runs that do not follow each other.
+    pub(super) fn check_not_carrying(&self, what: &str) -> Result<()> {
+        match self.carried.is_empty() {
+            true => Ok(()),
+            false => Err(Error::unsupported(
+                what,
+                "outputs of each run are inputs of the next one (Session::carry), which is known when a run is over: use \
+                 Session::run or Session::run_async",
+            )),
+        }
+    }
+}
