@@ -1,13 +1,14 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, MAX_FILE_BYTES, is_onnx};
+use super::{LoadOptions, MAX_FILE_BYTES, Model, ModelInfo, is_onnx, parse};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::options::SessionOptions;
-use crate::session::{OpenAxis, OpenInput, Port, Session, Source};
-use std::path::Path;
+use crate::session::{BuildProgress, OpenAxis, OpenInput, Port, Session, Source};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An input of a [`ModelFile`].
@@ -51,6 +52,17 @@ pub struct FileInput {
 #[derive(Debug, Clone)]
 pub struct ModelFile {
     source: Arc<dyn Source>,
+    contents: Arc<Contents>,
+}
+
+/// The file, and what was asked of it.
+#[derive(Debug)]
+struct Contents {
+    name: String,
+    bytes: Arc<[u8]>,
+    path: Option<PathBuf>,
+    options: LoadOptions,
+    is_onnx: bool,
 }
 
 impl ModelFile {
@@ -103,16 +115,78 @@ impl ModelFile {
         named_onnx: bool,
         options: &LoadOptions,
     ) -> Result<Self> {
-        if named_onnx || is_onnx(&bytes) {
-            #[cfg(feature = "onnx")]
-            return Ok(ModelFile { source: Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?) });
-            #[cfg(not(feature = "onnx"))]
-            let _ = path;
+        let is_onnx = cfg!(feature = "onnx") && (named_onnx || is_onnx(&bytes));
+        let source = Self::source(name, Arc::clone(&bytes), path, is_onnx, options)?;
+        let (name, path, options) = (name.to_owned(), path.map(Path::to_owned), options.clone());
+        Ok(ModelFile { source, contents: Arc::new(Contents { name, bytes, path, options, is_onnx }) })
+    }
+
+    #[cfg_attr(not(feature = "onnx"), expect(unused_variables, reason = "they are those of an ONNX file"))]
+    fn source(
+        name: &str,
+        bytes: Arc<[u8]>,
+        path: Option<&Path>,
+        is_onnx: bool,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn Source>> {
+        #[cfg(feature = "onnx")]
+        if is_onnx {
+            return Ok(Arc::new(super::onnx::OnnxSource::new(name, bytes, path, options)?));
         }
         #[cfg(feature = "tflite")]
-        return Ok(ModelFile { source: Arc::new(super::tflite::TfliteSource::new(name, bytes, options)?) });
+        return Ok(Arc::new(super::tflite::TfliteSource::new(name, bytes, options)?));
         #[cfg(not(feature = "tflite"))]
         Err(super::unknown_format(name))
+    }
+
+    /// What the file says of the model. How many transposes it takes depends on the extents, and is 0 here.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// println!("{}", file.info()?.description);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Model`] if what it says takes too much memory.
+    pub fn info(&self) -> Result<ModelInfo> {
+        let Contents { name, bytes, options, is_onnx, .. } = &*self.contents;
+        #[cfg(feature = "onnx")]
+        if *is_onnx {
+            return super::onnx::info(name, bytes);
+        }
+        #[cfg(not(feature = "onnx"))]
+        let _ = is_onnx;
+        #[cfg(feature = "tflite")]
+        return super::tflite::info(name, bytes, options);
+        #[cfg(not(feature = "tflite"))]
+        {
+            let _ = (bytes, options);
+            Err(super::unknown_format(name))
+        }
+    }
+
+    /// The network for certain extents, as [`Model::load`] reads it: for what wants a graph, such as
+    /// [`Batch`](crate::Batch) and the [`Tuner`](crate::Tuner). `dimensions` are extents by the names of
+    /// [`FileInput::open`], beside those of the file's own options.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert!(file.model(&[].into())?.graph.flops()? > 0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::load`].
+    pub fn model(&self, dimensions: &BTreeMap<String, usize>) -> Result<Model> {
+        let Contents { name, bytes, path, options, is_onnx } = &*self.contents;
+        let mut options = options.clone();
+        options.dimensions.extend(dimensions.iter().map(|(name, &extent)| (name.clone(), extent)));
+        Model::of(parse(name, bytes, path.as_deref(), *is_onnx, &options)?)
     }
 
     /// The inputs, in the order of the file.
@@ -169,7 +243,7 @@ impl ModelFile {
     #[cfg(not(target_family = "wasm"))]
     pub fn session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
         let source = Arc::clone(&self.source);
-        crate::task::block_on(Session::of_source(context, source, options, Wait::Blocks))
+        crate::task::block_on(Session::of_source(context, source, options, Wait::Blocks, &mut |_| {}))
     }
 
     /// [`ModelFile::session`], awaited.
@@ -187,6 +261,31 @@ impl ModelFile {
     /// # Errors
     /// Those of [`ModelFile::session`].
     pub async fn build_session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
-        Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits).await
+        self.build_session_with_progress(context, options, &mut |_| {}).await
+    }
+
+    /// [`ModelFile::build_session`], and calls `progress` as [`Session::build_with_progress`] does, where the session is
+    /// made ready for its first run.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let mut tell = |now: diptych::BuildProgress| println!("{} of {} kernels", now.compiled, now.kernels);
+    /// let built = file.build_session_with_progress(&context, SessionOptions::default(), &mut tell);
+    /// assert_eq!(pollster::block_on(built)?.inputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::session`].
+    pub async fn build_session_with_progress(
+        &self,
+        context: &Context,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Session> {
+        Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits, progress).await
     }
 }

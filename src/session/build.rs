@@ -256,6 +256,18 @@ impl Session {
     }
 
     pub(super) async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
+        let mut changed = self.refreshed_alone(wait).await?;
+        for other in self.changing.iter_mut().flat_map(|changing| changing.others()) {
+            changed.extend(other.refreshed_alone(wait).await?);
+        }
+        if self.changing.is_some() {
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        Ok(changed)
+    }
+
+    async fn refreshed_alone(&mut self, wait: Wait) -> Result<Vec<String>> {
         let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
             return Ok(Vec::new());
         };

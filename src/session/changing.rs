@@ -11,7 +11,7 @@ use super::ports::unknown;
 use super::profile::MemoryUse;
 use super::runner::{Idle, Next, Runner};
 use super::source::{Found, Given, OpenInput, Part, Place, Source};
-use super::{Port, Session};
+use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -327,6 +327,11 @@ impl Changing {
             && self.current.is_some_and(|current| first.is_some_and(|first| first.plans.contains(&current)))
     }
 
+    /// The sessions of the plans that are not the current one.
+    pub(super) fn others(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.plans.values_mut().filter_map(|plan| plan.session.as_mut())
+    }
+
     /// Has all plans made again, on another context.
     pub(super) fn restart(&mut self, context: &Context) -> Result<()> {
         *self = Changing::new(context, Arc::clone(&self.source), self.options.clone())?;
@@ -366,10 +371,11 @@ impl Session {
         source: Arc<dyn Source>,
         options: SessionOptions,
         wait: Wait,
+        progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Self> {
         let changing = Changing::new(context, source, options)?;
         let mut session = Session::idle(Some(Box::new(changing)));
-        session.plan_fixed(wait).await?;
+        session.plan_fixed(wait, progress).await?;
         Ok(session)
     }
 
@@ -386,7 +392,7 @@ impl Session {
     }
 
     /// Plans the first run of a network whose extents are all fixed.
-    async fn plan_fixed(&mut self, wait: Wait) -> Result<()> {
+    async fn plan_fixed(&mut self, wait: Wait, progress: &mut impl FnMut(BuildProgress)) -> Result<()> {
         let Some(changing) = &self.changing else { return Ok(()) };
         let required = changing.source.inputs().iter().filter(|input| !input.is_optional);
         let mut given = Vec::new();
@@ -404,7 +410,7 @@ impl Session {
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
-        let plan = self.plan(FIRST, &given, part, &[], wait).await?;
+        let plan = self.plan(FIRST, &given, part, &[], wait, progress).await?;
         self.make_current(plan, &given)
     }
 
@@ -438,6 +444,14 @@ impl Session {
                 }
             }
         };
+        if let Some(changing) = &mut self.changing {
+            for port in &mut changing.inputs {
+                let given = given.iter().find(|given| given.name == port.name);
+                if let Some(given) = given {
+                    (port.dims, port.shape) = (given.dims, given.dims.shape());
+                }
+            }
+        }
         match feeds {
             Some(feeds) => {
                 let own = given_of(&feeds);
@@ -447,14 +461,6 @@ impl Session {
             }
             None => {
                 self.make_current(last, &given)?;
-                if let Some(changing) = &mut self.changing {
-                    for port in &mut changing.inputs {
-                        let given = given.iter().find(|given| given.name == port.name);
-                        if let Some(given) = given {
-                            (port.dims, port.shape) = (given.dims, given.dims.shape());
-                        }
-                    }
-                }
                 self.feeds(given)
             }
         }
@@ -515,7 +521,7 @@ impl Session {
             None => {
                 let by_value = changing.stage(stage)?.by_value.clone();
                 let part = changing.source.part(&place, given, &by_value)?;
-                self.plan(stage, given, part, path, wait).await?
+                self.plan(stage, given, part, path, wait, &mut |_| {}).await?
             }
         };
         path.push(number);
@@ -557,6 +563,7 @@ impl Session {
         part: Part,
         path: &[u64],
         wait: Wait,
+        progress: &mut impl FnMut(BuildProgress),
     ) -> Result<u64> {
         let changing = self.changing_mut()?;
         let session = match part.graph.outputs().is_empty() {
@@ -566,7 +573,9 @@ impl Session {
                 Some(match wait {
                     #[cfg(not(target_family = "wasm"))]
                     Wait::Blocks => Session::built(&context, &part.graph, options, &|_| {}).await?,
-                    Wait::Awaits => Session::build(&context, &part.graph, options).await?,
+                    Wait::Awaits => {
+                        Session::build_with_progress(&context, &part.graph, options, progress).await?
+                    }
                 })
             }
         };

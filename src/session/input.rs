@@ -10,8 +10,9 @@ use crate::host::HostTensor;
 use crate::word;
 use std::borrow::Cow;
 
-/// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`, or a slice of as many f32 as
-/// the input has, in the order of its dimensions. Nothing of a slice is copied on the way to the device.
+/// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`; a slice of as many f32 as the
+/// input has, in the order of its dimensions; or dimensions with such a slice. Nothing of a slice is copied on the way to
+/// the device.
 #[derive(Debug, Clone)]
 pub struct RunInput<'a>(Source<'a>);
 
@@ -19,6 +20,7 @@ pub struct RunInput<'a>(Source<'a>);
 enum Source<'a> {
     Tensor(&'a HostTensor),
     Slice(&'a [f32]),
+    Shaped(Dims, &'a [f32]),
 }
 
 impl RunInput<'_> {
@@ -26,6 +28,7 @@ impl RunInput<'_> {
     pub(super) fn dims(&self) -> Option<Dims> {
         match self.0 {
             Source::Tensor(tensor) => Some(tensor.dims()),
+            Source::Shaped(dims, _) => Some(dims),
             Source::Slice(_) => None,
         }
     }
@@ -34,7 +37,7 @@ impl RunInput<'_> {
     pub(super) fn elements(&self) -> usize {
         match self.0 {
             Source::Tensor(tensor) => tensor.dims().elements(),
-            Source::Slice(elements) => elements.len(),
+            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len(),
         }
     }
 
@@ -43,7 +46,9 @@ impl RunInput<'_> {
         match self.0 {
             Source::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
             Source::Tensor(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
-            Source::Slice(elements) => HostTensor::new(dims, elements).map(Cow::Owned),
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                HostTensor::new(dims, elements).map(Cow::Owned)
+            }
         }
     }
 }
@@ -57,6 +62,12 @@ impl<'a> From<&'a HostTensor> for RunInput<'a> {
 impl<'a> From<&'a [f32]> for RunInput<'a> {
     fn from(elements: &'a [f32]) -> Self {
         RunInput(Source::Slice(elements))
+    }
+}
+
+impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
+    fn from((dims, elements): (Dims, &'a [f32])) -> Self {
+        RunInput(Source::Shaped(dims, elements))
     }
 }
 
@@ -132,7 +143,10 @@ pub(super) fn arranged<'a>(
                 port.takes(tensor)?;
                 ("tensors", words(port, tensor, word)?)
             }
-            Source::Slice(elements) => {
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                if let Source::Shaped(dims, _) = source {
+                    port.takes_dims(dims)?;
+                }
                 let wanted = port.dims.elements();
                 if elements.len() != wanted {
                     return Err(Error::input(

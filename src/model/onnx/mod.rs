@@ -115,6 +115,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
     parse("model", bytes, None, &LoadOptions::default()).map(|loaded| loaded.graph)
 }
 
+pub(super) use load::info;
 pub(super) use parts::OnnxSource;
 
 pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {

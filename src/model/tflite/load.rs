@@ -51,6 +51,13 @@ pub(super) fn load_or_want(
     Ok(Loaded { graph: import.build.graph, info })
 }
 
+/// What a file says of its network.
+pub(super) fn info(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<ModelInfo> {
+    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let main = main(model, options).map_err(fail)?;
+    ModelInfo::read(model, main, bytes, &mut Budget::new(bytes.len())).map_err(fail)
+}
+
 /// The inputs and outputs of a file's network.
 pub(super) fn describe(
     file: &str,

@@ -122,6 +122,11 @@ pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<L
     load::load(file, &model(file, bytes)?, bytes, options)
 }
 
+/// What a file says of its network.
+pub(super) fn info(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<ModelInfo> {
+    load::info(file, &model(file, bytes)?, bytes, options)
+}
+
 /// A file whose structure is verified.
 fn model<'a>(file: &str, bytes: &'a [u8]) -> Result<schema::Model<'a>> {
     let fail = |message: String| Error::Model { file: file.to_owned(), op: None, message };
