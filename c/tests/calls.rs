@@ -330,11 +330,10 @@ fn no_tensor() -> diptych_tensor {
     diptych_tensor { elements: null(), bytes: 0, dtype: -1, rank: 9, extents: [9; 6] }
 }
 
-/// The outputs of a run: extents, and elements as bytes.
-fn run_tensors(
-    opened: &Opened,
-    inputs: &[diptych_tensor],
-) -> Result<Vec<(Vec<usize>, i32, Vec<u8>)>, String> {
+/// An output of a run: extents, type, and elements as bytes.
+type Found = (Vec<usize>, i32, Vec<u8>);
+
+fn run_tensors(opened: &Opened, inputs: &[diptych_tensor]) -> Result<Vec<Found>, String> {
     let mut outputs = null_mut();
     // SAFETY: the tensors are those of live slices, or are refused before they are used.
     let status = unsafe { diptych_run_tensors(opened.0, inputs.as_ptr(), inputs.len(), &raw mut outputs) };

@@ -9,7 +9,9 @@ use super::flight::{Layout, Place as OutputPlace};
 use super::input::{Input, RunInput, arranged};
 use super::ports::unknown;
 use super::profile::MemoryUse;
-use super::runner::{Idle, Next, Runner};
+#[cfg(not(target_family = "wasm"))]
+use super::runner::Next;
+use super::runner::{Idle, Runner};
 use super::source::{Found, Given, OpenInput, Part, Place, Source};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;
