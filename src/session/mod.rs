@@ -67,6 +67,7 @@ pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 pub use picture::Pictures;
 pub use ports::Port;
 pub use source::OpenAxis;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
