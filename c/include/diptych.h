@@ -78,6 +78,9 @@ typedef enum diptych_dtype {
 // How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 typedef struct diptych_options diptych_options;
 
+// The outputs of a run. Made by diptych_run_tensors, freed by diptych_outputs_free. They may outlive their session.
+typedef struct diptych_outputs diptych_outputs;
+
 // A network that is ready to run, on a device.
 typedef struct diptych_session diptych_session;
 
@@ -86,7 +89,7 @@ typedef struct diptych_session diptych_session;
 typedef struct diptych_input_data {
   // Points to the first element.
   const float *elements;
-  // The number of elements: the port's.
+  // The number of elements: the port's, of the last run's extents where the file leaves them open.
   size_t length;
 } diptych_input_data;
 
@@ -118,7 +121,8 @@ typedef void (*diptych_step_callback)(const struct diptych_step *step, void *use
 // the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
-// An input or an output of a session. The last axis is the fastest.
+// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+// (diptych_input_axis) is that of the last run, and 1 before the first one.
 typedef struct diptych_port {
   // Lives as long as the session.
   const char *name;
@@ -133,6 +137,21 @@ typedef struct diptych_port {
   // How many bytes they have in this type, as diptych_run_typed takes and gives them.
   size_t bytes;
 } diptych_port;
+
+// Elements with their type and extents. The last axis is the fastest.
+typedef struct diptych_tensor {
+  // Points to the first element; without elements it may be NULL. An input's may be at any address; where that is a
+  // multiple of four, floats are not copied. An output's is one for its type.
+  const void *elements;
+  // The number of bytes: that of an element of the type times all extents.
+  size_t bytes;
+  // The type of the elements, a diptych_dtype. An input takes other types than its own, if each number is one of its own.
+  int32_t dtype;
+  // How many axes it has, at most DIPTYCH_MAX_RANK.
+  size_t rank;
+  // Their extents; those beyond the rank are not read, and 1 of an output. With an extent of 0 there are no elements.
+  size_t extents[DIPTYCH_MAX_RANK];
+} diptych_tensor;
 
 // The elements of an input, of its port's type.
 typedef struct diptych_input_bytes {
@@ -178,7 +197,8 @@ enum diptych_status diptych_profile(struct diptych_session *session,
                                     void *user);
 
 // Times kernels on this device for so many seconds, and takes the faster ones. Each candidate's result is checked
-// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search.
+// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search. Where the
+// file leaves extents open, the search is for those of the last run.
 //
 // # Safety
 // `session` is of an open function. `callback` is NULL, or may be called with `user`.
@@ -213,7 +233,8 @@ enum diptych_status diptych_options_f16(struct diptych_options *options, bool f1
 // `options` are those of diptych_options_new, and `folder` is text.
 enum diptych_status diptych_options_record(struct diptych_options *options, const char *folder);
 
-// An extent that the model's file leaves open, such as "batch".
+// Fixes an extent that the model's file leaves open, such as "batch" (diptych_input_axis). Unless it is fixed, each run
+// of diptych_run_tensors decides it.
 //
 // # Safety
 // `options` are those of diptych_options_new, and `name` is text.
@@ -228,8 +249,9 @@ void diptych_options_free(struct diptych_options *options);
 // The library's version. Valid for ever.
 const char *diptych_version(void);
 
-// Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. The session is the
-// caller's, who closes it; on failure it is NULL.
+// Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. Where the file leaves
+// extents of inputs open, each run of diptych_run_tensors decides them. The session is the caller's, who closes it; on
+// failure it is NULL.
 //
 // # Safety
 // `path` is text, `options` are NULL or those of diptych_options_new, and `session` points to a pointer.
@@ -278,11 +300,53 @@ size_t diptych_output_count(const struct diptych_session *session);
 // `session` is of an open function, and `input` points to a port.
 enum diptych_status diptych_input(const struct diptych_session *session, size_t index, struct diptych_port *input);
 
+// The name of an axis of an input whose extent each run decides, as diptych_options_dimension takes it; NULL if the
+// extent is fixed. Lives as long as the session.
+//
+// # Safety
+// `session` is of an open function, and `name` points to a pointer.
+enum diptych_status diptych_input_axis(const struct diptych_session *session,
+                                       size_t index,
+                                       size_t axis,
+                                       const char **name);
+
 // An output, by its number.
 //
 // # Safety
 // `session` is of an open function, and `output` points to a port.
 enum diptych_status diptych_output(const struct diptych_session *session, size_t index, struct diptych_port *output);
+
+// Runs the network on tensors in the order of the session's inputs. Where the file leaves extents open they may have
+// any: the first run with certain extents prepares for them, which takes as long as opening a session, and those that
+// were used last are kept ready. The outputs are the caller's, who frees them; on failure they are NULL.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+// which no other thread writes. `outputs` points to a pointer.
+enum diptych_status diptych_run_tensors(struct diptych_session *session,
+                                        const struct diptych_tensor *inputs,
+                                        size_t input_count,
+                                        struct diptych_outputs **outputs);
+
+// How many outputs there are: as many as the session has; 0 if they are NULL.
+//
+// # Safety
+// `outputs` are NULL, or of diptych_run_tensors.
+size_t diptych_outputs_count(const struct diptych_outputs *outputs);
+
+// An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
+//
+// # Safety
+// `outputs` are of diptych_run_tensors, and `tensor` points to a tensor.
+enum diptych_status diptych_outputs_tensor(const struct diptych_outputs *outputs,
+                                           size_t index,
+                                           struct diptych_tensor *tensor);
+
+// Frees outputs. NULL is allowed.
+//
+// # Safety
+// `outputs` are NULL, or of diptych_run_tensors, and neither they nor their elements are used again.
+void diptych_outputs_free(struct diptych_outputs *outputs);
 
 // Runs the network as diptych_run does, on inputs and outputs of the types of their ports: int64 as int64_t, and so on.
 // Outputs must not overlap with anything. After a failure their contents are unspecified.

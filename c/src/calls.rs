@@ -2,11 +2,11 @@
 
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{c_text, shared, slice, slice_mut};
-use crate::session::diptych_session;
-use diptych::{Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
+use crate::session::{Running, diptych_session, extents};
+use diptych::{Dims, Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The elements of an input, as floats. For an input of integers they must be whole numbers; diptych_run_typed takes
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct diptych_input_data {
     /// Points to the first element.
     pub elements: *const f32,
-    /// The number of elements: the port's.
+    /// The number of elements: the port's, of the last run's extents where the file leaves them open.
     pub length: usize,
 }
 
@@ -71,6 +71,7 @@ pub(crate) fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Fa
 /// What an input is given.
 pub(crate) enum Given<'a> {
     Slice(&'a [f32]),
+    Shaped(Dims, &'a [f32]),
     Tensor(HostTensor),
 }
 
@@ -78,6 +79,7 @@ impl Given<'_> {
     pub(crate) fn input(&self) -> RunInput<'_> {
         match self {
             Given::Slice(elements) => (*elements).into(),
+            Given::Shaped(dims, elements) => (*dims, *elements).into(),
             Given::Tensor(tensor) => tensor.into(),
         }
     }
@@ -85,6 +87,7 @@ impl Given<'_> {
     fn into_tensor(self, port: &Port) -> Result<HostTensor, Error> {
         match self {
             Given::Slice(elements) => HostTensor::new(port.dims, elements),
+            Given::Shaped(dims, elements) => HostTensor::new(dims, elements),
             Given::Tensor(tensor) => Ok(tensor),
         }
     }
@@ -142,16 +145,17 @@ pub unsafe extern "C" fn diptych_run(
 ) -> diptych_status {
     guard(|| {
         // SAFETY: this function's own promise.
-        let session = unsafe { shared("session", session) }?;
+        let mut running = unsafe { shared("session", session) }?.turn()?;
+        let (inputs_of, outputs_of) = running.ports();
         // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
-        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
-        counted("outputs", output_count, &session.outputs)?;
+        let sources = unsafe { sources(&inputs_of, inputs, input_count) }?;
+        counted("outputs", output_count, &outputs_of)?;
         // SAFETY: this function's own promise.
         let outputs = unsafe { slice("outputs", outputs, output_count) }?;
         let mut taken: Vec<Range<usize>> =
             sources.iter().map(|source| addresses(source.as_ptr(), source.len())).collect();
         let mut targets = Vec::with_capacity(output_count);
-        for (port, output) in session.outputs.iter().zip(outputs) {
+        for (port, output) in outputs_of.iter().zip(outputs) {
             of_length("output", port, output.length)?;
             let name = format!("output {:?}", port.name);
             let own = addresses(output.elements, output.length);
@@ -162,9 +166,11 @@ pub unsafe extern "C" fn diptych_run(
             // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
             targets.push(unsafe { slice_mut(&name, output.elements, output.length) }?);
         }
-        let sources: Vec<(&str, &[f32])> = names(&session.inputs).zip(sources).collect();
-        let mut targets: Vec<(&str, &mut [f32])> = names(&session.outputs).zip(targets).collect();
-        Ok(session.turn()?.run_slices(&sources, &mut targets)?)
+        let sources: Vec<(&str, &[f32])> = names(&inputs_of).zip(sources).collect();
+        let mut targets: Vec<(&str, &mut [f32])> = names(&outputs_of).zip(targets).collect();
+        running.session.run_slices(&sources, &mut targets)?;
+        running.decided = true;
+        Ok(())
     })
 }
 
@@ -183,12 +189,13 @@ pub unsafe extern "C" fn diptych_profile(
 ) -> diptych_status {
     guard(|| {
         // SAFETY: this function's own promise.
-        let session = unsafe { shared("session", session) }?;
+        let running = unsafe { shared("session", session) }?.turn()?;
+        let (ports, _) = running.ports();
         // SAFETY: the same.
-        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        let sources = unsafe { sources(&ports, inputs, input_count) }?;
         let sources = sources.into_iter().map(Given::Slice).collect();
         // SAFETY: the same.
-        unsafe { profiled(session, sources, callback, user) }
+        unsafe { profiled(running, &ports, sources, callback, user) }
     })
 }
 
@@ -197,16 +204,20 @@ pub unsafe extern "C" fn diptych_profile(
 /// # Safety
 /// `callback` may be called with `user`.
 pub(crate) unsafe fn profiled(
-    session: &diptych_session,
+    mut running: MutexGuard<'_, Running>,
+    ports: &[Port],
     sources: Vec<Given<'_>>,
     callback: diptych_step_callback,
     user: *mut c_void,
 ) -> Result<(), Failure> {
     let callback = callback.ok_or_else(|| wrong("callback", "NULL", "a function"))?;
-    let tensors = session.inputs.iter().zip(sources).map(|(port, source)| source.into_tensor(port));
+    let tensors = ports.iter().zip(sources).map(|(port, source)| source.into_tensor(port));
     let tensors: Vec<HostTensor> = tensors.collect::<Result<_, Error>>()?;
-    let named: Vec<(&str, &HostTensor)> = names(&session.inputs).zip(&tensors).collect();
-    let profile = session.turn()?.profile(&named)?;
+    let named: Vec<(&str, &HostTensor)> = names(ports).zip(&tensors).collect();
+    let profile = running.session.profile(&named)?;
+    running.decided = true;
+    // The callback may call other functions of the session.
+    drop(running);
     for TimedStep { step, time } in profile.steps {
         let (name, kernel) = (c_text(&step.name), c_text(&step.kernel));
         let timed = diptych_step {
@@ -222,7 +233,8 @@ pub(crate) unsafe fn profiled(
 }
 
 /// Times kernels on this device for so many seconds, and takes the faster ones. Each candidate's result is checked
-/// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search.
+/// before it is timed. What is found goes to the record, also if `callback`, which may be NULL, ends the search. Where the
+/// file leaves extents open, the search is for those of the last run.
 ///
 /// # Safety
 /// `session` is of an open function. `callback` is NULL, or may be called with `user`.
@@ -245,7 +257,8 @@ pub unsafe extern "C" fn diptych_tune(
             tuner = tuner.journal(Journal::open(folder, &mut record)?);
         }
         tuner = tuner.database(Arc::clone(database));
-        tuner.begin(&session.graph)?;
+        let extents = extents(&*session.turn()?);
+        tuner.begin(&session.file.model(&extents)?.graph)?;
         loop {
             let progress = tuner.step(TUNING_STEP)?;
             let go_on = callback.is_none_or(|callback| {
@@ -260,7 +273,7 @@ pub unsafe extern "C" fn diptych_tune(
                 break;
             }
         }
-        session.turn()?.refresh()?;
+        session.turn()?.session.refresh()?;
         Ok(())
     })
 }

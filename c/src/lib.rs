@@ -11,6 +11,7 @@ mod errors;
 mod options;
 mod pointers;
 mod session;
+mod tensors;
 mod typed;
 
 pub use calls::{
@@ -23,8 +24,12 @@ pub use options::{
     diptych_options_free, diptych_options_new, diptych_options_record,
 };
 pub use session::{
-    DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_count,
-    diptych_open_bytes, diptych_open_file, diptych_output, diptych_output_count, diptych_port,
-    diptych_session, diptych_version,
+    DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_axis,
+    diptych_input_count, diptych_open_bytes, diptych_open_file, diptych_output, diptych_output_count,
+    diptych_port, diptych_session, diptych_version,
+};
+pub use tensors::{
+    diptych_outputs, diptych_outputs_count, diptych_outputs_free, diptych_outputs_tensor,
+    diptych_run_tensors, diptych_tensor,
 };
 pub use typed::{diptych_input_bytes, diptych_output_bytes, diptych_profile_typed, diptych_run_typed};

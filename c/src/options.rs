@@ -72,7 +72,8 @@ pub unsafe extern "C" fn diptych_options_record(
     })
 }
 
-/// An extent that the model's file leaves open, such as "batch".
+/// Fixes an extent that the model's file leaves open, such as "batch" (diptych_input_axis). Unless it is fixed, each run
+/// of diptych_run_tensors decides it.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new, and `name` is text.

@@ -4,9 +4,10 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
-    Context, DType, Database, Error, Graph, LoadOptions, Model, Port, Precision, Session, SessionOptions,
+    Context, DType, Database, Dims, Error, LoadOptions, ModelFile, Port, Precision, Session, SessionOptions,
     SharedDatabase, Tuning,
 };
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,15 +17,22 @@ pub const DIPTYCH_MAX_RANK: usize = 6;
 
 const _: () = assert!(DIPTYCH_MAX_RANK == diptych::MAX_RANK);
 
+/// What threads take turns with.
+pub(crate) struct Running {
+    pub(crate) session: Session,
+    /// Whether a run decided the extents that the file leaves open.
+    pub(crate) decided: bool,
+}
+
 /// A network that is ready to run, on a device.
 pub struct diptych_session {
-    running: Mutex<Session>,
-    pub(crate) inputs: Vec<Port>,
-    pub(crate) outputs: Vec<Port>,
+    running: Mutex<Running>,
     names: [Vec<CString>; 2],
+    /// The names of each input's axes; nothing where an extent is fixed.
+    axes: Vec<Vec<Option<CString>>>,
     device: CString,
     pub(crate) context: Context,
-    pub(crate) graph: Graph,
+    pub(crate) file: ModelFile,
     pub(crate) precision: Precision,
     pub(crate) record: (SharedDatabase, Option<PathBuf>),
 }
@@ -56,8 +64,8 @@ pub enum diptych_dtype {
 }
 
 impl diptych_dtype {
-    fn of(port: &Port) -> Result<Self, Failure> {
-        Ok(match port.dtype {
+    pub(crate) fn of(dtype: DType) -> Result<Self, Failure> {
+        Ok(match dtype {
             DType::F32 => diptych_dtype::F32,
             DType::F16 => diptych_dtype::F16,
             DType::I64 => diptych_dtype::I64,
@@ -75,7 +83,25 @@ impl diptych_dtype {
     }
 }
 
-/// An input or an output of a session. The last axis is the fastest.
+impl From<diptych_dtype> for DType {
+    fn from(dtype: diptych_dtype) -> Self {
+        match dtype {
+            diptych_dtype::F32 => DType::F32,
+            diptych_dtype::F16 => DType::F16,
+            diptych_dtype::I64 => DType::I64,
+            diptych_dtype::I32 => DType::I32,
+            diptych_dtype::I16 => DType::I16,
+            diptych_dtype::I8 => DType::I8,
+            diptych_dtype::U32 => DType::U32,
+            diptych_dtype::U16 => DType::U16,
+            diptych_dtype::U8 => DType::U8,
+            diptych_dtype::Bool => DType::Bool,
+        }
+    }
+}
+
+/// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+/// (diptych_input_axis) is that of the last run, and 1 before the first one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_port {
@@ -96,12 +122,12 @@ pub struct diptych_port {
 impl diptych_session {
     fn open(
         options: Option<&diptych_options>,
-        load: impl FnOnce(&LoadOptions) -> Result<Model, Error>,
+        load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
     ) -> Result<Self, Failure> {
         let defaults = diptych_options::default();
         let options = options.unwrap_or(&defaults);
         let context = Context::builder().device(options.device.clone()).open()?;
-        let graph = load(&options.load)?.graph;
+        let file = load(&options.load)?;
         let database = match &options.record {
             Some(folder) => Database::open(folder)?,
             None => Database::in_memory(),
@@ -114,45 +140,63 @@ impl diptych_session {
             (true, true) => Precision::F16,
         };
         let tuning = Tuning::Database(Arc::clone(&database));
-        let session =
-            Session::new(&context, &graph, SessionOptions { precision, tuning, ..Default::default() })?;
-        let (inputs, outputs) = (session.inputs().to_vec(), session.outputs().to_vec());
+        let session = file.session(&context, SessionOptions { precision, tuning, ..Default::default() })?;
         let names = |ports: &[Port]| ports.iter().map(|port| c_text(&port.name)).collect();
+        let axes = |port: &Port| {
+            let name = |axis| port.open.iter().find(|open| open.axis == axis).map(|open| c_text(&open.name));
+            (0..port.dims.rank()).map(name).collect()
+        };
         Ok(diptych_session {
-            names: [names(&inputs), names(&outputs)],
-            inputs,
-            outputs,
-            running: Mutex::new(session),
+            names: [names(session.inputs()), names(session.outputs())],
+            axes: session.inputs().iter().map(axes).collect(),
+            running: Mutex::new(Running { session, decided: false }),
             device: c_text(&context.info().to_string()),
             context,
-            graph,
+            file,
             precision,
             record: (database, options.record.clone()),
         })
     }
 
     /// The session, this thread's for now.
-    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, Session>, Failure> {
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, Running>, Failure> {
         let broken = || Error::Internal("an earlier call on this session panicked".to_owned());
         Ok(self.running.lock().map_err(|_| broken())?)
     }
+}
+
+impl Running {
+    /// The inputs and outputs, with the extents of the last run.
+    pub(crate) fn ports(&self) -> (Vec<Port>, Vec<Port>) {
+        (self.session.inputs().to_vec(), self.session.outputs().to_vec())
+    }
+}
+
+/// The extents of the last run, by the names of their axes; nothing before the first one.
+pub(crate) fn extents(running: &Running) -> BTreeMap<String, usize> {
+    let ports = running.session.inputs().iter().filter(|_| running.decided);
+    let open = ports.flat_map(|port| port.open.iter().map(move |open| (port, open)));
+    open.filter_map(|(port, open)| Some((open.name.clone(), *port.dims.extents().get(open.axis)?))).collect()
+}
+
+/// Extents as the header has them.
+pub(crate) fn padded(dims: Dims) -> [usize; DIPTYCH_MAX_RANK] {
+    let mut extents = [1; DIPTYCH_MAX_RANK];
+    extents.iter_mut().zip(dims.extents()).for_each(|(extent, own)| *extent = *own);
+    extents
 }
 
 fn port(what: &str, ports: &[Port], names: &[CString], index: usize) -> Result<diptych_port, Failure> {
     let (Some(port), Some(name)) = (ports.get(index), names.get(index)) else {
         return Err(wrong(what, format!("number {index}"), format!("a number below {}", ports.len())));
     };
-    let mut extents = [1; DIPTYCH_MAX_RANK];
-    for (extent, own) in extents.iter_mut().zip(port.dims.extents()) {
-        *extent = *own;
-    }
     let elements = port.dims.elements();
     Ok(diptych_port {
         name: name.as_ptr(),
         rank: port.dims.rank(),
-        extents,
+        extents: padded(port.dims),
         elements,
-        dtype: diptych_dtype::of(port)?,
+        dtype: diptych_dtype::of(port.dtype)?,
         bytes: elements * port.dtype.bytes(),
     })
 }
@@ -163,8 +207,9 @@ pub extern "C" fn diptych_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. The session is the
-/// caller's, who closes it; on failure it is NULL.
+/// Opens a TensorFlow Lite or ONNX file; its contents say which it is. `options` may be NULL. Where the file leaves
+/// extents of inputs open, each run of diptych_run_tensors decides them. The session is the caller's, who closes it; on
+/// failure it is NULL.
 ///
 /// # Safety
 /// `path` is text, `options` are NULL or those of diptych_options_new, and `session` points to a pointer.
@@ -180,7 +225,7 @@ pub unsafe extern "C" fn diptych_open_file(
             unsafe { (text("path", path), options.as_ref(), changed("session", session)?) };
         *session = std::ptr::null_mut();
         let path = path?;
-        let opened = diptych_session::open(options, |load| Model::load(path, load))?;
+        let opened = diptych_session::open(options, |load| ModelFile::load(path, load))?;
         *session = Box::into_raw(Box::new(opened));
         Ok(())
     })
@@ -205,7 +250,7 @@ pub unsafe extern "C" fn diptych_open_bytes(
             unsafe { (slice("bytes", bytes, length), options.as_ref(), changed("session", session)?) };
         *session = std::ptr::null_mut();
         let bytes = bytes?;
-        let opened = diptych_session::open(options, |load| Model::from_bytes(bytes, load))?;
+        let opened = diptych_session::open(options, |load| ModelFile::from_bytes(bytes, load))?;
         *session = Box::into_raw(Box::new(opened));
         Ok(())
     })
@@ -244,7 +289,7 @@ pub unsafe extern "C" fn diptych_device(session: *const diptych_session) -> *con
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_input_count(session: *const diptych_session) -> usize {
     // SAFETY: this function's own promise.
-    unsafe { session.as_ref() }.map_or(0, |session| session.inputs.len())
+    unsafe { session.as_ref() }.map_or(0, |session| session.names[0].len())
 }
 
 /// How many outputs a session has; 0 if it is NULL.
@@ -254,7 +299,7 @@ pub unsafe extern "C" fn diptych_input_count(session: *const diptych_session) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_output_count(session: *const diptych_session) -> usize {
     // SAFETY: this function's own promise.
-    unsafe { session.as_ref() }.map_or(0, |session| session.outputs.len())
+    unsafe { session.as_ref() }.map_or(0, |session| session.names[1].len())
 }
 
 /// An input, by its number.
@@ -270,7 +315,33 @@ pub unsafe extern "C" fn diptych_input(
     guard(|| {
         // SAFETY: this function's own promise.
         let (session, input) = unsafe { (shared("session", session)?, changed("input", input)?) };
-        *input = port("input", &session.inputs, &session.names[0], index)?;
+        *input = port("input", session.turn()?.session.inputs(), &session.names[0], index)?;
+        Ok(())
+    })
+}
+
+/// The name of an axis of an input whose extent each run decides, as diptych_options_dimension takes it; NULL if the
+/// extent is fixed. Lives as long as the session.
+///
+/// # Safety
+/// `session` is of an open function, and `name` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_input_axis(
+    session: *const diptych_session,
+    index: usize,
+    axis: usize,
+    name: *mut *const c_char,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (session, name) = unsafe { (shared("session", session)?, changed("name", name)?) };
+        *name = std::ptr::null();
+        let below = |what, found: usize, count| {
+            wrong(what, format!("number {found}"), format!("a number below {count}"))
+        };
+        let axes = session.axes.get(index).ok_or_else(|| below("input", index, session.axes.len()))?;
+        let own = axes.get(axis).ok_or_else(|| below("axis", axis, axes.len()))?;
+        *name = own.as_ref().map_or(std::ptr::null(), |own| own.as_ptr());
         Ok(())
     })
 }
@@ -288,7 +359,7 @@ pub unsafe extern "C" fn diptych_output(
     guard(|| {
         // SAFETY: this function's own promise.
         let (session, output) = unsafe { (shared("session", session)?, changed("output", output)?) };
-        *output = port("output", &session.outputs, &session.names[1], index)?;
+        *output = port("output", session.turn()?.session.outputs(), &session.names[1], index)?;
         Ok(())
     })
 }

@@ -83,18 +83,19 @@ pub unsafe extern "C" fn diptych_run_typed(
 ) -> diptych_status {
     guard(|| {
         // SAFETY: this function's own promise.
-        let session = unsafe { shared("session", session) }?;
+        let mut running = unsafe { shared("session", session) }?.turn()?;
+        let (inputs_of, outputs_of) = running.ports();
         // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
-        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        let sources = unsafe { sources(&inputs_of, inputs, input_count) }?;
         // SAFETY: the same; `sources` found as many.
         let given = unsafe { slice("inputs", inputs, input_count) }?;
-        counted("outputs", output_count, &session.outputs)?;
+        counted("outputs", output_count, &outputs_of)?;
         // SAFETY: this function's own promise.
         let outputs = unsafe { slice("outputs", outputs, output_count) }?;
         let mut taken: Vec<Range<usize>> =
             given.iter().map(|input| addresses(input.elements.cast::<u8>(), input.bytes)).collect();
         let mut targets = Vec::with_capacity(output_count);
-        for (port, output) in session.outputs.iter().zip(outputs) {
+        for (port, output) in outputs_of.iter().zip(outputs) {
             of_size("output", port, output.bytes)?;
             let name = format!("output {:?}", port.name);
             let own = addresses(output.elements.cast::<u8>(), output.bytes);
@@ -106,10 +107,14 @@ pub unsafe extern "C" fn diptych_run_typed(
             targets.push(unsafe { slice_mut(&name, output.elements.cast::<u8>(), output.bytes) }?);
         }
         let sources: Vec<(&str, RunInput<'_>)> =
-            names(&session.inputs).zip(sources.iter().map(Given::input)).collect();
-        let flight = session.turn()?.submit(&sources)?;
+            names(&inputs_of).zip(sources.iter().map(Given::input)).collect();
+        let flight = running.session.submit(&sources)?;
+        running.decided = true;
+        drop(running);
         let found = flight.wait()?;
-        for ((index, port), target) in session.outputs.iter().enumerate().zip(targets) {
+        for ((index, port), target) in found.ports().iter().enumerate().zip(targets) {
+            // The first run of open extents may have found others than the file says.
+            of_size("output", port, target.len())?;
             if port.dtype == DType::F32 {
                 let floats = found.get(index)?.iter().map(|value| value.to_ne_bytes());
                 target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
@@ -137,10 +142,11 @@ pub unsafe extern "C" fn diptych_profile_typed(
 ) -> diptych_status {
     guard(|| {
         // SAFETY: this function's own promise.
-        let session = unsafe { shared("session", session) }?;
+        let running = unsafe { shared("session", session) }?.turn()?;
+        let (ports, _) = running.ports();
         // SAFETY: the same.
-        let sources = unsafe { sources(&session.inputs, inputs, input_count) }?;
+        let sources = unsafe { sources(&ports, inputs, input_count) }?;
         // SAFETY: the same.
-        unsafe { profiled(session, sources, callback, user) }
+        unsafe { profiled(running, &ports, sources, callback, user) }
     })
 }

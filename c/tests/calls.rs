@@ -103,6 +103,13 @@ fn null_is_an_error_everywhere() {
         assert_eq!(diptych_tune(null_mut(), 1.0, None, null_mut()), diptych_status::Input);
         assert_eq!(diptych_profile(null_mut(), null(), 0, None, null_mut()), diptych_status::Input);
         assert_eq!(diptych_input(null(), 0, null_mut()), diptych_status::Input);
+        assert_eq!(diptych_input_axis(null(), 0, 0, null_mut()), diptych_status::Input);
+        let mut outputs = std::ptr::dangling_mut();
+        assert_eq!(diptych_run_tensors(null_mut(), null(), 1, &raw mut outputs), diptych_status::Input);
+        assert!(outputs.is_null());
+        assert_eq!(diptych_outputs_tensor(null(), 0, null_mut()), diptych_status::Input);
+        assert_eq!(diptych_outputs_count(null()), 0);
+        diptych_outputs_free(null_mut());
         assert_eq!((diptych_input_count(null()), diptych_output_count(null())), (0, 0));
         assert!(diptych_device(null()).is_null());
         diptych_close(null_mut());
@@ -309,6 +316,156 @@ fn integers_go_in_and_come_out_as_they_are() {
     assert_eq!(run(&[0.5, 1.0]), diptych_status::Input);
     assert!(last().contains("input \"x\": found 0.5 at element 0"), "{}", last());
     assert_eq!(outputs, [[4.0, 2.0], [1.0, 0.0], [3.0, -5.0]]);
+}
+
+/// A tensor to give. What is beyond its rank is anything.
+fn tensor<T>(elements: &[T], dtype: diptych_dtype, own: &[usize]) -> diptych_tensor {
+    let mut extents = [usize::MAX; 6];
+    extents.iter_mut().zip(own).for_each(|(extent, own)| *extent = *own);
+    let (elements, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
+    diptych_tensor { elements, bytes, dtype: dtype as i32, rank: own.len(), extents }
+}
+
+fn no_tensor() -> diptych_tensor {
+    diptych_tensor { elements: null(), bytes: 0, dtype: -1, rank: 9, extents: [9; 6] }
+}
+
+/// An output of a run: extents, type, and elements as bytes.
+type Found = (Vec<usize>, i32, Vec<u8>);
+
+fn run_tensors(opened: &Opened, inputs: &[diptych_tensor]) -> Result<Vec<Found>, String> {
+    let mut outputs = null_mut();
+    // SAFETY: the tensors are those of live slices, or are refused before they are used.
+    let status = unsafe { diptych_run_tensors(opened.0, inputs.as_ptr(), inputs.len(), &raw mut outputs) };
+    if status != diptych_status::Ok {
+        assert!(outputs.is_null());
+        return Err(last());
+    }
+    let mut found = Vec::new();
+    // SAFETY: the outputs live until they are freed below, and `tensor` lives.
+    unsafe {
+        for index in 0..diptych_outputs_count(outputs) {
+            let mut tensor = no_tensor();
+            assert_eq!(diptych_outputs_tensor(outputs, index, &raw mut tensor), diptych_status::Ok);
+            assert!(tensor.extents[tensor.rank..].iter().all(|extent| *extent == 1));
+            let bytes = std::slice::from_raw_parts(tensor.elements.cast::<u8>(), tensor.bytes);
+            found.push((tensor.extents[..tensor.rank].to_vec(), tensor.dtype, bytes.to_vec()));
+        }
+        let mut tensor = no_tensor();
+        assert_eq!(diptych_outputs_tensor(outputs, found.len(), &raw mut tensor), diptych_status::Input);
+        assert_eq!(last(), format!("output: found number {0}, wanted a number below {0}", found.len()));
+        diptych_outputs_free(outputs);
+    }
+    Ok(found)
+}
+
+/// Of a file that joins `past` and `x` to `present` and reads `x` in the order of `shape`, all of open extents.
+const PAST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/open_extents_past.onnx");
+
+#[test]
+fn each_run_decides_the_extents_that_a_file_leaves_open() {
+    let opened = Opened::of(&std::fs::read(PAST).expect("a file of the tests"));
+    let axis = |input, axis| {
+        let mut name = null();
+        // SAFETY: the session is open; a name lives as long as it.
+        unsafe {
+            let status = diptych_input_axis(opened.0, input, axis, &raw mut name);
+            assert!(status == diptych_status::Ok || name.is_null());
+            (status, (!name.is_null()).then(|| CStr::from_ptr(name).to_str().expect("UTF-8").to_owned()))
+        }
+    };
+    let fixed = (diptych_status::Ok, None);
+    let named = |name: &str| (diptych_status::Ok, Some(name.to_owned()));
+    assert_eq!([axis(0, 0), axis(0, 1), axis(0, 2)], [named("batch"), named("length"), fixed.clone()]);
+    assert_eq!([axis(1, 1), axis(2, 0)], [named("past"), fixed]);
+    assert_eq!(axis(0, 3).0, diptych_status::Input);
+    assert_eq!(last(), "axis: found number 3, wanted a number below 3");
+    assert_eq!(axis(3, 0).0, diptych_status::Input);
+
+    let (float, long) = (diptych_dtype::F32, diptych_dtype::I64);
+    let of_longs = |values: &[i64]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
+    let of_floats = |values: &[f32]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
+    let extents = |get: unsafe extern "C" fn(*const _, usize, *mut diptych_port) -> diptych_status, index| {
+        let mut port = no_port();
+        // SAFETY: the session is open, and the port lives.
+        assert_eq!(unsafe { get(opened.0, index, &raw mut port) }, diptych_status::Ok);
+        port.extents[..port.rank].to_vec()
+    };
+    assert_eq!([extents(diptych_input, 0), extents(diptych_input, 1)], [[1, 1, 4], [1, 1, 4]]);
+    // No past, of which there is nothing to point to; then one of two, with floats at an odd address.
+    for (length, past) in [(3, 0), (1, 2), (3, 0)] {
+        let x: Vec<f32> = (0..4 * length).map(|k| (k % 3) as f32).collect();
+        let before = vec![7.0f32; 4 * past];
+        let shape = [2i64, -1];
+        let mut moved = vec![0u8];
+        moved.extend(of_floats(&x));
+        let empty = diptych_tensor { elements: null(), ..tensor::<f32>(&[], float, &[1, 0, 4]) };
+        let given = [
+            diptych_tensor { dtype: float as i32, ..tensor(&moved[1..], float, &[1, length, 4]) },
+            if past == 0 { empty } else { tensor(&before, float, &[1, past, 4]) },
+            tensor(&shape, long, &[2]),
+        ];
+        let found = run_tensors(&opened, &given).expect("a run");
+        let present = [&before[..], &x].concat();
+        assert_eq!(found[0], (vec![1, past + length, 4], float as i32, of_floats(&present)));
+        assert_eq!(found[1].0, [1, past + length, 3]);
+        assert_eq!(found[2], (vec![2, 2 * length], float as i32, of_floats(&x)));
+        assert_eq!(found[3], (vec![3], long as i32, of_longs(&[1, (past + length) as i64, 4])));
+        let places = x.iter().filter(|value| **value != 0.0).count();
+        assert_eq!(found[4].0, [3, places]);
+        // The ports have the last run's extents, so the other functions run those again.
+        assert_eq!([extents(diptych_input, 0), extents(diptych_input, 1)], [[1, length, 4], [1, past, 4]]);
+        assert_eq!(extents(diptych_output, 4), [3, places]);
+        let bytes =
+            |tensor: &diptych_tensor| diptych_input_bytes { elements: tensor.elements, bytes: tensor.bytes };
+        let mut room: Vec<Vec<u8>> = found.iter().map(|output| vec![0; output.2.len()]).collect();
+        let targets: Vec<diptych_output_bytes> = room
+            .iter_mut()
+            .map(|room| diptych_output_bytes { elements: room.as_mut_ptr().cast(), bytes: room.len() })
+            .collect();
+        // SAFETY: the lengths are those of live vectors.
+        let status = unsafe {
+            diptych_run_typed(
+                opened.0,
+                given.each_ref().map(bytes).as_ptr(),
+                3,
+                targets.as_ptr(),
+                targets.len(),
+            )
+        };
+        assert_eq!(status, diptych_status::Ok, "{}", last());
+        assert!(room.iter().eq(found.iter().map(|output| &output.2)));
+    }
+
+    // What does not fit.
+    let (x, shape) = ([1.0f32; 12], [3i64, 4]);
+    let given =
+        || [tensor(&x, float, &[1, 3, 4]), tensor(&x[..4], float, &[1, 1, 4]), tensor(&shape, long, &[2])];
+    let refused = |change: &dyn Fn(&mut [diptych_tensor; 3])| {
+        let mut given = given();
+        change(&mut given);
+        run_tensors(&opened, &given).expect_err("a refusal")
+    };
+    assert_eq!(
+        refused(&|given| given[0].extents[1] = 2),
+        "input \"x\": found 48 bytes, wanted 32 for f32 of shape 1x2x4"
+    );
+    assert_eq!(refused(&|given| given[0].rank = 7), "input \"x\": found 7 axes, wanted at most 6");
+    assert_eq!(refused(&|given| given[0].dtype = 10), "input \"x\": found type 10, wanted a diptych_dtype");
+    assert_eq!(refused(&|given| given[0].elements = null()), "input \"x\": found NULL, wanted a pointer");
+    assert_eq!(
+        refused(&|given| given[0] = tensor(&x, float, &[3, 4])),
+        "input \"x\": found shape 3x4, wanted a tensor of batchxlengthx4"
+    );
+    assert!(refused(&|given| given[1] = tensor(&x[..8], float, &[2, 1, 4])).contains("Concat"));
+    assert!(
+        run_tensors(&opened, &given()[..2]).expect_err("a refusal").starts_with("inputs: found 2 of them")
+    );
+    // Other types, if their numbers are the input's.
+    let mut other = given();
+    let small = [4i8, 3];
+    other[2] = tensor(&small, diptych_dtype::I8, &[2]);
+    assert_eq!(run_tensors(&opened, &other).expect("a run")[2].0, [4, 3]);
 }
 
 #[test]

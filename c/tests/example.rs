@@ -88,3 +88,28 @@ fn the_example_prints_what_the_library_computes() {
     let tuned = run(&program, &[MODEL, "cpu", "1"]);
     assert!(String::from_utf8_lossy(&tuned.stderr).contains("tuning is not supported"), "{tuned:?}");
 }
+
+/// An ONNX file of `y = x + x`, where x has any number of rows of three.
+fn doubled() -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let port = |name: &[u8]| {
+        let shape = [field(1, &field(2, b"rows")), field(1, &[1 << 3, 3])].concat();
+        [field(1, name), field(2, &field(1, &[vec![1 << 3, 1], field(2, &shape)].concat()))].concat()
+    };
+    let node = [field(1, b"x"), field(1, b"x"), field(2, b"y"), field(4, b"Add")].concat();
+    let graph =
+        [field(1, &node), field(2, b"graph"), field(11, &port(b"x")), field(12, &port(b"y"))].concat();
+    [vec![1 << 3, 8], field(7, &graph), field(8, &[2 << 3, 17])].concat()
+}
+
+#[test]
+fn the_example_of_open_extents_prints_those_of_each_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/extents.c"), folder.path());
+    let model = folder.path().join("doubled.onnx");
+    std::fs::write(&model, doubled()).expect("a file");
+    let output = run(&program, &[model.to_str().expect("UTF-8"), "cpu"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let wanted = "output 0 [1 3]: 12 bytes\noutput 0 [2 3]: 24 bytes\noutput 0 [3 3]: 36 bytes\n";
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), wanted);
+}

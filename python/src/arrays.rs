@@ -1,9 +1,11 @@
 //! NumPy's arrays of every type that tensors have.
 
 use crate::errors::exception;
-use diptych::{DType, Dims, Error, HostTensor, Port, RunInput};
+use diptych::{DType, Dims, Error, HostTensor, Outputs, RunInput};
 use half::f16;
-use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
+use numpy::{
+    PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 
 /// What NumPy calls a type.
@@ -79,11 +81,19 @@ macro_rules! types {
             }
         }
 
+        /// A tensor as a new array of its type.
+        fn array<'py>(py: Python<'py>, tensor: &HostTensor) -> PyResult<Bound<'py, PyAny>> {
+            let extents = tensor.dims().extents().to_vec();
+            $(if let Some(elements) = tensor.elements::<$ty>() {
+                return Ok(PyArray1::from_slice(py, elements).reshape(extents)?.into_any());
+            })*
+            Err(exception(Error::Internal(format!("NumPy has no name for the type {}", tensor.dtype()))))
+        }
+
         impl Room<'_> {
-            /// Copies a tensor's elements there, which are as many and of the same type; to floats of any type.
+            /// Copies a tensor's elements there, which are as many and of the same type.
             pub(crate) fn fill(&mut self, tensor: &HostTensor) -> Result<(), Error> {
                 let (found, filled) = match self {
-                    Room::F32(to) if tensor.dtype() != DType::F32 => (to.len(), copied(to, Some(&tensor.to_f32()))),
                     $(Room::$name(to) => (to.len(), copied(to, tensor.elements())),)*
                 };
                 let wanted = || format!("{} of {}", tensor.dims().elements(), tensor.dtype());
@@ -105,13 +115,6 @@ fn copied<T: Copy>(to: &mut [T], from: Option<&[T]>) -> bool {
     }
 }
 
-impl<'a> Elements<'a> {
-    /// The elements, if they are of f32.
-    pub(crate) fn floats(self) -> Option<&'a [f32]> {
-        if let Elements::F32(elements) = self { Some(elements) } else { None }
-    }
-}
-
 /// The elements of arrays, where they lie.
 pub(crate) fn read<'a>(arrays: &'a [Array<'_>]) -> PyResult<Vec<Elements<'a>>> {
     arrays.iter().map(Array::elements).collect()
@@ -122,36 +125,76 @@ pub(crate) fn rooms<'a>(arrays: &'a mut [Target<'_>]) -> PyResult<Vec<Room<'a>>>
     arrays.iter_mut().map(Target::room).collect()
 }
 
-/// What a run is given: floats where they lie, and copies of everything else.
+/// An array that is given to an input.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    dims: Dims,
+    elements: Elements<'a>,
+}
+
+/// Arrays by the names of inputs.
+pub(crate) fn named<'a>(arrays: &'a [(String, Array<'_>)]) -> PyResult<Vec<Named<'a>>> {
+    let named = |(name, array): &'a (String, Array<'_>)| {
+        let dims = Dims::new_or_empty(array.shape()).map_err(exception)?;
+        Ok(Named { name, dims, elements: array.elements()? })
+    };
+    arrays.iter().map(named).collect()
+}
+
+impl<'a> Named<'a> {
+    /// A copy as a tensor.
+    pub(crate) fn tensor(self) -> Result<HostTensor, Error> {
+        self.elements.tensor(self.dims)
+    }
+
+    /// What a run is given: floats where they lie, and copies of everything else.
+    pub(crate) fn given(self) -> Result<Given<'a>, Error> {
+        Ok(match self.elements {
+            Elements::F32(elements) => Given::Floats(self.dims, elements),
+            _ => Given::Tensor(self.tensor()?),
+        })
+    }
+}
+
+/// What a run is given for an input.
 pub(crate) enum Given<'a> {
-    Slice(&'a [f32]),
+    Floats(Dims, &'a [f32]),
     Tensor(HostTensor),
 }
 
-impl<'a> Given<'a> {
-    pub(crate) fn of(elements: Elements<'a>, port: &Port) -> Result<Self, Error> {
-        Ok(match elements {
-            Elements::F32(elements) => Given::Slice(elements),
-            other => Given::Tensor(other.tensor(port.dims)?),
-        })
-    }
-
+impl Given<'_> {
     pub(crate) fn input(&self) -> RunInput<'_> {
         match self {
-            Given::Slice(elements) => (*elements).into(),
+            Given::Floats(dims, elements) => (*dims, *elements).into(),
             Given::Tensor(tensor) => tensor.into(),
         }
     }
 }
 
-/// Room for floats alone, by the outputs' names; nothing if an array has another type.
-pub(crate) fn of_floats<'a, 'b>(
-    names: impl Iterator<Item = &'a str>,
-    rooms: &'b mut [Room<'_>],
-) -> Option<Vec<(&'a str, &'b mut [f32])>> {
-    let floats =
-        rooms.iter_mut().map(|room| if let Room::F32(room) = room { Some(&mut **room) } else { None });
-    names.zip(floats).map(|(name, room)| Some((name, room?))).collect()
+/// The outputs of a run as new arrays. They are copied while other Python threads run.
+pub(crate) fn outputs<'py>(py: Python<'py>, outputs: &Outputs) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut arrays = Vec::with_capacity(outputs.len());
+    let mut floats = Vec::new();
+    for (index, port) in outputs.ports().iter().enumerate() {
+        if port.dtype == DType::F32 {
+            let array = PyArrayDyn::<f32>::zeros(py, port.dims.extents().to_vec(), false);
+            floats.push((array.readwrite(), outputs.get(index).map_err(exception)?));
+            arrays.push(array.into_any());
+        } else {
+            arrays.push(self::array(py, &outputs.tensor(index).map_err(exception)?)?);
+        }
+    }
+    let mut copies = Vec::with_capacity(floats.len());
+    for (array, from) in &mut floats {
+        copies.push((array.as_slice_mut()?, *from));
+    }
+    let copied = py.detach(|| copies.into_iter().all(|(to, from)| copied(to, Some(from))));
+    drop(floats);
+    match copied {
+        true => Ok(arrays),
+        false => Err(exception(Error::Internal("outputs of other lengths than their ports".to_owned()))),
+    }
 }
 
 /// Copies outputs to their rooms.

@@ -1,8 +1,9 @@
 //! The module `diptych._native`: what Python's package `diptych` calls of the crate `diptych`.
 //!
-//! Arrays come in the order of the network's inputs and outputs and C-contiguous. Those of f32 are read and written where
-//! they lie, while other Python threads run; those of other types, and all of a service's, are copied once on either
-//! side. The package sees to names, shapes and element types.
+//! Arrays are C-contiguous. A network takes them by the names of its inputs, and gives new ones in the order of its outputs;
+//! a service reads and writes arrays in the order of both. A network reads those of f32 where they lie, while other Python
+//! threads run; those of other types, and all of a service's, are copied once. Outputs are copied once from where the
+//! device shows them. The package sees to names, shapes and element types.
 
 #![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -2,7 +2,7 @@
 
 use crate::arrays::Array;
 use crate::errors::exception;
-use diptych::{Context, Database, Dims, LoadOptions, Model, Precision, SharedDatabase};
+use diptych::{Context, Database, Dims, LoadOptions, Model, ModelFile, Precision, SharedDatabase};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +16,16 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The file, whose inputs' extents each run decides where it leaves them open.
+    pub(crate) fn open(self, options: &LoadOptions) -> PyResult<ModelFile> {
+        let file = match self {
+            Source::Bytes(bytes) => ModelFile::from_bytes(bytes, options),
+            Source::Path(path) => ModelFile::load(path, options),
+        };
+        file.map_err(exception)
+    }
+
+    /// The network for the extents that the options give.
     pub(crate) fn read(self, options: &LoadOptions) -> PyResult<Model> {
         let model = match self {
             Source::Bytes(bytes) => Model::from_bytes(&bytes, options),
@@ -25,7 +35,7 @@ impl Source {
     }
 }
 
-/// Extents that the file leaves open, and inputs that are known beforehand.
+/// Extents that are fixed although the file leaves them open, and inputs that are known beforehand.
 pub(crate) fn load_options(
     dimensions: BTreeMap<String, usize>,
     values: BTreeMap<String, Array<'_>>,

@@ -1,13 +1,13 @@
 //! A network that is ready to run.
 
-use crate::arrays::{self, Array, Elements, Given, Room, Target};
+use crate::arrays::{self, Array, Given, Named};
 use crate::devices;
 use crate::errors::exception;
 use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
-    Context, Error, Graph, HostTensor, ModelInfo, Port, RunInput, Session, SessionOptions, SharedDatabase,
-    Step, TensorInfo,
+    Context, Error, FileInput, HostTensor, ModelFile, ModelInfo, OpenAxis, Port, Precision, RunInput,
+    Session, SessionOptions, SharedDatabase, Step, TensorInfo,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,17 +22,20 @@ type StepRow = (String, &'static str, String, String, [u32; 3], String, u64, boo
 struct Running {
     context: Context,
     session: Session,
+    /// Whether a run decided the extents that the file leaves open.
+    decided: bool,
 }
 
 /// A network that is ready to run, on a device.
 #[pyclass(frozen, module = "diptych._native")]
 pub(crate) struct Network {
     running: Mutex<Running>,
-    inputs: Vec<Port>,
+    file: ModelFile,
     outputs: Vec<Port>,
-    graph: Graph,
+    /// Extents that were given with the file.
+    dimensions: BTreeMap<String, usize>,
     info: ModelInfo,
-    options: SessionOptions,
+    precision: Precision,
     database: SharedDatabase,
     directory: Option<PathBuf>,
 }
@@ -41,15 +44,49 @@ pub(crate) struct Network {
 #[pyclass(frozen, module = "diptych._native")]
 pub(crate) struct Flight {
     started: Mutex<Option<diptych::Flight>>,
-    outputs: Vec<String>,
 }
 
+/// An extent, or the name of an axis that each run decides.
+#[derive(IntoPyObject)]
+pub(crate) enum Extent {
+    Fixed(usize),
+    Named(String),
+}
+
+/// Extents, with nothing for an axis that each run decides and that has no name; nothing at all if the file does not say
+/// how many there are.
+type Extents = Option<Vec<Option<Extent>>>;
+
 /// What inputs or outputs are: names, extents, and types as NumPy calls them.
-pub(crate) type Ports = Vec<(String, Vec<usize>, &'static str)>;
+pub(crate) type Ports = Vec<(String, Extents, &'static str)>;
 
 pub(crate) fn ports(ports: &[Port]) -> PyResult<Ports> {
-    let of = |port: &Port| Ok((port.name.clone(), port.dims.extents().to_vec(), arrays::name(port.dtype)?));
+    let of = |port: &Port| {
+        let extents = port.dims.extents().iter().map(|&extent| Some(extent));
+        let extents = extents.enumerate().map(|(axis, extent)| named(&port.name, &port.open, axis, extent));
+        Ok((port.name.clone(), Some(extents.collect()), arrays::name(port.dtype)?))
+    };
     ports.iter().map(of).collect()
+}
+
+fn inputs<'a>(inputs: impl Iterator<Item = &'a FileInput>) -> PyResult<Ports> {
+    let of = |input: &FileInput| {
+        let extents = input.extents.as_ref().map(|extents| {
+            let extents = extents.iter().copied().enumerate();
+            extents.map(|(axis, extent)| named(&input.name, &input.open, axis, extent)).collect()
+        });
+        Ok((input.name.clone(), extents, arrays::name(input.dtype)?))
+    };
+    inputs.map(of).collect()
+}
+
+/// An extent as it is shown. An axis that has no name in the file is called after its port.
+fn named(port: &str, open: &[OpenAxis], axis: usize, extent: Option<usize>) -> Option<Extent> {
+    match open.iter().find(|open| open.axis == axis) {
+        Some(open) if open.name == format!("{port}.{axis}") => None,
+        Some(open) => Some(Extent::Named(open.name.clone())),
+        None => extent.map(Extent::Fixed),
+    }
 }
 
 fn tensors<'py>(py: Python<'py>, infos: &[TensorInfo]) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -80,23 +117,32 @@ impl Network {
         py.detach(locked).map_err(exception)
     }
 
-    /// What is given to the inputs.
-    fn given<'a>(&self, sources: &[Elements<'a>]) -> Result<Vec<Given<'a>>, Error> {
-        self.inputs.iter().zip(sources).map(|(port, &elements)| Given::of(elements, port)).collect()
-    }
-
-    fn named<'a>(&'a self, given: &'a [Given<'_>]) -> Vec<(&'a str, RunInput<'a>)> {
-        self.inputs.iter().map(|port| port.name.as_str()).zip(given.iter().map(Given::input)).collect()
+    /// The extents of the last run by their names, and those that were given with the file.
+    fn extents(&self, running: &Running) -> BTreeMap<String, usize> {
+        let mut extents = self.dimensions.clone();
+        let decided = running.session.inputs().iter().filter(|_| running.decided);
+        for (port, open) in decided.flat_map(|port| port.open.iter().map(move |open| (port, open))) {
+            let extent = port.dims.extents().get(open.axis).copied();
+            extents.extend(extent.map(|extent| (open.name.clone(), extent)));
+        }
+        extents
     }
 }
 
-/// Waits for a run, and copies its outputs.
-fn finished(flight: diptych::Flight, names: &[String], rooms: &mut [Room<'_>]) -> Result<(), Error> {
-    if let Some(mut targets) = arrays::of_floats(names.iter().map(String::as_str), rooms) {
-        return flight.wait_into(&mut targets);
+impl Running {
+    /// Does something with what is given to the inputs.
+    fn given<T>(
+        &mut self,
+        sources: &[Named<'_>],
+        work: impl FnOnce(&mut Session, &[(&str, RunInput<'_>)]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let given = sources.iter().map(|source| source.given()).collect::<Result<Vec<Given<'_>>, Error>>()?;
+        let names = sources.iter().map(|source| source.name);
+        let named: Vec<(&str, RunInput<'_>)> = names.zip(given.iter().map(Given::input)).collect();
+        let done = work(&mut self.session, &named)?;
+        self.decided = true;
+        Ok(done)
     }
-    let outputs = flight.wait()?;
-    arrays::fill_all(rooms, &outputs.tensors()?)
 }
 
 #[pymethods]
@@ -116,28 +162,33 @@ impl Network {
         let load = model::load_options(dimensions, values)?;
         py.detach(|| {
             let context = devices::open(&device)?;
-            let model = model.read(&load)?;
+            let file = model.open(&load)?;
             let (database, directory) = model::database(record)?;
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
-            let options = SessionOptions { precision, tuning, keep_graph: true, ..Default::default() };
-            let session = Session::new(&context, &model.graph, options.clone()).map_err(exception)?;
+            let options = SessionOptions { precision, tuning, ..Default::default() };
+            let session = file.session(&context, options).map_err(exception)?;
             Ok(Network {
-                inputs: session.inputs().to_vec(),
                 outputs: session.outputs().to_vec(),
-                running: Mutex::new(Running { context, session }),
-                graph: model.graph,
-                info: model.info,
-                options,
+                running: Mutex::new(Running { context, session, decided: false }),
+                info: file.info().clone(),
+                file,
+                dimensions: load.dimensions,
+                precision,
                 database,
                 directory,
             })
         })
     }
 
-    /// Names, extents and types of the inputs.
+    /// Names, extents and types of the inputs that a run needs.
     fn inputs(&self) -> PyResult<Ports> {
-        ports(&self.inputs)
+        inputs(self.file.inputs().iter().filter(|input| !input.is_optional))
+    }
+
+    /// Names, extents and types of the inputs that have a value in the file.
+    fn optional_inputs(&self) -> PyResult<Ports> {
+        inputs(self.file.inputs().iter().filter(|input| input.is_optional))
     }
 
     /// Names, extents and types of the outputs.
@@ -145,9 +196,15 @@ impl Network {
         ports(&self.outputs)
     }
 
-    /// The extents that have names.
-    fn dimensions(&self) -> BTreeMap<String, usize> {
-        self.graph.dimensions().clone()
+    /// The extents that have names: those that were given, and those of the last run.
+    fn dimensions(&self, py: Python<'_>) -> PyResult<BTreeMap<String, usize>> {
+        self.with(py, |running| Ok(self.extents(running)))
+    }
+
+    /// The extents of the inputs that a run needs: the last run's, and 1 where none decided them.
+    fn last_extents(&self, py: Python<'_>) -> PyResult<Vec<Vec<usize>>> {
+        let extents = |port: &Port| port.dims.extents().to_vec();
+        self.with(py, |running| Ok(running.session.inputs().iter().map(extents).collect()))
     }
 
     /// The device, and why it is this one.
@@ -166,54 +223,45 @@ impl Network {
         Ok(values)
     }
 
-    /// Runs the network.
-    fn run(&self, py: Python<'_>, inputs: Vec<Array<'_>>, mut outputs: Vec<Target<'_>>) -> PyResult<()> {
-        let sources = arrays::read(&inputs)?;
-        let mut rooms = arrays::rooms(&mut outputs)?;
-        let names: Vec<String> = self.outputs.iter().map(|port| port.name.clone()).collect();
-        self.with(py, |running| {
-            let floats: Option<Vec<&[f32]>> = sources.iter().map(|elements| elements.floats()).collect();
-            let targets = arrays::of_floats(names.iter().map(String::as_str), &mut rooms);
-            if let (Some(floats), Some(mut targets)) = (floats, targets) {
-                let named: Vec<(&str, &[f32])> =
-                    self.inputs.iter().map(|port| port.name.as_str()).zip(floats).collect();
-                return running.session.run_slices(&named, &mut targets);
-            }
-            let given = self.given(&sources)?;
-            finished(running.session.submit(&self.named(&given))?, &names, &mut rooms)
-        })
+    /// Runs the network on arrays by the names of inputs: the outputs, in order.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<(String, Array<'py>)>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let sources = arrays::named(&inputs)?;
+        let run = |running: &mut Running| running.given(&sources, |session, named| session.run_shown(named));
+        arrays::outputs(py, &self.with(py, run)?)
     }
 
     /// Starts a run. The inputs are free when this returns.
-    fn start(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Flight> {
-        let sources = arrays::read(&inputs)?;
-        let started = self.with(py, |running| {
-            let given = self.given(&sources)?;
-            running.session.submit(&self.named(&given))
-        })?;
-        let outputs = self.outputs.iter().map(|port| port.name.clone()).collect();
-        Ok(Flight { started: Mutex::new(Some(started)), outputs })
+    fn start(&self, py: Python<'_>, inputs: Vec<(String, Array<'_>)>) -> PyResult<Flight> {
+        let sources = arrays::named(&inputs)?;
+        let start = |running: &mut Running| running.given(&sources, |session, named| session.submit(named));
+        Ok(Flight { started: Mutex::new(Some(self.with(py, start)?)) })
     }
 
     /// The clock, and the steps of one run with their seconds.
     fn profile(
         &self,
         py: Python<'_>,
-        inputs: Vec<Array<'_>>,
+        inputs: Vec<(String, Array<'_>)>,
     ) -> PyResult<(&'static str, Vec<(StepRow, f64)>)> {
-        let sources = arrays::read(&inputs)?;
+        let sources = arrays::named(&inputs)?;
         let profile = self.with(py, |running| {
-            let tensors = self.inputs.iter().zip(&sources).map(|(port, elements)| elements.tensor(port.dims));
-            let tensors: Vec<HostTensor> = tensors.collect::<Result<_, _>>()?;
-            let names = self.inputs.iter().map(|port| port.name.as_str());
-            let named: Vec<(&str, &HostTensor)> = names.zip(&tensors).collect();
-            running.session.profile(&named)
+            let tensors: Vec<HostTensor> =
+                sources.iter().map(|source| source.tensor()).collect::<Result<_, _>>()?;
+            let named: Vec<(&str, &HostTensor)> =
+                sources.iter().map(|source| source.name).zip(&tensors).collect();
+            let profile = running.session.profile(&named)?;
+            running.decided = true;
+            Ok(profile)
         })?;
         let timed = profile.steps.into_iter().map(|timed| (row(timed.step), timed.time.as_secs_f64()));
         Ok((profile.clock, timed.collect()))
     }
 
-    /// The steps of a run.
+    /// The steps of a run with the extents of the last one.
     fn steps(&self, py: Python<'_>) -> PyResult<Vec<StepRow>> {
         let steps = self.with(py, |running| Ok(running.session.steps()))?;
         Ok(steps.into_iter().map(row).collect())
@@ -230,11 +278,12 @@ impl Network {
         self.with(py, |running| running.session.reset())
     }
 
-    /// A search for faster kernels.
+    /// A search for faster kernels, for the extents of the last run.
     fn tuning(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Tuning> {
-        let context = self.with(py, |running| Ok(running.context.clone()))?;
+        let (context, extents) =
+            self.with(py, |running| Ok((running.context.clone(), self.extents(running))))?;
         let record = (Arc::clone(&self.database), self.directory.clone());
-        py.detach(|| Tuning::of(&context, &self.graph, self.options.precision, record, seconds))
+        py.detach(|| Tuning::of(&context, (&self.file, &extents), self.precision, record, seconds))
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
@@ -247,7 +296,7 @@ impl Network {
         self.with(py, |running| {
             let context = running.context.reopen()?;
             running.session.rebuild(&context)?;
-            running.context = context;
+            (running.context, running.decided) = (context, false);
             Ok(())
         })
     }
@@ -256,11 +305,10 @@ impl Network {
 #[pymethods]
 impl Flight {
     /// Waits for the outputs. Only once.
-    fn finish(&self, py: Python<'_>, mut outputs: Vec<Target<'_>>) -> PyResult<()> {
-        let mut rooms = arrays::rooms(&mut outputs)?;
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         let started = started
             .ok_or_else(|| exception(Error::input("run", "one that was waited for", "one that was not")))?;
-        py.detach(|| finished(started, &self.outputs, &mut rooms)).map_err(exception)
+        arrays::outputs(py, &py.detach(|| started.wait()).map_err(exception)?)
     }
 }

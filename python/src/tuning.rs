@@ -2,10 +2,11 @@
 
 use crate::errors::exception;
 use diptych::{
-    Context, Error, Graph, Journal, Precision, ProblemReport, SharedDatabase, Tuner, TunerProgress,
+    Context, Error, Journal, ModelFile, Precision, ProblemReport, SharedDatabase, Tuner, TunerProgress,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub(crate) struct Tuning(Mutex<Tuner>);
 impl Tuning {
     pub(crate) fn of(
         context: &Context,
-        graph: &Graph,
+        (file, extents): (&ModelFile, &BTreeMap<String, usize>),
         precision: Precision,
         (database, directory): (SharedDatabase, Option<PathBuf>),
         seconds: Option<f64>,
@@ -34,7 +35,7 @@ impl Tuning {
             })?;
             tuner = tuner.budget(budget);
         }
-        tuner.begin(graph).map_err(exception)?;
+        tuner.begin(&file.model(extents).map_err(exception)?.graph).map_err(exception)?;
         Ok(Tuning(Mutex::new(tuner)))
     }
 

@@ -1,13 +1,14 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, MAX_FILE_BYTES, ModelInfo, is_onnx};
+use super::{LoadOptions, MAX_FILE_BYTES, Model, ModelInfo, is_onnx, parse};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::options::SessionOptions;
-use crate::session::{OpenAxis, OpenInput, Port, Session, Source};
-use std::path::Path;
+use crate::session::{BuildProgress, OpenAxis, OpenInput, Port, Session, Source};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An input of a [`ModelFile`].
@@ -52,6 +53,17 @@ pub struct FileInput {
 pub struct ModelFile {
     source: Arc<dyn Source>,
     info: ModelInfo,
+    contents: Arc<Contents>,
+}
+
+/// The file, and what was asked of it.
+#[derive(Debug)]
+struct Contents {
+    name: String,
+    bytes: Arc<[u8]>,
+    path: Option<PathBuf>,
+    options: LoadOptions,
+    is_onnx: bool,
 }
 
 impl ModelFile {
@@ -104,22 +116,53 @@ impl ModelFile {
         named_onnx: bool,
         options: &LoadOptions,
     ) -> Result<Self> {
-        if named_onnx || is_onnx(&bytes) {
-            #[cfg(feature = "onnx")]
-            {
-                let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
-                return Ok(ModelFile { source: Arc::new(source), info });
-            }
-            #[cfg(not(feature = "onnx"))]
-            let _ = path;
+        let is_onnx = cfg!(feature = "onnx") && (named_onnx || is_onnx(&bytes));
+        let (source, info) = Self::source(name, Arc::clone(&bytes), path, is_onnx, options)?;
+        let (name, path, options) = (name.to_owned(), path.map(Path::to_owned), options.clone());
+        Ok(ModelFile { source, info, contents: Arc::new(Contents { name, bytes, path, options, is_onnx }) })
+    }
+
+    #[cfg_attr(not(feature = "onnx"), expect(unused_variables, reason = "they are those of an ONNX file"))]
+    fn source(
+        name: &str,
+        bytes: Arc<[u8]>,
+        path: Option<&Path>,
+        is_onnx: bool,
+        options: &LoadOptions,
+    ) -> Result<(Arc<dyn Source>, ModelInfo)> {
+        #[cfg(feature = "onnx")]
+        if is_onnx {
+            let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
+            return Ok((Arc::new(source), info));
         }
         #[cfg(feature = "tflite")]
         {
             let (source, info) = super::tflite::TfliteSource::new(name, bytes, options)?;
-            Ok(ModelFile { source: Arc::new(source), info })
+            Ok((Arc::new(source), info))
         }
         #[cfg(not(feature = "tflite"))]
         Err(super::unknown_format(name))
+    }
+
+    /// The network for certain extents, as [`Model::load`] reads it: for what wants a graph, such as
+    /// [`Batch`](crate::Batch) and the [`Tuner`](crate::Tuner). `dimensions` are extents by the names of
+    /// [`FileInput::open`], beside those of the file's own options.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert!(file.model(&[].into())?.graph.flops()? > 0);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::load`].
+    pub fn model(&self, dimensions: &BTreeMap<String, usize>) -> Result<Model> {
+        let Contents { name, bytes, path, options, is_onnx } = &*self.contents;
+        let mut options = options.clone();
+        options.dimensions.extend(dimensions.iter().map(|(name, &extent)| (name.clone(), extent)));
+        Model::of(parse(name, bytes, path.as_deref(), *is_onnx, &options)?)
     }
 
     /// The inputs, in the order of the file.
@@ -189,7 +232,7 @@ impl ModelFile {
     #[cfg(not(target_family = "wasm"))]
     pub fn session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
         let source = Arc::clone(&self.source);
-        crate::task::block_on(Session::of_source(context, source, options, Wait::Blocks))
+        crate::task::block_on(Session::of_source(context, source, options, Wait::Blocks, &mut |_| {}))
     }
 
     /// [`ModelFile::session`], awaited.
@@ -207,6 +250,31 @@ impl ModelFile {
     /// # Errors
     /// Those of [`ModelFile::session`].
     pub async fn build_session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
-        Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits).await
+        self.build_session_with_progress(context, options, &mut |_| {}).await
+    }
+
+    /// [`ModelFile::build_session`], and calls `progress` as [`Session::build_with_progress`] does, where the session is
+    /// made ready for its first run.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let mut tell = |now: diptych::BuildProgress| println!("{} of {} kernels", now.compiled, now.kernels);
+    /// let built = file.build_session_with_progress(&context, SessionOptions::default(), &mut tell);
+    /// assert_eq!(pollster::block_on(built)?.inputs().len(), 1);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::session`].
+    pub async fn build_session_with_progress(
+        &self,
+        context: &Context,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Session> {
+        Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits, progress).await
     }
 }

@@ -4,7 +4,7 @@
 use super::input::{Input, words};
 use super::ports::targets;
 use super::runner::Next;
-use super::{Flight, Port, Profile, Session, StageTimes, Stream, TryStream};
+use super::{Flight, Outputs, Port, Profile, RunInput, Session, StageTimes, Stream, TryStream};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
@@ -82,10 +82,35 @@ impl Session {
     /// # Errors
     /// If an input is missing, unknown, given twice or of another shape, or the device fails.
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        self.run_shown(inputs)?.tensors()
+    }
+
+    /// [`Session::run`] with the inputs that [`Session::submit`] takes, and the outputs where the device shows them.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let sum = HostTensor::new(Shape::nhwc(1, 1, 1, 2), vec![1.0, 1.0])?;
+    /// # let y = graph.pointwise("sum", x, sum, Extras::default(), Pointwise::default())?;
+    /// # graph.output(y)?;
+    /// # let context = Context::new(Backend::Cpu)?;
+    /// let mut session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// let outputs = session.run_shown(&[("x", &[1.0, 2.0])])?;
+    /// assert_eq!(outputs.get(0)?, [3.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Session::run`].
+    pub fn run_shown<'a, I>(&mut self, inputs: &[(&str, I)]) -> Result<Outputs>
+    where
+        I: Into<RunInput<'a>> + Clone,
+    {
         let inputs = self.arrange(inputs)?;
         let outputs = self.launch(&inputs, Next::Waits)?.wait()?;
         self.keep_carried(&outputs)?;
-        outputs.tensors()
+        Ok(outputs)
     }
 
     /// [`Session::run`] with the outputs in the caller's memory: each of the session's outputs, by name,

@@ -127,6 +127,17 @@ impl Session {
         options: SessionOptions,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Self> {
+        Self::build_sharing(context, graph, options, None, progress).await
+    }
+
+    /// [`Session::build_with_progress`] of a session that has something in common with those for other extents.
+    pub(super) async fn build_sharing(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        shared: Option<Arc<Shared>>,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Self> {
         #[cfg(target_family = "wasm")]
         {
             let progress = std::cell::RefCell::new(progress);
@@ -136,7 +147,7 @@ impl Session {
                     progress(now);
                 }
             };
-            Self::built(context, graph, options, None, &tell).await
+            Self::built(context, graph, options, shared.as_deref(), &tell).await
         }
         #[cfg(not(target_family = "wasm"))]
         {
@@ -144,7 +155,8 @@ impl Session {
             let told = Arc::new(Told::default());
             let teller = Arc::clone(&told);
             let mut building = task::offload(move || {
-                task::block_on(Self::built(&context, &graph, options, None, &|now| teller.tell(now)))
+                let tell = |now| teller.tell(now);
+                task::block_on(Self::built(&context, &graph, options, shared.as_deref(), &tell))
             })?;
             std::future::poll_fn(|task| {
                 told.take(task.waker()).into_iter().for_each(&mut *progress);
@@ -156,21 +168,6 @@ impl Session {
             })
             .await
         }
-    }
-
-    /// A session that has something in common with those for other extents, awaited: elsewhere than in a browser on a
-    /// thread of its own.
-    pub(super) async fn build_sharing(
-        context: Context,
-        graph: Graph,
-        options: SessionOptions,
-        shared: Arc<Shared>,
-    ) -> Result<Self> {
-        #[cfg(target_family = "wasm")]
-        return Self::built(&context, &graph, options, Some(&shared), &|_| {}).await;
-        #[cfg(not(target_family = "wasm"))]
-        task::offload(move || task::block_on(Self::built(&context, &graph, options, Some(&shared), &|_| {})))?
-            .await
     }
 
     /// A session on the CPU, where nothing is awaited.
@@ -275,6 +272,18 @@ impl Session {
     }
 
     pub(super) async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
+        let mut changed = self.refreshed_alone(wait).await?;
+        for other in self.changing.iter_mut().flat_map(|changing| changing.others()) {
+            changed.extend(other.refreshed_alone(wait).await?);
+        }
+        if self.changing.is_some() {
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        Ok(changed)
+    }
+
+    async fn refreshed_alone(&mut self, wait: Wait) -> Result<Vec<String>> {
         let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
             return Ok(Vec::new());
         };

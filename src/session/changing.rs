@@ -9,7 +9,7 @@ use super::input::{Input, RunInput, arranged};
 use super::plans::{Changing, Composed, FIRST, MOST_PARTS, given_of};
 use super::runner::{Idle, Next, Runner};
 use super::source::{Found, Given, Part, Source};
-use super::{Port, Session};
+use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -32,15 +32,17 @@ enum Outcome {
 impl Session {
     /// A session of a network whose extents each run decides. Where nothing but extents that the file fixes decides, it is
     /// planned at once.
+    #[cfg_attr(not(any(feature = "onnx", feature = "tflite")), expect(dead_code, reason = "no file is read"))]
     pub(crate) async fn of_source(
         context: &Context,
         source: Arc<dyn Source>,
         options: SessionOptions,
         wait: Wait,
+        progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Self> {
         let changing = Changing::new(context, source, options)?;
         let mut session = Session::idle(Some(Box::new(changing)));
-        session.plan_fixed(wait).await?;
+        session.plan_fixed(wait, progress).await?;
         Ok(session)
     }
 
@@ -65,7 +67,7 @@ impl Session {
     }
 
     /// Plans the first run of a network whose extents are all fixed.
-    async fn plan_fixed(&mut self, wait: Wait) -> Result<()> {
+    async fn plan_fixed(&mut self, wait: Wait, progress: &mut impl FnMut(BuildProgress)) -> Result<()> {
         let Some(changing) = &self.changing else { return Ok(()) };
         let required = changing.source.inputs().iter().filter(|input| !input.is_optional);
         let mut given = Vec::new();
@@ -84,7 +86,7 @@ impl Session {
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
-        let plan = self.plan(FIRST, &given, part, &[], wait).await?;
+        let plan = self.plan(FIRST, &given, part, &[], wait, progress).await?;
         self.make_current(plan, &given)
     }
 
@@ -121,6 +123,14 @@ impl Session {
                 }
             }
         };
+        if let Some(changing) = &mut self.changing {
+            for port in &mut changing.inputs {
+                let given = given.iter().find(|given| given.name == port.name);
+                if let Some(given) = given {
+                    (port.dims, port.shape) = (given.dims, given.dims.shape());
+                }
+            }
+        }
         match feeds {
             Some(feeds) => {
                 let own = given_of(&feeds);
@@ -130,14 +140,6 @@ impl Session {
             }
             None => {
                 self.make_current(last, &given)?;
-                if let Some(changing) = &mut self.changing {
-                    for port in &mut changing.inputs {
-                        let given = given.iter().find(|given| given.name == port.name);
-                        if let Some(given) = given {
-                            (port.dims, port.shape) = (given.dims, given.dims.shape());
-                        }
-                    }
-                }
                 self.feeds(given)
             }
         }
@@ -199,7 +201,7 @@ impl Session {
             None => {
                 let by_value = changing.stage(stage)?.by_value.clone();
                 let part = changing.source.part(&place, given, &by_value)?;
-                self.plan(stage, given, part, path, wait).await?
+                self.plan(stage, given, part, path, wait, &mut |_| {}).await?
             }
         };
         path.push(number);
@@ -241,6 +243,7 @@ impl Session {
         part: Part,
         path: &[u64],
         wait: Wait,
+        progress: &mut impl FnMut(BuildProgress),
     ) -> Result<u64> {
         let changing = self.changing_mut()?;
         let session = match part.graph.outputs().is_empty() {
@@ -254,7 +257,7 @@ impl Session {
                         Session::built(&context, &part.graph, options, Some(&shared), &|_| {}).await?
                     }
                     Wait::Awaits => {
-                        Session::build_sharing(context, part.graph.clone(), options, shared).await?
+                        Session::build_sharing(&context, &part.graph, options, Some(shared), progress).await?
                     }
                 })
             }

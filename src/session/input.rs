@@ -10,8 +10,9 @@ use crate::host::HostTensor;
 use crate::word;
 use std::borrow::Cow;
 
-/// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`, or a slice of as many f32 as
-/// the input has, in the order of its dimensions. Nothing of a slice is copied on the way to the device.
+/// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`; a slice of as many f32 as the
+/// input has, in the order of its dimensions; or dimensions with such a slice. Nothing of a slice is copied on the way to
+/// the device.
 #[derive(Debug, Clone)]
 pub struct RunInput<'a>(Source<'a>);
 
@@ -20,6 +21,7 @@ enum Source<'a> {
     Tensor(&'a HostTensor),
     Owned(HostTensor),
     Slice(&'a [f32]),
+    Shaped(Dims, &'a [f32]),
 }
 
 impl RunInput<'_> {
@@ -28,6 +30,7 @@ impl RunInput<'_> {
         match &self.0 {
             Source::Tensor(tensor) => Some(tensor.dims()),
             Source::Owned(tensor) => Some(tensor.dims()),
+            Source::Shaped(dims, _) => Some(*dims),
             Source::Slice(_) => None,
         }
     }
@@ -37,7 +40,7 @@ impl RunInput<'_> {
         match &self.0 {
             Source::Tensor(tensor) => tensor.dims().elements(),
             Source::Owned(tensor) => tensor.dims().elements(),
-            Source::Slice(elements) => elements.len(),
+            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len(),
         }
     }
 
@@ -47,7 +50,9 @@ impl RunInput<'_> {
             Source::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
             Source::Tensor(tensor) => (*tensor).clone().reshaped(dims).map(Cow::Owned),
             Source::Owned(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
-            Source::Slice(elements) => HostTensor::new(dims, *elements).map(Cow::Owned),
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                HostTensor::new(dims, *elements).map(Cow::Owned)
+            }
         }
     }
 
@@ -66,6 +71,12 @@ impl<'a> From<&'a HostTensor> for RunInput<'a> {
 impl<'a> From<&'a [f32]> for RunInput<'a> {
     fn from(elements: &'a [f32]) -> Self {
         RunInput(Source::Slice(elements))
+    }
+}
+
+impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
+    fn from((dims, elements): (Dims, &'a [f32])) -> Self {
+        RunInput(Source::Shaped(dims, elements))
     }
 }
 
@@ -145,7 +156,10 @@ pub(super) fn arranged<'a>(
                 port.takes(&tensor)?;
                 ("tensors", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }
-            Source::Slice(elements) => {
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                if let Source::Shaped(dims, _) = source {
+                    port.takes_dims(dims)?;
+                }
                 let wanted = port.dims.elements();
                 if elements.len() != wanted {
                     return Err(Error::input(

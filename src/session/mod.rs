@@ -74,6 +74,7 @@ pub use ports::Port;
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 pub use source::OpenAxis;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};

@@ -334,6 +334,11 @@ impl Changing {
             && self.current.is_some_and(|current| first.is_some_and(|first| first.plans.contains(&current)))
     }
 
+    /// The sessions of the plans that are not the current one.
+    pub(super) fn others(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.plans.values_mut().filter_map(|plan| plan.session.as_mut())
+    }
+
     /// Has all plans made again, on another context.
     pub(super) fn restart(&mut self, context: &Context) -> Result<()> {
         *self = Changing::new(context, Arc::clone(&self.source), self.options.clone())?;

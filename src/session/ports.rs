@@ -39,13 +39,17 @@ impl Port {
 impl Port {
     /// Whether it is given a tensor of its dimensions.
     pub(super) fn takes(&self, tensor: &HostTensor) -> Result<()> {
+        self.takes_dims(tensor.dims())
+    }
+
+    pub(super) fn takes_dims(&self, dims: Dims) -> Result<()> {
         // Rank 4 serves for any rank: a tensor of a picture, a vector or a matrix as a feature map.
-        let as_map = tensor.dims().rank() == 4 && tensor.shape() == self.shape;
-        if tensor.dims() == self.dims || as_map {
+        let as_map = dims.rank() == 4 && dims.shape() == self.shape;
+        if dims == self.dims || as_map {
             return Ok(());
         }
         let name = format!("input {:?}", self.name);
-        Err(Error::input(name, format!("shape {}", tensor.dims()), format!("{}", self.dims)))
+        Err(Error::input(name, format!("shape {dims}"), format!("{}", self.dims)))
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) struct Place {
     /// What tells it from other places behind the same part.
     pub(crate) form: String,
     /// What the source knows of it.
+    #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has one part"))]
     pub(crate) of: Arc<dyn Any + Send + Sync>,
 }
 
@@ -68,6 +69,7 @@ impl fmt::Debug for Place {
 }
 
 /// Where a result of a part is found.
+#[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has one part"))]
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
     /// Among the outputs of its graph.

@@ -6,7 +6,7 @@ const ENGINES = {
   diptych: async (model) => {
     const { Diptych } = await import("diptych-web");
     const session = await Diptych.load(model, { backend: "webgpu", record: false });
-    const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, values(dims)]));
+    const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, { data: values(dims), dims }]));
     return async () => Object.values(await session.run(inputs));
   },
   "onnxruntime-web": async (model) => {

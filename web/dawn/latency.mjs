@@ -50,7 +50,10 @@ for (const model of models) {
   const begin = performance.now();
   const session = await Diptych.load(bytes, options);
   const inputs = Object.fromEntries(
-    session.inputs.map(({ name, dims }) => [name, new Float32Array(dims.reduce((a, b) => a * b, 1)).fill(0.5)]),
+    session.inputs.map(({ name, dims }) => {
+      const data = new Float32Array(dims.reduce((a, b) => a * b, 1)).fill(0.5);
+      return [name, { data, dims }];
+    }),
   );
   await session.run(inputs);
   const first = performance.now() - begin;

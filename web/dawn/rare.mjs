@@ -28,7 +28,9 @@ async function use(site, model) {
   const wasm = `http://127.0.0.1:${server.address().port}/diptych/wasm/`;
   const session = await Diptych.load(new Uint8Array(readFileSync(model)), { backend: "webgpu", record: false, wasm });
   const whole = (dims) => dims.reduce((a, b) => a * b, 1);
-  const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, new Float32Array(whole(dims)).fill(0.5)]));
+  const inputs = Object.fromEntries(
+    session.inputs.map(({ name, dims }) => [name, { data: new Float32Array(whole(dims)).fill(0.5), dims }]),
+  );
   await session.run(inputs);
   await session.run(inputs);
   await session.profile(inputs).catch((error) => console.error(`${basename(model)}: no profile: ${error.message}`));

@@ -26,13 +26,25 @@ export interface PictureInput {
 
 /**
  * The value of an input. A picture is resized by a 2D canvas. On WebGPU a texture takes it from there and a kernel makes
- * the numbers of it, unless the input has four channels or the CPU computes a part of the network: then the canvas is
- * read, as on the CPU. A picture may change or be closed as soon as the call has returned. A `GPUBuffer`
+ * the numbers of it, unless the input has four channels, the CPU computes a part of the network, or the model leaves
+ * extents open: then the canvas is read, as on the CPU. Height and width that are open are the picture's. A picture may change or be closed as soon as the call has returned. A `GPUBuffer`
  * of the session's device holds a word of 32 bits for each element, in the order of the input's dimensions: f32, but i32 for
  * `i64` and `i32`, and u32 for `u32`. With usage `STORAGE` it is bound as it is,
  * else it is copied on the device and needs `COPY_SRC`.
  */
-export type InputValue = Elements | number[] | bigint[] | boolean[] | Picture | PictureInput | GPUBuffer;
+export type InputValue = Values | Tensor<Values> | Picture | PictureInput | GPUBuffer;
+
+/** Elements, or numbers and truths in a list. */
+export type Values = Elements | number[] | bigint[] | boolean[];
+
+/**
+ * Elements with their extents, the last one varying fastest. An extent that the model leaves open may be any, 0 too if the
+ * network can do with it. An input whose model leaves at most one extent open needs no `dims`.
+ */
+export interface Tensor<Data = Elements> {
+  data: Data;
+  dims: number[];
+}
 
 /**
  * Elements of an input or an output. Outputs have the array of their type; inputs take any whose numbers are all of the
@@ -59,8 +71,11 @@ export type Inputs = Record<string, InputValue>;
 
 export interface Port {
   name: string;
+  /** Where each run decides an extent, that of the last run; 1 before the first one. */
   dims: number[];
   dtype: DType;
+  /** The axes whose extents each run decides, with their names in the file, or else as in `image.1`. */
+  open: { axis: number; name: string }[];
 }
 
 export interface Info {
@@ -109,7 +124,7 @@ export interface LoadOptions {
   onProgress?: (progress: LoadProgress) => void;
   /** Storage and arithmetic: f32 (the default), halves in memory, or halves throughout. */
   precision?: "f32" | "f16s" | "f16";
-  /** Extents that the model leaves open, by name. */
+  /** Fixes extents that the model leaves open, by name. Each run decides the others. */
   dimensions?: Record<string, number>;
   /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
   record?: boolean;
@@ -172,9 +187,15 @@ export interface TuneResult {
 
 export interface Session {
   readonly info: Info;
+  /** The inputs that a run needs. */
   readonly inputs: Port[];
+  /** Those that it may be given as well, because the file has a value for them. */
+  readonly optionalInputs: Port[];
   readonly outputs: Port[];
+  /** Those for the extents of the last run; none before it, if the model leaves extents open. */
   readonly steps: Step[];
+  /** Whether each run decides extents. The first run of new ones prepares for them; the 32 last used are kept ready. */
+  readonly open: boolean;
   /** Bytes of values and of constants. */
   readonly memory: { values: number; constants: number };
   /** What the file says: the model's name, normalisation of inputs, labels of outputs. */
@@ -186,12 +207,20 @@ export interface Session {
 
   /** Runs the network: outputs by name, each the array of its port's `dtype`. Calls made meanwhile wait their turn. */
   run<Output extends Elements = Float32Array>(inputs: Inputs): Promise<Record<string, Output>>;
-  /** The same with outputs as buffers on the session's device: those given by name, or new ones, which are the page's. */
+  /** The same with each output's extents in this run. What comes out can go in again. */
+  run<Output extends Elements = Float32Array>(
+    inputs: Inputs,
+    options: { tensors: true },
+  ): Promise<Record<string, Tensor<Output>>>;
+  /**
+   * The same with outputs as buffers on the session's device: those given by name, or new ones, which are the page's. With
+   * buffers on either side, extents that the model leaves open are those of the last run.
+   */
   run(inputs: Inputs, options: { buffers: true | Record<string, GPUBuffer> }): Promise<Record<string, GPUBuffer>>;
   /** The time of each step of one run. */
   profile(inputs: Inputs): Promise<Profile>;
   /**
-   * Times kernels on the user's own GPU and takes the best. Runs may go on meanwhile. The first call downloads the module
+   * Times kernels on the user's own GPU and takes the best, for the extents of the last run. Runs may go on meanwhile. The first call downloads the module
    * that has the tuner, and holds the model a second time until it is over.
    */
   tune(options?: TuneOptions): Promise<TuneResult>;

@@ -60,6 +60,19 @@ export function pictureShape({ name, dims }) {
   throw new Error(`input "${name}": found a picture, wanted ${dims.join("x")} numbers`);
 }
 
+/** The extents of an input for a picture: those that the model leaves open are the picture's own, and 1 for a batch. */
+export function pictureDims({ dims, open }, source) {
+  if (!open.length || dims.length < 3) {
+    return dims;
+  }
+  const isOpen = (place) => open.some(({ axis }) => axis === place);
+  const first = dims.length - 3;
+  const [width, height] = sizeOf(source);
+  const planar = isOpen(dims.length - 1) && !isOpen(first);
+  const own = planar ? [dims[first], height, width] : [height, width, dims.at(-1)];
+  return dims.map((extent, axis) => (isOpen(axis) ? (own[axis - first] ?? 1) : extent));
+}
+
 /** One canvas that is read, on the CPU, and one that is copied to a texture, on the GPU where the browser has it there. */
 const canvases = {};
 

@@ -85,17 +85,24 @@ export class RemoteSession {
     return [Object.fromEntries(moved), transfer];
   }
 
-  async run(inputs, { buffers } = {}) {
+  async run(inputs, { buffers, tensors } = {}) {
     if (buffers) {
       throw new Error("option buffers: a GPUBuffer cannot leave a worker");
     }
     const [moved, transfer] = await this.#movable(inputs);
-    return this.#ask("run", { inputs: moved }, transfer);
+    return this.#ran("run", { inputs: moved, tensors }, transfer);
   }
 
   async profile(inputs) {
     const [moved, transfer] = await this.#movable(inputs);
-    return this.#ask("profile", { inputs: moved }, transfer);
+    return this.#ran("profile", { inputs: moved }, transfer);
+  }
+
+  /** What a run gives. It may have decided extents. */
+  async #ran(call, given, transfer) {
+    const { result, session } = await this.#ask(call, given, transfer);
+    Object.assign(this, session);
+    return result;
   }
 
   async tune({ onProgress, signal: _, ...options } = {}) {

@@ -2,7 +2,7 @@
 
 import { bytesOf } from "./bytes.js";
 import { filesFor, firstOf, moduleOf } from "./modules.js";
-import { isPicture, pixels, showable, shown } from "./pictures.js";
+import { isPicture, pictureDims, pixels, showable, shown } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
 /** How long a call may go on after its device was lost. */
@@ -94,7 +94,11 @@ export class LocalSession {
     this.info = info;
     /** The GPUDevice it runs on; undefined on the CPU. */
     this.device = device;
+    this.outputs = undefined;
     this.#describe();
+    /** Whether each run decides extents: what is described is then as in the last run. */
+    this.open = !this.steps.length || [...this.inputs, ...this.outputs].some(({ open }) => open.length);
+    this.optionalInputs = JSON.parse(network.optional());
     const lost = device?.lost.then((lost) => {
       const reason = lost.message || lost.reason;
       if (this.device === device) {
@@ -108,19 +112,52 @@ export class LocalSession {
     this.lost = lost ?? new Promise(() => {});
   }
 
-  #settings() {
-    const { precision, dimensions } = this.#options;
+  #settings(dimensions = this.#options.dimensions) {
+    const { precision } = this.#options;
     return JSON.stringify({ precision, dimensions });
+  }
+
+  /** All extents that the model leaves open, by name: those of the options, and those of the last run. */
+  #dimensions() {
+    const ran = this.steps.length ? this.inputs : [];
+    const extents = ran.flatMap(({ dims, open }) => open.map(({ axis, name }) => [name, dims[axis]]));
+    return { ...this.#options.dimensions, ...Object.fromEntries(extents) };
   }
 
   /** Whether pictures reach the network by textures: a network that needs the CPU reads numbers. */
   get #shows() {
-    return this.device && !this.steps.some(({ kernel }) => kernel.startsWith("cpu_"));
+    return this.device && !this.open && !this.steps.some(({ kernel }) => kernel.startsWith("cpu_"));
   }
 
   #describe() {
     const { inputs, outputs, steps, memory, model } = JSON.parse(this.#network.describe());
+    // After a run the outputs have its extents, and nothing says any more which of them it decided.
+    outputs.forEach((port, place) => (port.open = this.outputs?.[place].open ?? port.open));
     Object.assign(this, { inputs, outputs, steps, memory, model });
+  }
+
+  /**
+   * What `act` makes of the network. Extents that are new may need what its module lacks: then another one is made of the
+   * module that has everything, on the same device.
+   */
+  #planned(act) {
+    return this.#next(async (network) => {
+      const done = await act(network).catch(async (error) => {
+        if (error?.name !== "SmallModuleError") {
+          throw error;
+        }
+        const engine = this.#engine;
+        const options = { ...this.#options, device: this.device };
+        await firstOf(["full"], options.wasm, (module) => this.#buildBy(module, options));
+        release(network, engine);
+        return act(this.#network);
+      });
+      if (this.open) {
+        this.#describe();
+      }
+      // As they are now: another run may decide others.
+      return [done, this.outputs];
+    });
   }
 
   /** One thing at a time: the network has one set of buffers. */
@@ -147,12 +184,16 @@ export class LocalSession {
     return done;
   }
 
-  /** Names and values of inputs: pictures as numbers, or as textures on the device; buffers as they are. */
+  /**
+   * Names and values of inputs, and the extents that are known of them: pictures as numbers, or as textures on the device;
+   * buffers as they are.
+   */
   #arrange(inputs, onDevice = false) {
     const names = Object.keys(inputs);
-    const values = names.map((name) => {
+    const extents = names.map(() => undefined);
+    const values = names.map((name, index) => {
       const value = inputs[name];
-      const port = this.inputs.find((input) => input.name === name);
+      const port = [...this.inputs, ...this.optionalInputs].find((input) => input.name === name);
       if (!port) {
         const known = this.inputs.map((input) => input.name).join(", ");
         throw new Error(`input "${name}" is unknown, the network has ${known}`);
@@ -161,23 +202,31 @@ export class LocalSession {
       if (isPicture(value) || isPicture(value?.source)) {
         const picture = isPicture(value) ? { source: value } : value;
         const normalisation = this.model.normalisation[place];
-        return onDevice && showable(port)
-          ? shown(picture, port, normalisation, this.device, this.#idle.textures)
-          : pixels(picture, port, normalisation);
+        if (onDevice && showable(port)) {
+          return shown(picture, port, normalisation, this.device, this.#idle.textures);
+        }
+        const dims = pictureDims(port, picture.source);
+        extents[index] = dims;
+        return pixels(picture, { ...port, dims }, normalisation);
       }
-      return Array.isArray(value) ? typed(value, port) : value;
+      const data = isTensor(value) ? value.data : value;
+      extents[index] = data === value ? undefined : [...value.dims];
+      return Array.isArray(data) ? typed(data, port) : data;
     });
-    return [names, values];
+    return [names, values, extents];
   }
 
-  async run(inputs, { buffers } = {}) {
+  async run(inputs, { buffers, tensors } = {}) {
     const onDevice = (value) => isBuffer(value) || (this.#shows && (isPicture(value) || isPicture(value?.source)));
     if (buffers || Object.values(inputs).some(onDevice)) {
-      return this.#runOnDevice(inputs, buffers);
+      const outputs = await this.#runOnDevice(inputs, buffers);
+      const tensor = ({ name, dims }) => [name, { data: outputs[name], dims }];
+      return tensors && !buffers ? Object.fromEntries(this.outputs.map(tensor)) : outputs;
     }
-    const [names, values] = this.#arrange(inputs);
-    const outputs = await this.#next((network) => network.run(names, values));
-    return Object.fromEntries(this.outputs.map(({ name }, place) => [name, outputs[place]]));
+    const given = this.#arrange(inputs);
+    const [outputs, ports] = await this.#planned((network) => network.run(...given));
+    const tensor = (data, dims) => (tensors ? { data, dims } : data);
+    return Object.fromEntries(ports.map(({ name, dims }, place) => [name, tensor(outputs[place], dims)]));
   }
 
   async #runOnDevice(inputs, buffers) {
@@ -185,13 +234,13 @@ export class LocalSession {
     if (!device) {
       throw new Error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU");
     }
-    const [names, values] = this.#arrange(inputs, true);
+    const [names, values, extents] = this.#arrange(inputs, true);
     const own = buffers === undefined || buffers === true ? {} : buffers;
     const idle = this.#idle;
     const kept = buffers ? undefined : (idle.outputs.pop() ?? this.outputs.map((port) => readable(device, port)));
     const targets = this.outputs.map((port, place) => kept?.[place].source ?? own[port.name] ?? target(device, port));
     const read = await this.#next(async (network) => {
-      await network.run_on_device(names, values, targets);
+      await network.run_on_device(names, values, extents, targets);
       // What is done with them from now on is done after this run.
       idle.textures.push(...values.map(({ texture }) => texture).filter(Boolean));
       return kept && readBack(device, kept);
@@ -203,8 +252,9 @@ export class LocalSession {
   }
 
   async profile(inputs) {
-    const [names, values] = this.#arrange(inputs);
-    return JSON.parse(await this.#next((network) => network.profile(names, values)));
+    const given = this.#arrange(inputs);
+    const [profile] = await this.#planned((network) => network.profile(...given));
+    return JSON.parse(profile);
   }
 
   async tune({ budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = {}) {
@@ -217,7 +267,7 @@ export class LocalSession {
     let tuning, progress, record;
     try {
       tuning = await this.#next(async (network) =>
-        module.Tuning.begin(engine, this.#bytes, this.#settings(), network.record(), budgetMs),
+        module.Tuning.begin(engine, this.#bytes, this.#settings(this.#dimensions()), network.record(), budgetMs),
       );
       do {
         progress = JSON.parse(await this.#next(() => tuning.step(stepMs, verdicts.length)));
@@ -301,6 +351,9 @@ function release(...owned) {
     }
   }
 }
+
+/** Whether it is numbers with their extents. */
+const isTensor = (value) => Array.isArray(value?.dims) && value.data !== undefined;
 
 const isBuffer = (value) => typeof GPUBuffer !== "undefined" && value instanceof GPUBuffer;
 

@@ -5,9 +5,12 @@ import { LocalSession } from "./session.js";
 let session;
 
 const plain = () => {
-  const { info, inputs, outputs, steps, memory, model } = session;
-  return { info, inputs, outputs, steps, memory, model };
+  const { info, inputs, optionalInputs, outputs, steps, memory, model, open } = session;
+  return { info, inputs, optionalInputs, outputs, steps, memory, model, open };
 };
+
+/** A run's result, and the session as it was in it. */
+const ran = (result) => ({ result, session: session.open ? plain() : undefined });
 
 function watch() {
   session.lost.then((reason) => postMessage({ lost: reason }));
@@ -20,10 +23,10 @@ const calls = {
     watch();
     return [plain()];
   },
-  async run(_, { inputs }) {
+  async run(_, { inputs, tensors }) {
     try {
-      const outputs = await session.run(inputs);
-      return [outputs, Object.values(outputs).map((values) => values.buffer)];
+      const outputs = await session.run(inputs, { tensors });
+      return [ran(outputs), Object.values(outputs).map((values) => (values.data ?? values).buffer)];
     } finally {
       // Pictures that came here are this side's to close.
       for (const value of Object.values(inputs)) {
@@ -32,7 +35,7 @@ const calls = {
     }
   },
   async profile(_, { inputs }) {
-    return [await session.profile(inputs)];
+    return [ran(await session.profile(inputs))];
   },
   async tune(id, { options }) {
     const onProgress = (progress) => postMessage({ id, progress });

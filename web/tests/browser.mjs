@@ -12,7 +12,7 @@ import { serve } from "../serve.mjs";
 const [site, filter = ""] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
 const wanted = JSON.parse(readFileSync(join(here, "figure.json"), "utf8"));
-for (const name of ["figure.png", "tiny.mjs", "blank.html"]) {
+for (const name of ["figure.png", "tiny.mjs", "extents.mjs", "blank.html"]) {
   copyFileSync(join(here, name), join(site, name));
 }
 
@@ -214,6 +214,20 @@ test("a page downloads the module that it needs", SOFTWARE_GPU, async (open) => 
   ];
   ensure(JSON.stringify(found) === JSON.stringify(wanted), JSON.stringify(found));
   return found.map(({ modules }) => modules).join("; ");
+});
+
+test("each run decides the extents that a model leaves open", SOFTWARE_GPU, async (open) => {
+  const page = await open("blank.html");
+  const found = await page.evaluate(async () => {
+    const { extents } = await import("./extents.mjs");
+    const { Diptych } = await import("./diptych/index.js");
+    const told = [];
+    for (const options of [{ backend: "webgpu" }, { backend: "webgpu", worker: true }, { backend: "cpu" }]) {
+      told.push(await extents(Diptych, options));
+    }
+    return told;
+  });
+  return found.join("; ");
 });
 
 test("the page's own device and buffers", SOFTWARE_GPU, async (open) => {

@@ -1,4 +1,4 @@
-// The smallest networks there are, of 64 numbers, as ONNX files.
+// The smallest networks there are, of 64 numbers or of as many as a run says, as ONNX files.
 
 const bytes = (...parts) => parts.flat();
 const varint = (value) => (value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))]);
@@ -12,11 +12,12 @@ const field = (number, value) => {
 };
 
 const FLOAT = 1;
+const INT64 = 7;
 
-/** A named tensor of floats. */
-function value(name, extents) {
-  const dims = extents.flatMap((extent) => field(1, field(1, extent)));
-  const tensor = bytes(field(1, FLOAT), field(2, dims));
+/** A named tensor. Extents that are texts are names of open ones. */
+function value(name, extents, type = FLOAT) {
+  const dims = extents.flatMap((extent) => field(1, field(typeof extent === "string" ? 2 : 1, extent)));
+  const tensor = bytes(field(1, type), field(2, dims));
   return bytes(field(1, name), field(2, field(1, tensor)));
 }
 
@@ -24,10 +25,10 @@ function value(name, extents) {
 const node = (inputs, output, operator) =>
   field(1, bytes(...inputs.map((input) => field(1, input)), field(2, output), field(3, output), field(4, operator)));
 
-function model(...parts) {
-  const graph = bytes(...parts, field(2, "tiny"), field(11, value("x", [1, 64])), field(12, value("y", [1, 64])));
-  return new Uint8Array(bytes(field(1, 8), field(7, graph), field(8, field(2, 13))));
-}
+const file = (...parts) =>
+  new Uint8Array(bytes(field(1, 8), field(7, bytes(...parts, field(2, "tiny"))), field(8, field(2, 13))));
+
+const model = (...parts) => file(...parts, field(11, value("x", [1, 64])), field(12, value("y", [1, 64])));
 
 /** `y = relu(x)`, or what another operator makes of x. */
 export const tiny = (operator = "Relu") => model(node(["x"], "y", operator));
@@ -37,3 +38,22 @@ export function folded() {
   const zeros = bytes(field(1, 1), field(1, 64), field(2, FLOAT), field(8, "c"), field(9, new Array(256).fill(0)));
   return model(node(["c"], "s", "Softmax"), node(["x", "s"], "y", "Add"), field(5, zeros));
 }
+
+/**
+ * `y = relu(x)` of any rows and columns; `z`: y in another shape, which is an input of integers; `n`: where y is not 0.
+ * Relu is another operator if one is named.
+ */
+export function open(operator = "Relu") {
+  const ends = [
+    field(11, value("x", ["rows", "columns"])),
+    field(11, value("shape", [2], INT64)),
+    field(12, value("y", ["rows", "columns"])),
+    field(12, value("z", ["", ""])),
+    field(12, value("n", [2, ""], INT64)),
+  ];
+  return file(node(["x"], "y", operator), node(["y", "shape"], "z", "Reshape"), node(["y"], "n", "NonZero"), ...ends);
+}
+
+/** `y = relu(x)` of rows of two. */
+export const rows = () =>
+  file(node(["x"], "y", "Relu"), field(11, value("x", ["rows", 2])), field(12, value("y", ["rows", 2])));

@@ -77,6 +77,6 @@ def check(name: str, array: NDArray[Any], good: Any, wanted: str) -> None:
 def source(port: Port, value: Any) -> NDArray[Any]:
     """What a run reads for an input."""
     array = numbers(port.name, value, port.dtype)
-    if array.shape != port.shape:
+    if not port.takes(array.shape):
         raise refused(port.name, f"shape {array.shape}", f"{port.shape}")
     return array

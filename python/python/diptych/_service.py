@@ -130,11 +130,11 @@ class Service:
 
         The arrays may be written again when this returns.
         """
-        return Ticket(self._native.submit(_ports.sources(self._inputs, inputs)), self._outputs)
+        return Ticket(self._native.submit(_ports.arrays(self._inputs, inputs)), self._outputs)
 
     def try_submit(self, inputs: Inputs) -> Optional[Ticket]:
         """:meth:`submit` if there is room; ``None`` otherwise, for a server that would rather refuse than hold back."""
-        ticket = self._native.try_submit(_ports.sources(self._inputs, inputs))
+        ticket = self._native.try_submit(_ports.arrays(self._inputs, inputs))
         return None if ticket is None else Ticket(ticket, self._outputs)
 
     def stream(self, frames: Iterable[Inputs]) -> Stream:

@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from numpy.typing import NDArray
+
 from . import _devices, _native, _ports
 from ._errors import InputError
 from ._ports import Inputs, Model, Outputs, Port, Record
@@ -103,6 +105,9 @@ class Session:
     Several threads may call one session: their runs take turns on the device, and none holds up other Python threads.
     A session does not survive ``fork``; make it in the process that runs it.
 
+    A run takes arrays of any extents where the file leaves them open. The first run with certain extents prepares for
+    them, which takes as long as making a session; the 32 last used ones are kept ready.
+
     :param model: A TensorFlow Lite or ONNX file: its path, or its bytes. The contents say which it is.
     :param device: ``"auto"`` (a GPU, else the CPU), ``"cpu"``, ``"wgpu"``, ``"opencl"``; one of several by its number,
         PCI address, UUID or a part of its name, as in ``"wgpu:1"``, ``"opencl:0000:41:00.0"`` or ``"H200"``. A device
@@ -112,7 +117,8 @@ class Session:
     :param tuning: Seconds for :meth:`tune` while the session is made. On the CPU there is nothing to tune.
     :param database: The folder of the tuner's record, which later sessions ask; ``True`` for the user's own. Without it
         the record lasts as long as the session, or is the user's if there is ``tuning``.
-    :param dims: Extents that the file leaves open, by name, such as ``{"batch": 8}``.
+    :param dims: Extents to fix although the file leaves them open, by name, such as ``{"batch": 8}``; an axis without a name
+        is ``"image.1"``, its input's name and its number. The other ones each run decides.
     :param values: Inputs that are known beforehand and are no inputs of the session.
     """
 
@@ -131,23 +137,32 @@ class Session:
         known = _ports.known(values)
         self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record)
         self._inputs = _ports.of(self._native.inputs())
+        self._optional = _ports.of(self._native.optional_inputs())
         self._outputs = _ports.distinct(self._native.outputs())
         if tuning is not None and self.info.backend != "cpu":
             self.tune(tuning)
 
     @property
     def inputs(self) -> Tuple[Port, ...]:
-        """The inputs, in the file's order."""
+        """The inputs that a run needs, in the file's order."""
         return self._inputs
 
     @property
+    def optional_inputs(self) -> Tuple[Port, ...]:
+        """The inputs that a run may be given as well: those that have a value in the file."""
+        return self._optional
+
+    @property
     def outputs(self) -> Tuple[Port, ...]:
-        """The outputs, in the file's order. Of several with one name, the later ones are ``name:1`` and so on."""
+        """The outputs, in the file's order. Of several with one name, the later ones are ``name:1`` and so on.
+
+        Where a run decides an extent, their shape is what the file says of it; arrays have the run's own.
+        """
         return self._outputs
 
     @property
     def dims(self) -> Dict[str, int]:
-        """The extents that have names, as this session has them."""
+        """Extents by the names of their axes: those that were given with the model, and those of the last run."""
         return self._native.dimensions()
 
     @property
@@ -167,7 +182,10 @@ class Session:
 
     @property
     def steps(self) -> List[Step]:
-        """The steps of a run in order. :meth:`profile` times them."""
+        """The steps of a run in order. :meth:`profile` times them.
+
+        They are those for the extents of the last run: where the file leaves some open, there are none before it.
+        """
         return [Step(*_fields(step)) for step in self._native.steps()]
 
     @property
@@ -179,13 +197,12 @@ class Session:
     def run(self, inputs: Inputs) -> Outputs:
         """Runs the network: arrays by name, or the one input's array; the outputs by name.
 
-        Arrays of f32 in C order are read where they lie, and must not be written meanwhile. Integers and booleans are
-        handed over as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Outputs are new
-        arrays of their ``dtype``.
+        Where an input's ``shape`` has a name or ``None``, any extent will do, 0 too if the network can do with it. Arrays
+        of f32 in C order are read where they lie, and must not be written meanwhile. Integers and booleans are handed over
+        as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Outputs are new arrays of
+        their ``dtype``, whose shape may be another one at each run.
         """
-        sources, outputs = _ports.sources(self._inputs, inputs), _ports.empty(self._outputs)
-        self._native.run(sources, list(outputs.values()))
-        return outputs
+        return self._named(self._native.run(self._sources(inputs)))
 
     __call__ = run
 
@@ -199,24 +216,21 @@ class Session:
         """
 
         def start(frame: Inputs) -> Finish:
-            flight = self._native.start(_ports.sources(self._inputs, frame))
-
-            def finish() -> Outputs:
-                outputs = _ports.empty(self._outputs)
-                flight.finish(list(outputs.values()))
-                return outputs
-
-            return finish
+            flight = self._native.start(self._sources(frame))
+            return lambda: self._named(flight.finish())
 
         return Stream(frames, in_flight, start)
 
     def profile(self, inputs: Optional[Inputs] = None, *, runs: int = 1) -> List[TimedStep]:
-        """The time of each step on the device's clock: the median of ``runs`` runs. Without inputs it takes random numbers."""
+        """The time of each step on the device's clock: the median of ``runs`` runs.
+
+        Without inputs it takes random numbers of the last run's extents; before the first run those that are open are 1.
+        """
         if runs < 1:
             raise InputError(f"runs: found {runs}, wanted 1 or more")
         if inputs is None:
-            inputs = _ports.random(self._inputs)
-        sources = _ports.sources(self._inputs, inputs)
+            inputs = _ports.random(self._inputs, self._native.last_extents())
+        sources = self._sources(inputs)
         clock, profiles = "", []
         for _ in range(runs):
             clock, timed = self._native.profile(sources)
@@ -235,6 +249,9 @@ class Session:
 
         Each candidate's result is checked before it is timed. What is found goes to the record. Ctrl-C, or what
         ``on_progress`` raises, ends the search; the record keeps what was found until then.
+
+        The search is for the extents of the last run, so where the file leaves some open, run the network before, or give
+        them with the model. An outermost extent that neither decides is 1.
         """
         tuning = self._native.tuning(seconds)
         try:
@@ -261,6 +278,12 @@ class Session:
     def restore(self) -> None:
         """Opens the device and makes everything anew: after a :class:`DeviceLostError`."""
         self._native.restore()
+
+    def _sources(self, inputs: Inputs) -> _ports.Sources:
+        return _ports.sources(self._inputs, inputs, self._optional)
+
+    def _named(self, arrays: List[NDArray[Any]]) -> Outputs:
+        return {port.name: array for port, array in zip(self._outputs, arrays)}
 
     def __repr__(self) -> str:
         return f"<diptych.Session {_ports.described(self._inputs, self._outputs)} on {self.info}>"

@@ -1,10 +1,10 @@
 //! JavaScript's typed arrays as tensors, and back.
 
 use crate::error;
-use diptych::{DType, HostTensor, Port};
+use diptych::{DType, Dims, FileInput, HostTensor, Port};
 use js_sys::{
-    BigInt64Array, Float32Array, Int8Array, Int16Array, Int32Array, Uint8Array, Uint8ClampedArray,
-    Uint16Array, Uint32Array,
+    Array, BigInt64Array, Float32Array, Int8Array, Int16Array, Int32Array, Reflect, Uint8Array,
+    Uint8ClampedArray, Uint16Array, Uint32Array,
 };
 use wasm_bindgen::prelude::*;
 
@@ -22,34 +22,62 @@ fn wanted(dtype: DType) -> &'static str {
     }
 }
 
-/// The elements of a typed array, for an input.
-pub(crate) fn tensor(port: &Port, value: &JsValue) -> Result<HostTensor, JsValue> {
+/// The extents of what is given for an input: those that it says; else the file's, of which one may be open, because the
+/// number of elements says what it is.
+pub(crate) fn dims(own: &FileInput, value: &JsValue, said: &JsValue) -> Result<Dims, JsValue> {
+    let name = &own.name;
+    if let Some(said) = said.dyn_ref::<Array>() {
+        let extents = said.iter().map(|extent| match extent.as_f64() {
+            Some(whole) if whole >= 0.0 && whole.trunc() == whole && whole < f64::from(u32::MAX) => {
+                Ok(whole as usize)
+            }
+            _ => Err(error(format!("input {name:?}: found the extent {extent:?}, wanted a whole number"))),
+        });
+        return Dims::new_or_empty(&extents.collect::<Result<Vec<usize>, JsValue>>()?).map_err(error);
+    }
+    let open = |found: String| error(format!("input {name:?}: found {found}, wanted {{ data, dims }}"));
+    let extents = own.extents.as_ref().ok_or_else(|| open("data of any number of extents".to_owned()))?;
+    if own.open.len() > 1 {
+        let names: Vec<&str> = own.open.iter().map(|open| open.name.as_str()).collect();
+        return Err(open(format!("data without the extents {}", names.join(", "))));
+    }
+    let elements =
+        Reflect::get(value, &"length".into()).ok().and_then(|length| length.as_f64()).unwrap_or(0.0);
+    let fixed: usize = extents.iter().flatten().product();
+    let rest = (elements as usize).checked_div(fixed).unwrap_or(0);
+    Dims::new_or_empty(&extents.iter().map(|extent| extent.unwrap_or(rest)).collect::<Vec<_>>())
+        .map_err(error)
+}
+
+/// The elements of a typed array, for an input of this name and type.
+pub(crate) fn tensor(own: (&str, DType), dims: Dims, value: &JsValue) -> Result<HostTensor, JsValue> {
+    let (name, dtype) = own;
     macro_rules! first_of {
         ($($array:ty)*) => {
             $(if let Some(array) = value.dyn_ref::<$array>() {
-                counted(port, array.length())?;
-                return HostTensor::of(port.dims, array.to_vec()).map_err(error);
+                counted(name, dims, array.length())?;
+                return HostTensor::of(dims, array.to_vec()).map_err(error);
             })*
         };
     }
-    if port.dtype == DType::Bool
+    if dtype == DType::Bool
         && let Some(array) = value.dyn_ref::<Uint8Array>()
     {
-        counted(port, array.length())?;
-        return HostTensor::from_bytes(port.dims, DType::Bool, &array.to_vec()).map_err(error);
+        counted(name, dims, array.length())?;
+        return HostTensor::from_bytes(dims, DType::Bool, &array.to_vec()).map_err(error);
     }
     first_of!(
         Float32Array BigInt64Array Int32Array Int16Array Int8Array Uint32Array Uint16Array Uint8Array Uint8ClampedArray
     );
-    Err(error(format!("input {:?}: found another type, wanted a {}", port.name, wanted(port.dtype))))
+    Err(error(format!("input {name:?}: found another type, wanted a {}", wanted(dtype))))
 }
 
-fn counted(port: &Port, found: u32) -> Result<(), JsValue> {
-    let wanted = port.dims.elements();
+fn counted(name: &str, dims: Dims, found: u32) -> Result<(), JsValue> {
+    let wanted = dims.elements();
     if found as usize == wanted {
         return Ok(());
     }
-    Err(error(format!("input {:?}: found {found} values, wanted {wanted} ({})", port.name, port.dims)))
+    Err(error(format!("input {name:?}: found {found} values, wanted {wanted} ({dims})")))
 }
 
 /// An output as the typed array for its type: a `Float32Array` of halves too, and a `Uint8Array` of 0 and 1 of booleans.

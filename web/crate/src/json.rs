@@ -1,6 +1,6 @@
 //! What goes to JavaScript as JSON.
 
-use diptych::{Backend, ContextInfo, Port, Profile, Session, Step};
+use diptych::{Backend, ContextInfo, FileInput, Port, Profile, Session, Step};
 #[cfg(feature = "cpu")]
 use diptych::{ProblemReport, TunerProgress};
 use serde_json::{Value, json};
@@ -25,9 +25,20 @@ pub(crate) fn info(info: &ContextInfo) -> Value {
 fn ports(ports: &[Port]) -> Value {
     let port = |port: &Port| {
         let (dims, dtype) = (port.dims.extents(), port.dtype.to_string());
-        json!({ "name": port.name, "dims": dims, "dtype": dtype })
+        let open = port.open.iter().map(|open| json!({ "axis": open.axis, "name": open.name }));
+        json!({ "name": port.name, "dims": dims, "dtype": dtype, "open": open.collect::<Value>() })
     };
     ports.iter().map(port).collect()
+}
+
+/// Inputs that have a value in the file.
+pub(crate) fn optional(inputs: &[FileInput]) -> Value {
+    let one = |input: &FileInput| {
+        let dims: Vec<usize> = input.extents.iter().flatten().map(|extent| extent.unwrap_or(1)).collect();
+        let open = input.open.iter().map(|open| json!({ "axis": open.axis, "name": open.name }));
+        json!({ "name": input.name, "dims": dims, "dtype": input.dtype.to_string(), "open": open.collect::<Value>() })
+    };
+    inputs.iter().filter(|input| input.is_optional).map(one).collect()
 }
 
 fn step(step: &Step) -> Value {

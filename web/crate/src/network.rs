@@ -4,8 +4,8 @@ use crate::adopt::Adopted;
 use crate::engine::Engine;
 use crate::{arrays, error, failed, json};
 use diptych::{
-    Colours, Database, Framing, HostTensor, LoadOptions, Model, Pictures, Port, Precision, Session,
-    SessionOptions, SharedDatabase, Tuning, WgpuInput, wgpu,
+    Colours, Database, FileInput, Framing, HostTensor, LoadOptions, ModelFile, Pictures, Port, Precision,
+    Session, SessionOptions, SharedDatabase, Tuning, WgpuInput, wgpu,
 };
 use js_sys::{Array, ArrayBuffer, Float32Array, Function, Reflect};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ pub struct Network {
     context: diptych::Context,
     record: SharedDatabase,
     adopted: Adopted,
+    inputs: Vec<FileInput>,
     info: Value,
 }
 
@@ -38,7 +39,7 @@ impl Network {
         record: String,
         on_progress: Function,
     ) -> Result<Network, JsValue> {
-        let (Model { graph, info, .. }, precision) = read(model, &options)?;
+        let (file, precision) = read(model, &options)?;
         let record = Arc::new(Mutex::new(database(&record)));
         let tuning = Tuning::Database(Arc::clone(&record));
         let options = SessionOptions { precision, tuning, ..Default::default() };
@@ -53,12 +54,12 @@ impl Network {
             // What the page's function throws is its own affair.
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
-        let session =
-            Session::build_with_progress(&context, &graph, options, &mut told).await.map_err(failed)?;
+        let session = file.build_session_with_progress(&context, options, &mut told).await.map_err(failed)?;
+        let (inputs, info) = (file.inputs(), file.info().map_err(failed)?);
         let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
-        Ok(Network { session, context, record, adopted: Adopted::default(), info })
+        Ok(Network { session, context, record, adopted: Adopted::default(), inputs, info })
     }
 
     /// Inputs, outputs, steps, memory, and what the file says of the model, as JSON.
@@ -68,32 +69,46 @@ impl Network {
         described.to_string()
     }
 
+    /// The inputs that have a value in the file, as JSON.
+    pub fn optional(&self) -> String {
+        json::optional(&self.inputs).to_string()
+    }
+
     /// Runs the network: `names` and `values` (typed arrays) are its inputs, the result its outputs in order, each a typed
-    /// array of its port's type.
-    pub async fn run(&mut self, names: Vec<String>, values: Array) -> Result<Array, JsValue> {
-        let inputs = self.inputs(&names, &values)?;
+    /// array of its port's type. `extents` has an array of numbers for each input that says its extents.
+    pub async fn run(&mut self, names: Vec<String>, values: Array, extents: Array) -> Result<Array, JsValue> {
+        let inputs = self.inputs(&names, &values, &extents)?;
         let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
-        let outputs = self.session.run_async(&inputs).await.map_err(error)?;
+        let outputs = self.session.run_async(&inputs).await.map_err(unplanned)?;
         Ok(outputs.iter().map(arrays::array).collect())
     }
 
     /// Runs the network on its device: `values` are typed arrays, `GPUBuffer`s or pictures of the input's size
-    /// ([`colours`]), `targets` a `GPUBuffer` for each output. Returns when the run is submitted.
+    /// ([`colours`]), `targets` a `GPUBuffer` for each output. Extents that the file leaves open are those of the last run.
+    /// Returns when the run is submitted.
     pub async fn run_on_device(
         &mut self,
         names: Vec<String>,
         values: Array,
+        extents: Array,
         targets: Array,
     ) -> Result<(), JsValue> {
         let Some((device, queue)) = self.context.wgpu() else {
             return Err(error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU"));
         };
         let mut sources = Vec::with_capacity(names.len());
-        for (name, value) in names.iter().zip(values.iter()) {
+        for ((name, value), said) in names.iter().zip(values.iter()).zip(extents.iter()) {
             let texture = Reflect::get(&value, &"texture".into())?;
             sources.push(if ArrayBuffer::is_view(&value) {
                 let port = self.port(name)?;
-                let words = arrays::words(port, &arrays::tensor(port, &value)?)?;
+                let tensor = self.tensor(name, &value, &said)?;
+                if tensor.dims() != port.dims {
+                    let (found, wanted) = (tensor.dims(), port.dims);
+                    return Err(error(format!(
+                        "input {name:?}: found {found}, wanted the last run's {wanted}"
+                    )));
+                }
+                let words = arrays::words(port, &tensor)?;
                 Source::Buffer(uploaded(device, queue, name, &words))
             } else if texture.is_object() {
                 let view = self.adopted.view(device, &texture)?;
@@ -125,10 +140,15 @@ impl Network {
     }
 
     /// The time of each step of one run, as JSON.
-    pub async fn profile(&mut self, names: Vec<String>, values: Array) -> Result<String, JsValue> {
-        let inputs = self.inputs(&names, &values)?;
+    pub async fn profile(
+        &mut self,
+        names: Vec<String>,
+        values: Array,
+        extents: Array,
+    ) -> Result<String, JsValue> {
+        let inputs = self.inputs(&names, &values, &extents)?;
         let inputs: Vec<(&str, &HostTensor)> = names.iter().map(String::as_str).zip(&inputs).collect();
-        let profile = self.session.profile_async(&inputs).await.map_err(error)?;
+        let profile = self.session.profile_async(&inputs).await.map_err(unplanned)?;
         Ok(json::profile(&profile).to_string())
     }
 
@@ -145,19 +165,31 @@ impl Network {
     }
 
     fn port(&self, name: &str) -> Result<&Port, JsValue> {
-        let inputs = self.session.inputs();
-        inputs.iter().find(|port| port.name == name).ok_or_else(|| {
-            let known: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
-            error(format!("input {name:?} is unknown, the network has {}", known.join(", ")))
-        })
+        self.session.inputs().iter().find(|port| port.name == name).ok_or_else(|| self.unknown(name))
     }
 
-    fn inputs(&self, names: &[String], values: &Array) -> Result<Vec<HostTensor>, JsValue> {
-        names
-            .iter()
-            .zip(values.iter())
-            .map(|(name, value)| arrays::tensor(self.port(name)?, &value))
-            .collect()
+    fn unknown(&self, name: &str) -> JsValue {
+        let known: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        error(format!("input {name:?} is unknown, the network has {}", known.join(", ")))
+    }
+
+    /// What is given for an input.
+    fn tensor(&self, name: &str, value: &JsValue, said: &JsValue) -> Result<HostTensor, JsValue> {
+        let own = self.inputs.iter().find(|own| own.name == *name).ok_or_else(|| self.unknown(name))?;
+        arrays::tensor((name, own.dtype), arrays::dims(own, value, said)?, value)
+    }
+
+    fn inputs(&self, names: &[String], values: &Array, extents: &Array) -> Result<Vec<HostTensor>, JsValue> {
+        let given = names.iter().zip(values.iter()).zip(extents.iter());
+        given.map(|((name, value), said)| self.tensor(name, &value, &said)).collect()
+    }
+}
+
+/// The error of a run. One of extents that are new may need what a small module lacks.
+fn unplanned(reason: diptych::Error) -> JsValue {
+    match reason {
+        diptych::Error::Unsupported { .. } | diptych::Error::Model { .. } => failed(reason),
+        other => error(other),
     }
 }
 
@@ -199,8 +231,8 @@ fn colours(shown: &JsValue) -> Result<Colours, JsValue> {
     Ok(if gray { colours.gray() } else { colours })
 }
 
-/// A model, and the precision of `options`, which are JSON.
-pub(crate) fn read(model: &[u8], options: &str) -> Result<(Model, Precision), JsValue> {
+/// A model's file, and the precision of `options`, which are JSON.
+pub(crate) fn read(model: &[u8], options: &str) -> Result<(ModelFile, Precision), JsValue> {
     let options: Value = serde_json::from_str(options).map_err(error)?;
     let mut load = LoadOptions::default();
     for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
@@ -218,7 +250,7 @@ pub(crate) fn read(model: &[u8], options: &str) -> Result<(Model, Precision), Js
             return Err(error(format!("precision: found {other:?}, wanted \"f32\", \"f16s\" or \"f16\"")));
         }
     };
-    Ok((Model::from_bytes(model, &load).map_err(failed)?, precision))
+    Ok((ModelFile::from_bytes(model, &load).map_err(failed)?, precision))
 }
 
 /// A buffer with these bytes.

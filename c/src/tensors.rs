@@ -1,0 +1,163 @@
+//! Runs on tensors that say their extents, whose outputs say theirs.
+
+use crate::calls::{Given, counted, names};
+use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pointers::{changed, shared, slice};
+use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
+use diptych::{DType, Dims, HostTensor, Port, RunInput};
+use std::ffi::c_void;
+
+/// Elements with their type and extents. The last axis is the fastest.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_tensor {
+    /// Points to the first element; without elements it may be NULL. An input's may be at any address; where that is a
+    /// multiple of four, floats are not copied. An output's is one for its type.
+    pub elements: *const c_void,
+    /// The number of bytes: that of an element of the type times all extents.
+    pub bytes: usize,
+    /// The type of the elements, a diptych_dtype. An input takes other types than its own, if each number is one of its own.
+    pub dtype: i32,
+    /// How many axes it has, at most DIPTYCH_MAX_RANK.
+    pub rank: usize,
+    /// Their extents; those beyond the rank are not read, and 1 of an output. With an extent of 0 there are no elements.
+    pub extents: [usize; DIPTYCH_MAX_RANK],
+}
+
+/// The outputs of a run. Made by diptych_run_tensors, freed by diptych_outputs_free. They may outlive their session.
+pub struct diptych_outputs(Vec<HostTensor>);
+
+/// The types, by their numbers in the header.
+const TYPES: [diptych_dtype; 10] = [
+    diptych_dtype::F32,
+    diptych_dtype::F16,
+    diptych_dtype::I64,
+    diptych_dtype::I32,
+    diptych_dtype::I16,
+    diptych_dtype::I8,
+    diptych_dtype::U32,
+    diptych_dtype::U16,
+    diptych_dtype::U8,
+    diptych_dtype::Bool,
+];
+
+/// The inputs: floats where they lie, everything else as tensors.
+///
+/// # Safety
+/// `inputs` is NULL, or points to `count` tensors that point to their bytes, which are not written during `'a`.
+unsafe fn sources<'a>(
+    ports: &[Port],
+    inputs: *const diptych_tensor,
+    count: usize,
+) -> Result<Vec<Given<'a>>, Failure> {
+    counted("inputs", count, ports)?;
+    // SAFETY: this function's own promise.
+    let inputs = unsafe { slice("inputs", inputs, count) }?;
+    let mut sources = Vec::with_capacity(count);
+    for (port, input) in ports.iter().zip(inputs) {
+        let name = format!("input {:?}", port.name);
+        let extents = input.extents.get(..input.rank).ok_or_else(|| {
+            wrong(&name, format!("{} axes", input.rank), format!("at most {DIPTYCH_MAX_RANK}"))
+        })?;
+        let dims = Dims::new_or_empty(extents)?;
+        let dtype = TYPES.iter().find(|dtype| **dtype as i32 == input.dtype);
+        let dtype = dtype.ok_or_else(|| wrong(&name, format!("type {}", input.dtype), "a diptych_dtype"))?;
+        let dtype = DType::from(*dtype);
+        let wanted = dims.elements() * dtype.bytes();
+        if input.bytes != wanted {
+            let found = format!("{} bytes", input.bytes);
+            return Err(wrong(&name, found, format!("{wanted} for {dtype} of shape {dims}")));
+        }
+        let floats = input.elements.cast::<f32>();
+        sources.push(if dtype == DType::F32 && floats.is_aligned() {
+            // SAFETY: this function's own promise.
+            Given::Shaped(dims, unsafe { slice(&name, floats, dims.elements()) }?)
+        } else {
+            // SAFETY: the same.
+            let bytes = unsafe { slice(&name, input.elements.cast::<u8>(), input.bytes) }?;
+            Given::Tensor(HostTensor::from_bytes(dims, dtype, bytes)?)
+        });
+    }
+    Ok(sources)
+}
+
+/// Runs the network on tensors in the order of the session's inputs. Where the file leaves extents open they may have
+/// any: the first run with certain extents prepares for them, which takes as long as opening a session, and those that
+/// were used last are kept ready. The outputs are the caller's, who frees them; on failure they are NULL.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+/// which no other thread writes. `outputs` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_run_tensors(
+    session: *mut diptych_session,
+    inputs: *const diptych_tensor,
+    input_count: usize,
+    outputs: *mut *mut diptych_outputs,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let outputs = unsafe { changed("outputs", outputs) }?;
+        *outputs = std::ptr::null_mut();
+        // SAFETY: the same.
+        let mut running = unsafe { shared("session", session) }?.turn()?;
+        let (ports, _) = running.ports();
+        // SAFETY: the same.
+        let sources = unsafe { sources(&ports, inputs, input_count) }?;
+        let named: Vec<(&str, RunInput<'_>)> = names(&ports).zip(sources.iter().map(Given::input)).collect();
+        let found = running.session.run_shown(&named)?;
+        running.decided = true;
+        drop(running);
+        *outputs = Box::into_raw(Box::new(diptych_outputs(found.tensors()?)));
+        Ok(())
+    })
+}
+
+/// How many outputs there are: as many as the session has; 0 if they are NULL.
+///
+/// # Safety
+/// `outputs` are NULL, or of diptych_run_tensors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_outputs_count(outputs: *const diptych_outputs) -> usize {
+    // SAFETY: this function's own promise.
+    unsafe { outputs.as_ref() }.map_or(0, |outputs| outputs.0.len())
+}
+
+/// An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
+///
+/// # Safety
+/// `outputs` are of diptych_run_tensors, and `tensor` points to a tensor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_outputs_tensor(
+    outputs: *const diptych_outputs,
+    index: usize,
+    tensor: *mut diptych_tensor,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (outputs, tensor) = unsafe { (shared("outputs", outputs)?, changed("tensor", tensor)?) };
+        let count = outputs.0.len();
+        let wanted = || wrong("output", format!("number {index}"), format!("a number below {count}"));
+        let found = outputs.0.get(index).ok_or_else(wanted)?;
+        *tensor = diptych_tensor {
+            elements: found.bytes().as_ptr().cast(),
+            bytes: found.bytes().len(),
+            dtype: diptych_dtype::of(found.dtype())? as i32,
+            rank: found.dims().rank(),
+            extents: padded(found.dims()),
+        };
+        Ok(())
+    })
+}
+
+/// Frees outputs. NULL is allowed.
+///
+/// # Safety
+/// `outputs` are NULL, or of diptych_run_tensors, and neither they nor their elements are used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_outputs_free(outputs: *mut diptych_outputs) {
+    if !outputs.is_null() {
+        // SAFETY: it comes from `Box::into_raw`, and is freed once.
+        drop(unsafe { Box::from_raw(outputs) });
+    }
+}
