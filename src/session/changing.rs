@@ -303,6 +303,12 @@ impl Session {
         let own = &self.outputs;
         if plan.results.len() == own.len() && plan.results.iter().enumerate().all(in_order) {
             changing.composed = None;
+            // Under the file's names.
+            if plan.results.iter().zip(own.iter()).any(|((name, _), port)| *name != port.name) {
+                let named = own.iter().zip(&plan.results);
+                let named = named.map(|(port, (name, _))| Port { name: name.clone(), ..port.clone() });
+                self.outputs = named.collect();
+            }
             return Ok(());
         }
         let inner = self.runner.layout();
