@@ -55,7 +55,7 @@ impl Dims {
     }
 
     /// Dimensions of a host tensor that may have no elements: extents may be 0, as those of a cache are before the first
-    /// token. A graph has no such values, but an open session takes such inputs ([`crate::Session::open`]).
+    /// token. A graph has no such values, but a session of a [`ModelFile`](crate::ModelFile) takes such inputs.
     ///
     /// ```
     /// use diptych::{Dims, HostTensor};

@@ -7,7 +7,9 @@
 use super::flight::{Layout, Place as OutputPlace};
 use super::input::{Input, RunInput, arranged};
 use super::plans::{Changing, Composed, FIRST, MOST_PARTS, given_of};
-use super::runner::{Idle, Next, Runner};
+#[cfg(not(target_family = "wasm"))]
+use super::runner::Next;
+use super::runner::{Idle, Runner};
 use super::source::{Found, Given, Part, Source};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;

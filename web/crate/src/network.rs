@@ -55,7 +55,7 @@ impl Network {
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
         let session = file.build_session_with_progress(&context, options, &mut told).await.map_err(failed)?;
-        let (inputs, info) = (file.inputs(), file.info().map_err(failed)?);
+        let (inputs, info) = (file.inputs(), file.info().clone());
         let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
         let info = json!({ "name": info.name, "normalisation": normalisation, "labels": labels });
