@@ -93,9 +93,12 @@ impl Kept {
         self.insert(name, constants);
     }
 
+    /// What has the name already stays: others are known by its place.
     fn insert(&self, name: String, constants: &[(Constant, Kind)]) {
         let mut state = lock(&self.0);
-        state.places.extend(constants.iter().map(|(constant, _)| place(constant)));
-        state.known.insert(name, constants.to_vec());
+        if !state.known.contains_key(&name) {
+            state.places.extend(constants.iter().map(|(constant, _)| place(constant)));
+            state.known.insert(name, constants.to_vec());
+        }
     }
 }
