@@ -29,7 +29,9 @@ impl<'a> Import<'a> {
     /// What the results of an operator on large constants are kept under, where the file is read several times.
     fn kept_name(&self, op: &Op<'a>) -> Option<(Arc<Kept>, String)> {
         let kept = self.kept.clone()?;
-        let mut name = format!("{} {} {:?}", self.current, op.node.op, op.node.outputs);
+        // Its place in the file: branches may write the same names.
+        let place = op.node.op.as_ptr();
+        let mut name = format!("{} {} {place:?} {:?}", self.current, op.node.op, op.node.outputs);
         let mut is_large = false;
         for input in &op.node.inputs {
             name.push_str(" | ");
