@@ -266,7 +266,11 @@ fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], alo
 /// `Tile`: as often as the repeats say along each axis.
 pub(super) fn tile<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let repeats = sizes(&i.integers(op, 1)?)?;
-    let x = i.slot(op, 0)?;
+    let (x, own) = (i.slot(op, 0)?, i.extents_of(op, 0)?);
+    if repeats.contains(&0) && repeats.len() == own.len() {
+        let extents = own.iter().zip(&repeats).map(|(extent, count)| extent * count).collect();
+        return i.set(op, 0, Operand::nothing(extents, x.kind()));
+    }
     let slot = tiled(i, x, &repeats)?;
     i.set(op, 0, slot)
 }

@@ -58,6 +58,9 @@ pub(super) fn constant_of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(tensor) => i.files.constant(tensor, &mut i.build.budget)?,
         None => (floats(&[1], vec![0.0])?, Kind::F32),
     };
+    if extents.contains(&0) {
+        return i.set(op, 0, Operand::nothing(extents, kind));
+    }
     let filled = constant.strided(extents, &mut i.budget, 0, &[])?;
     i.write_constant(op, 0, filled, kind)
 }
@@ -196,6 +199,9 @@ pub(super) fn spread<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], target:
         return identity(i, op);
     }
     let x = i.slot(op, 0)?;
+    if target.contains(&0) {
+        return i.set(op, 0, Operand::nothing(target.to_vec(), x.kind()));
+    }
     let slot = build::spread(i, x, target)?;
     i.set(op, 0, slot)
 }
