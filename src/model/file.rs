@@ -1,10 +1,10 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, MAX_FILE_BYTES, Model, ModelInfo, is_onnx, parse};
+use super::{LoadOptions, Model, ModelInfo, Read, is_onnx, parse};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::SessionOptions;
 use crate::session::{BuildProgress, OpenAxis, OpenInput, Port, Session, Source};
 use std::collections::BTreeMap;
@@ -66,6 +66,28 @@ struct Contents {
     is_onnx: bool,
 }
 
+impl Contents {
+    fn source(&self) -> Result<(Arc<dyn Source>, ModelInfo)> {
+        let (name, bytes, options) = (&self.name, Arc::clone(&self.bytes), &self.options);
+        #[cfg(feature = "onnx")]
+        if self.is_onnx {
+            let path = self.path.as_deref();
+            let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
+            return Ok((Arc::new(source), info));
+        }
+        #[cfg(feature = "tflite")]
+        {
+            let (source, info) = super::tflite::TfliteSource::new(name, bytes, options)?;
+            Ok((Arc::new(source), info))
+        }
+        #[cfg(not(feature = "tflite"))]
+        {
+            let _ = (bytes, options);
+            Err(super::unknown_format(name))
+        }
+    }
+}
+
 impl ModelFile {
     /// Reads a file; its contents say which format it has. Weights that an ONNX file has in other files are read from its
     /// folder when a session first needs them.
@@ -84,11 +106,8 @@ impl ModelFile {
     /// [`Error::Io`] if the file cannot be read, and those of [`ModelFile::from_bytes`], which name the file.
     pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let bytes = crate::file::read(path, MAX_FILE_BYTES)
-            .map_err(|source| Error::Io { path: name.clone(), source })?;
-        let onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
-        ModelFile::of(&name, bytes.into(), Some(path), onnx, options)
+        let Read { name, bytes, named_onnx } = Read::file(path)?;
+        ModelFile::of(&name, bytes.into(), Some(path), named_onnx, options)
     }
 
     /// Reads a file that is in memory already.
@@ -96,10 +115,10 @@ impl ModelFile {
     /// ```
     /// use diptych::{LoadOptions, ModelFile};
     ///
-    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite")?;
     /// let file = ModelFile::from_bytes(bytes, &LoadOptions::default())?;
     /// assert!(!file.inputs()[0].is_optional);
-    /// # Ok::<(), diptych::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
@@ -117,31 +136,10 @@ impl ModelFile {
         options: &LoadOptions,
     ) -> Result<Self> {
         let is_onnx = cfg!(feature = "onnx") && (named_onnx || is_onnx(&bytes));
-        let (source, info) = Self::source(name, Arc::clone(&bytes), path, is_onnx, options)?;
         let (name, path, options) = (name.to_owned(), path.map(Path::to_owned), options.clone());
-        Ok(ModelFile { source, info, contents: Arc::new(Contents { name, bytes, path, options, is_onnx }) })
-    }
-
-    #[cfg_attr(not(feature = "onnx"), expect(unused_variables, reason = "they are those of an ONNX file"))]
-    fn source(
-        name: &str,
-        bytes: Arc<[u8]>,
-        path: Option<&Path>,
-        is_onnx: bool,
-        options: &LoadOptions,
-    ) -> Result<(Arc<dyn Source>, ModelInfo)> {
-        #[cfg(feature = "onnx")]
-        if is_onnx {
-            let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
-            return Ok((Arc::new(source), info));
-        }
-        #[cfg(feature = "tflite")]
-        {
-            let (source, info) = super::tflite::TfliteSource::new(name, bytes, options)?;
-            Ok((Arc::new(source), info))
-        }
-        #[cfg(not(feature = "tflite"))]
-        Err(super::unknown_format(name))
+        let contents = Contents { name, bytes, path, options, is_onnx };
+        let (source, info) = contents.source()?;
+        Ok(ModelFile { source, info, contents: Arc::new(contents) })
     }
 
     /// The network for certain extents, as [`Model::load`] reads it: for what wants a graph, such as
@@ -171,7 +169,7 @@ impl ModelFile {
     /// use diptych::{LoadOptions, ModelFile};
     ///
     /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
-    /// assert_eq!(file.inputs()[0].extents.as_ref().unwrap().len(), 4);
+    /// assert_eq!(file.inputs()[0].extents.as_ref().map(Vec::len), Some(4));
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn inputs(&self) -> Vec<FileInput> {

@@ -137,6 +137,23 @@ pub struct TensorInfo {
     pub labels: Vec<String>,
 }
 
+/// The bytes of a file, and what its path says of it.
+struct Read {
+    name: String,
+    bytes: Vec<u8>,
+    named_onnx: bool,
+}
+
+impl Read {
+    fn file(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = crate::file::read(path, MAX_FILE_BYTES)
+            .map_err(|source| Error::Io { path: name.clone(), source })?;
+        let named_onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
+        Ok(Read { name, bytes, named_onnx })
+    }
+}
+
 /// What is made of a file.
 struct Loaded {
     graph: Graph,
@@ -161,11 +178,8 @@ impl Model {
     /// the file.
     pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let bytes = crate::file::read(path, MAX_FILE_BYTES)
-            .map_err(|source| Error::Io { path: name.clone(), source })?;
-        let onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
-        Model::of(parse(&name, &bytes, Some(path), onnx, options)?)
+        let Read { name, bytes, named_onnx } = Read::file(path)?;
+        Model::of(parse(&name, &bytes, Some(path), named_onnx, options)?)
     }
 
     /// Reads a TensorFlow Lite or an ONNX file that is in memory already.

@@ -359,11 +359,14 @@ impl Session {
     /// [`Error::Unsupported`] if the graph was not kept ([`SessionOptions::keep_graph`](crate::SessionOptions)), and
     /// those of [`Session::new`]; the session is then as it was.
     pub fn rebuild(&mut self, context: &Context) -> Result<()> {
-        if let Some(changing) = &mut self.changing {
-            return changing.restart(context).map(|()| self.restarted());
-        }
-        let (graph, options) = self.made_of()?;
-        *self = Session::new(context, graph, options.clone())?;
+        let next = match &self.changing {
+            Some(changing) => block_on(changing.again(context, Wait::Blocks))?,
+            None => {
+                let (graph, options) = self.made_of()?;
+                Session::new(context, graph, options.clone())?
+            }
+        };
+        self.replace(next);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::word;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// An output, and the input of the next run that it is.
@@ -18,6 +19,9 @@ pub(super) struct Carried {
     /// What the last run left; none before the first one.
     value: Option<HostTensor>,
 }
+
+/// The inputs of a run by their names.
+type Inputs<'n, 'a> = Vec<(Cow<'n, str>, RunInput<'a>)>;
 
 /// A tensor of zeros.
 fn zeros(dims: Dims, dtype: DType) -> Result<HostTensor> {
@@ -73,10 +77,7 @@ impl Session {
     }
 
     /// The inputs of a run with those that are carried to it.
-    pub(super) fn with_carried<'a>(
-        &self,
-        mut inputs: Vec<(String, RunInput<'a>)>,
-    ) -> Result<Vec<(String, RunInput<'a>)>> {
+    pub(super) fn with_carried<'n, 'a>(&self, mut inputs: Inputs<'n, 'a>) -> Result<Inputs<'n, 'a>> {
         let own: Vec<&Carried> =
             self.carried.iter().filter(|own| inputs.iter().all(|(name, _)| *name != own.input)).collect();
         if own.is_empty() {
@@ -110,7 +111,7 @@ impl Session {
                     zeros(Dims::new_or_empty(&extents)?, port.dtype)?
                 }
             };
-            more.push((own.input.clone(), RunInput::owned(tensor)));
+            more.push((Cow::Owned(own.input.clone()), RunInput::owned(tensor)));
         }
         inputs.extend(more);
         Ok(inputs)

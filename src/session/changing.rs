@@ -61,13 +61,6 @@ impl Session {
         }
     }
 
-    /// Lets go of the current plan, which is none any more.
-    pub(super) fn restarted(&mut self) {
-        let (changing, carried) = (self.changing.take(), std::mem::take(&mut self.carried));
-        *self = Session { carried, ..Session::idle(changing) };
-        self.forget_carried();
-    }
-
     /// Plans the first run of a network whose extents are all fixed.
     async fn plan_fixed(&mut self, wait: Wait, progress: &mut impl FnMut(BuildProgress)) -> Result<()> {
         let Some(changing) = &self.changing else { return Ok(()) };
@@ -89,7 +82,7 @@ impl Session {
             return Ok(());
         }
         let plan = self.plan(FIRST, &given, part, &[], wait, progress).await?;
-        self.make_current(plan, &given)
+        self.make_current(plan, &given, wait).await
     }
 
     fn changing_mut(&mut self) -> Result<&mut Changing> {
@@ -102,9 +95,9 @@ impl Session {
         inputs: Vec<(&str, RunInput<'a>)>,
         wait: Wait,
     ) -> Result<Vec<Input<'a>>> {
-        let inputs = inputs.into_iter().map(|(name, input)| (name.to_owned(), input)).collect();
+        let inputs = inputs.into_iter().map(|(name, input)| (Cow::Borrowed(name), input)).collect();
         let inputs = self.with_carried(inputs)?;
-        let inputs = inputs.iter().map(|(name, input)| (name.as_str(), input.clone())).collect();
+        let inputs = inputs.iter().map(|(name, input)| (&**name, input.clone())).collect();
         let Some(changing) = &self.changing else {
             return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
         };
@@ -136,12 +129,12 @@ impl Session {
         match feeds {
             Some(feeds) => {
                 let own = given_of(&feeds);
-                self.make_current(last, &own)?;
+                self.make_current(last, &own, wait).await?;
                 let inputs = self.feeds(own)?;
                 inputs.into_iter().map(Input::into_owned).collect()
             }
             None => {
-                self.make_current(last, &given)?;
+                self.make_current(last, &given, wait).await?;
                 self.feeds(given)
             }
         }
@@ -173,7 +166,7 @@ impl Session {
         Ok(inputs)
     }
 
-    /// Runs a part that is not the last one, after planning it.
+    /// Plans a part, and runs it if it is not the last one.
     async fn part(
         &mut self,
         stage: u64,
@@ -186,17 +179,7 @@ impl Session {
         if place.on_host {
             path.push(stage);
             let (tensors, next) = changing.source.on_host(&place, given)?;
-            let behind = changing.stage(stage)?.behind.get(&next.form).copied();
-            let next = match behind {
-                Some(behind) => behind,
-                None => {
-                    let form = next.form.clone();
-                    let begun = changing.begun(next);
-                    changing.stages.get_mut(&stage).map(|stage| stage.behind.insert(form, begun));
-                    begun
-                }
-            };
-            return Ok(Outcome::Next(next, tensors));
+            return Ok(Outcome::Next(changing.behind(stage, next)?, tensors));
         }
         let number = match changing.planned(stage, given)? {
             Some(number) => number,
@@ -269,12 +252,16 @@ impl Session {
         changing.keep(stage, given, part, session)
     }
 
-    /// Makes a plan of the last part what the session runs.
-    fn make_current(&mut self, plan: u64, given: &[Given<'_>]) -> Result<()> {
+    /// Makes a plan of the last part what the session runs. It takes the states of the plan before it.
+    async fn make_current(&mut self, plan: u64, given: &[Given<'_>], wait: Wait) -> Result<()> {
         let Some(changing) = self.changing.as_deref_mut() else { return Ok(()) };
         if changing.current != Some(plan) {
             let gone = || Error::Internal("a plan is gone".to_owned());
-            let next = changing.plans.get_mut(&plan).ok_or_else(gone)?.session.take();
+            let next = changing.plans.get_mut(&plan).ok_or_else(gone)?;
+            if let Some(next) = &next.session {
+                next.runner.follow(&self.runner, wait).await?;
+            }
+            let next = next.session.take();
             let next = next.unwrap_or_else(|| Session::idle(None));
             let Session { inputs, outputs, runner, made_of, .. } = next;
             let own = Session {

@@ -282,6 +282,16 @@ impl CpuSession {
         parallel::in_pool() || !self.0.states.initial.is_empty() || cfg!(target_family = "wasm")
     }
 
+    /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
+    pub(super) fn follow(&self, before: &CpuSession) {
+        let before = lock(&before.0.states.held).clone();
+        let states = &self.0.states;
+        for (index, (own, initial)) in lock(&states.held).iter_mut().zip(&states.initial).enumerate() {
+            let other = before.get(index).filter(|other| other.len() == initial.len());
+            *own = Arc::clone(other.unwrap_or(initial));
+        }
+    }
+
     /// A run on the caller's thread.
     fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<Held> {
         self.0.run(&whole(inputs, &self.0.given)?, clock)

@@ -84,6 +84,18 @@ impl DeviceSession {
         Self::of(engine, &program, shared, teller).await
     }
 
+    /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
+    pub(super) async fn follow(&self, before: &DeviceSession, wait: Wait) -> Result<()> {
+        let device = self.engine.device()?;
+        for (index, (own, initial)) in self.states.iter().enumerate() {
+            match before.states.get(index).filter(|(other, _)| other.bytes == own.bytes) {
+                Some((other, _)) => device.write(own, &wait.read(device, other).await?)?,
+                None => device.write(own, bytemuck::cast_slice(&initial.words()?))?,
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
     pub(super) async fn refresh(
         &mut self,
@@ -96,10 +108,7 @@ impl DeviceSession {
             return Ok(Vec::new());
         }
         let next = Self::of(self.engine.clone(), &program, None, &Teller::new(&|_| {})).await?;
-        let device = self.engine.device()?;
-        for ((old, _), (new, _)) in self.states.iter().zip(&next.states) {
-            device.write(new, &wait.read(device, old).await?)?;
-        }
+        next.follow(self, wait).await?;
         let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
         let changed = changed.map(|(name, _)| name.clone()).collect();
         *self = next;

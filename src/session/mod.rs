@@ -228,6 +228,9 @@ impl Session {
     /// If the device fails.
     pub fn reset(&mut self) -> Result<()> {
         self.forget_carried();
+        if let Some(changing) = &mut self.changing {
+            changing.others().try_for_each(|other| other.runner.reset())?;
+        }
         self.runner.reset()
     }
 
@@ -369,6 +372,9 @@ impl Session {
     /// The inputs' elements in the graph's order, after planning for their extents.
     fn arrange<'a, I: Into<RunInput<'a>> + Clone>(&mut self, inputs: &[(&str, I)]) -> Result<Vec<Input<'a>>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, input.clone().into())).collect();
+        if self.changing.is_none() && self.carried.is_empty() {
+            return input::arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
+        }
         #[cfg(not(target_family = "wasm"))]
         return crate::task::block_on(self.fit(inputs, Wait::Blocks));
         #[cfg(target_family = "wasm")]

@@ -10,10 +10,12 @@ use super::shared::Shared;
 use super::source::{Found, Given, OpenInput, Part, Place, Source};
 use super::{Port, Session};
 use crate::context::Context;
+use crate::device::Wait;
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::options::SessionOptions;
+use crate::options::{SessionOptions, Tuning};
+use crate::tune::db::SharedDatabase;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 /// How many plans are kept unless the options say so.
 const MOST_PLANS: usize = 32;
 
-/// The most parts of one run: a loop of a network that has no end must have one here.
+/// The most parts of one run. A faulty file could make them without end.
 pub(super) const MOST_PARTS: usize = 4096;
 
 /// Where all begin.
@@ -229,8 +231,7 @@ impl Changing {
 
     /// Makes room for a plan. Those of `path` stay.
     pub(super) fn make_room(&mut self, path: &[u64]) {
-        let most = self.options.plans.map_or(MOST_PLANS, NonZeroUsize::get);
-        while self.plans.len() >= most.max(path.len() + 1) {
+        while self.plans.len() >= self.most().max(path.len() + 1) {
             let held = |number: &u64| path.contains(number) || self.current == Some(*number);
             let oldest = self.plans.iter().filter(|(number, _)| !held(number));
             let Some(oldest) = oldest.min_by_key(|(_, plan)| plan.used).map(|(&number, _)| number) else {
@@ -242,22 +243,33 @@ impl Changing {
 
     /// Forgets a plan and all that is behind it.
     fn forget(&mut self, plan: u64) {
+        let gone = self.plans.remove(&plan);
+        self.stages.values_mut().for_each(|stage| stage.plans.retain(|&own| own != plan));
+        gone.and_then(|plan| plan.next).into_iter().for_each(|stage| self.forget_stage(stage));
+        if self.current == Some(plan) {
+            self.current = None;
+        }
         self.shared.sweep();
-        let mut open = vec![plan];
-        while let Some(number) = open.pop() {
-            let gone = self.plans.remove(&number);
-            self.stages.values_mut().for_each(|stage| stage.plans.retain(|&own| own != number));
-            let mut stages: Vec<u64> = gone.and_then(|plan| plan.next).into_iter().collect();
-            while let Some(stage) = stages.pop() {
-                if let Some(gone) = self.stages.remove(&stage) {
-                    open.extend(gone.plans);
-                    stages.extend(gone.behind.into_values());
+    }
+
+    /// Forgets a stage and all that is behind it.
+    fn forget_stage(&mut self, stage: u64) {
+        let mut stages = vec![stage];
+        while let Some(stage) = stages.pop() {
+            let Some(gone) = self.stages.remove(&stage) else { continue };
+            stages.extend(gone.behind.into_values());
+            for number in gone.plans {
+                stages.extend(self.plans.remove(&number).and_then(|plan| plan.next));
+                if self.current == Some(number) {
+                    self.current = None;
                 }
             }
         }
-        if self.current.is_some_and(|current| !self.plans.contains_key(&current)) {
-            self.current = None;
-        }
+    }
+
+    /// How many plans are kept, and how many stages behind one that the CPU computes.
+    fn most(&self) -> usize {
+        self.options.plans.map_or(MOST_PLANS, NonZeroUsize::get)
     }
 
     /// The stage of what begins at `place`.
@@ -266,6 +278,27 @@ impl Changing {
         let stage = Stage { place, plans: Vec::new(), by_value: BTreeSet::new(), behind: BTreeMap::new() };
         self.stages.insert(number, stage);
         number
+    }
+
+    /// The stage that begins at `place`, behind one that the CPU computes. The one that was begun first makes room for it.
+    pub(super) fn behind(&mut self, stage: u64, place: Place) -> Result<u64> {
+        let known = &self.stage(stage)?.behind;
+        if let Some(&known) = known.get(&place.form) {
+            return Ok(known);
+        }
+        if known.len() >= self.most() {
+            let first = known.values().min().copied();
+            first.into_iter().for_each(|first| self.forget_stage(first));
+            if let Some(stage) = self.stages.get_mut(&stage) {
+                stage.behind.retain(|_, own| Some(*own) != first);
+            }
+        }
+        let form = place.form.clone();
+        let begun = self.begun(place);
+        if let Some(stage) = self.stages.get_mut(&stage) {
+            stage.behind.insert(form, begun);
+        }
+        Ok(begun)
     }
 
     /// Keeps a plan.
@@ -303,6 +336,10 @@ impl Changing {
     /// The options of a part's session: those of its nodes.
     pub(super) fn options_of(&self, stage: u64, part: &Part) -> SessionOptions {
         let mut options = self.options.clone();
+        // The budget is for the session, not for each plan.
+        if let (false, Tuning::Online { database, .. }) = (self.plans.is_empty(), &options.tuning) {
+            options.tuning = Tuning::Database(SharedDatabase::clone(database));
+        }
         if stage == FIRST && part.next.is_none() {
             return options;
         }
@@ -339,10 +376,10 @@ impl Changing {
         self.plans.values_mut().filter_map(|plan| plan.session.as_mut())
     }
 
-    /// Has all plans made again, on another context.
-    pub(super) fn restart(&mut self, context: &Context) -> Result<()> {
-        *self = Changing::new(context, Arc::clone(&self.source), self.options.clone())?;
-        Ok(())
+    /// A session of the same network on another context.
+    pub(super) async fn again(&self, context: &Context, wait: Wait) -> Result<Session> {
+        let (source, options) = (Arc::clone(&self.source), self.options.clone());
+        Session::of_source(context, source, options, wait, &mut |_| {}).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::context::Context;
+use crate::device::Wait;
 use crate::error::{Error, Result};
 
 impl Session {
@@ -24,12 +25,22 @@ impl Session {
     /// # Errors
     /// Those of [`Session::rebuild`].
     pub async fn rebuild_async(&mut self, context: &Context) -> Result<()> {
-        if let Some(changing) = &mut self.changing {
-            return changing.restart(context).map(|()| self.restarted());
-        }
-        let (graph, options) = self.made_of()?;
-        *self = Session::build(context, graph, options.clone()).await?;
+        let next = match &self.changing {
+            Some(changing) => changing.again(context, Wait::Awaits).await?,
+            None => {
+                let (graph, options) = self.made_of()?;
+                Session::build(context, graph, options.clone()).await?
+            }
+        };
+        self.replace(next);
         Ok(())
+    }
+
+    /// Becomes a session that was made again: the same outputs are carried, and none of them is there yet.
+    pub(super) fn replace(&mut self, next: Session) {
+        let carried = std::mem::take(&mut self.carried);
+        *self = Session { carried, ..next };
+        self.forget_carried();
     }
 
     pub(super) fn made_of(&self) -> Result<(&crate::graph::Graph, &crate::options::SessionOptions)> {

@@ -75,8 +75,8 @@ pub(super) async fn allocate(
     let (mut held, mut spared) = (Vec::new(), 0);
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
-        let name = value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
-        let shelf = shared_with.zip(name);
+        let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
+        let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
         if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.known(name)) {
             spared += value.bytes;
             stored.push(Resource::Buffer(known.slice.clone()));

@@ -126,6 +126,18 @@ impl Runner {
         }
     }
 
+    /// Takes the states of what ran before it, for other extents of the same network.
+    pub(super) async fn follow(&self, before: &Runner, wait: Wait) -> Result<()> {
+        match (self, before) {
+            (Runner::Device(own), Runner::Device(before)) => own.follow(before, wait).await,
+            (Runner::Cpu(own), Runner::Cpu(before)) => {
+                own.follow(before);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The session on a device, for what only a device does.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
     pub(super) fn device(&self, what: &str) -> Result<&DeviceSession> {

@@ -177,6 +177,56 @@ fn sixty_four_bits_are_exact_on_the_cpu_and_refused_elsewhere_with_their_place()
 }
 
 #[test]
+fn numbers_beyond_32_bits_are_exact_on_the_cpu_and_refused_elsewhere() {
+    let of = |function, terms: &dyn Fn(Value) -> Vec<Term>| {
+        let mut graph = Graph::new();
+        let x = input(&mut graph, "x", DType::I64, &[3]);
+        let y = graph.integer("y", function, &terms(x)).expect("fits");
+        graph.output(y).expect("an output");
+        graph
+    };
+    let large = 1i64 << 40;
+    let x = tensor(&[3], vec![7i64, -8, i64::from(i32::MAX)]);
+    // A bound beyond all of them bounds nothing.
+    let bounds: [(_, &dyn Fn(Value) -> Vec<Term>, _); 3] = [
+        (
+            IntegerFunction::Minimum,
+            &|x| vec![x.into(), Term::Integer(large)],
+            vec![7i64, -8, i64::from(i32::MAX)],
+        ),
+        (
+            IntegerFunction::Maximum,
+            &|x| vec![Term::Integer(-large), x.into()],
+            vec![7, -8, i64::from(i32::MAX)],
+        ),
+        (
+            IntegerFunction::Clamp,
+            &|x| vec![x.into(), Term::Integer(0), Term::Integer(i64::MAX)],
+            vec![7, 0, i64::from(i32::MAX)],
+        ),
+    ];
+    for (function, terms, wanted) in bounds {
+        is_everywhere(&of(function, terms), &[("x", &x)], &[tensor(&[3], wanted)]);
+    }
+    let graph = of(IntegerFunction::Add, &|x| vec![x.into(), Term::Integer(large)]);
+    for context in everywhere() {
+        let session = Session::new(&context, &graph, SessionOptions::default());
+        if context.info().backend == Backend::Cpu {
+            let found = session.expect("a session").run(&[("x", &x)]).expect("a run");
+            assert_eq!(
+                found[0].elements::<i64>(),
+                Some(&[large + 7, large - 8, large + i64::from(i32::MAX)][..])
+            );
+            continue;
+        }
+        let error = session.expect_err("a constant beyond 32 bits").to_string();
+        for word in ["\"y\"", "1099511627776", "32 bits"] {
+            assert!(error.contains(word), "no {word} in: {error}");
+        }
+    }
+}
+
+#[test]
 fn types_that_do_not_fit_are_refused_when_a_node_is_added() {
     let mut graph = Graph::new();
     let x = input(&mut graph, "x", DType::I32, &[1, 1, 1, 4]);

@@ -7,7 +7,7 @@ use crate::model::constant::{Constant, Integers, broadcast, elements_of};
 use crate::model::reason::Reason;
 
 /// Functions of each element, of numbers.
-const EACH: [&str; 45] = [
+const EACH: [&str; 55] = [
     "Abs",
     "Acos",
     "Acosh",
@@ -16,6 +16,11 @@ const EACH: [&str; 45] = [
     "Asinh",
     "Atan",
     "Atanh",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
     "Ceil",
     "Celu",
     "Clip",
@@ -43,20 +48,25 @@ const EACH: [&str; 45] = [
     "Reciprocal",
     "Relu",
     "Round",
+    "Selu",
+    "Shrink",
     "Sigmoid",
     "Sign",
     "Sin",
+    "Sinh",
     "Softplus",
+    "Softsign",
     "Sqrt",
     "Sub",
     "Sum",
+    "Swish",
     "Tan",
     "Tanh",
-    "Swish",
+    "ThresholdedRelu",
 ];
 
 /// Functions of each element whose results are booleans.
-const TRUTHS: [&str; 12] = [
+const TRUTHS: [&str; 11] = [
     "And",
     "Equal",
     "Greater",
@@ -68,11 +78,10 @@ const TRUTHS: [&str; 12] = [
     "Not",
     "Or",
     "Xor",
-    "BitwiseNot",
 ];
 
 /// What has the extents of its first input.
-const SAME: [&str; 13] = [
+const SAME: [&str; 12] = [
     "CumSum",
     "Dropout",
     "Hardmax",
@@ -82,7 +91,6 @@ const SAME: [&str; 13] = [
     "LogSoftmax",
     "LpNormalization",
     "RMSNormalization",
-    "Reverse",
     "RotaryEmbedding",
     "Softmax",
     "Trilu",

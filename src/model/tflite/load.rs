@@ -11,13 +11,15 @@ use super::tensors::{Budget, indices};
 use super::{LoadOptions, Loaded, ModelInfo};
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
+use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::session::{OpenInput, Port};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Reads the first network of a file, or that of a signature.
 pub(super) fn load(file: &str, model: &Model<'_>, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
-    load_or_want(file, model, bytes, options).map_err(|failed| failed.error)
+    load_or_want(file, model, bytes, (options, None)).map_err(|failed| failed.error)
 }
 
 /// Why a file was refused, and which inputs' values would have helped.
@@ -26,12 +28,12 @@ pub(super) struct Failed {
     pub(super) wanted: BTreeSet<String>,
 }
 
-/// [`load`], which says what would help.
+/// [`load`], which says what would help. A file that is read several times keeps its constants.
 pub(super) fn load_or_want(
     file: &str,
     model: &Model<'_>,
     bytes: &[u8],
-    options: &LoadOptions,
+    (options, kept): (&LoadOptions, Option<&Arc<Kept>>),
 ) -> std::result::Result<Loaded, Failed> {
     let error = |op, reason: Reason| Error::Model { file: file.to_owned(), op, message: reason.into() };
     let fail = |reason: Reason| Failed { error: error(None, reason), wanted: BTreeSet::new() };
@@ -39,6 +41,7 @@ pub(super) fn load_or_want(
     let main = main(model, options).map_err(fail)?;
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
     let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
+    import.build.kept = kept.cloned();
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }

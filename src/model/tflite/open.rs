@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::model::behind;
 use crate::model::build::Wanted;
+use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ pub(in crate::model) struct TfliteSource {
     options: LoadOptions,
     inputs: Vec<OpenInput>,
     outputs: Vec<Port>,
+    kept: Arc<Kept>,
 }
 
 impl TfliteSource {
@@ -35,7 +37,10 @@ impl TfliteSource {
         let model = super::model(file, &bytes)?;
         let (inputs, outputs, info) = describe(file, &model, &bytes, options)?;
         let (file, options) = (file.to_owned(), options.clone());
-        Ok((TfliteSource { file, bytes: Arc::clone(&bytes), options, inputs, outputs }, info))
+        Ok((
+            TfliteSource { file, bytes: Arc::clone(&bytes), options, inputs, outputs, kept: Arc::default() },
+            info,
+        ))
     }
 }
 
@@ -136,7 +141,12 @@ impl Source for TfliteSource {
                     options.dimensions.extend(extent.map(|extent| (axis.name.clone(), extent)));
                 }
             }
-            let (error, wanted) = match super::load::load_or_want(&self.file, &model, &self.bytes, &options) {
+            let (error, wanted) = match super::load::load_or_want(
+                &self.file,
+                &model,
+                &self.bytes,
+                (&options, Some(&self.kept)),
+            ) {
                 Ok(loaded) => {
                     let graph = loaded.graph;
                     let named = |(index, name): (usize, String)| (name, Found::Output(index));

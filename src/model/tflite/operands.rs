@@ -97,7 +97,7 @@ impl<'a> Import<'a> {
             Some(Slot::Variable(_)) => "is a variable",
             Some(Slot::Fused) => "is a phase of a dilated convolution",
             _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {
-                return Ok(Input::Constant(self.frame.tensors.constant(position, &mut self.build.budget)?));
+                return Ok(Input::Constant(self.frame.tensors.constant(position, &mut self.build)?));
             }
             _ => "is not written by an operator before this one",
         };
@@ -169,7 +169,7 @@ impl<'a> Import<'a> {
     pub(super) fn constant(&mut self, op: &Op<'a>, index: usize) -> Result<Constant, Reason> {
         let position = self.tensors.position(op.input(index)?)?;
         if let Some(Slot::Untouched) = self.slots.get(position) {
-            return self.frame.tensors.constant(position, &mut self.build.budget);
+            return self.frame.tensors.constant(position, &mut self.build);
         }
         match self.resolved(position)? {
             Input::Constant(constant) => Ok(constant),

@@ -42,7 +42,10 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
         Input::Constant(_) if import.depth > 0 => Right::Value(import.value(op, 1)?),
         Input::Constant(constant) => {
             let weights = constant.floats(&mut import.build.budget)?;
-            Right::Constant(transposed(&weights, [out, depth], &mut import.build.budget)?)
+            let columns = import
+                .build
+                .derived(&weights, "columns", |build| transposed(&weights, [out, depth], &mut build.budget));
+            Right::Constant(columns?)
         }
     };
     let transpose_b = matches!(right, Right::Value(_));

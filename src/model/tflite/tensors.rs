@@ -12,6 +12,8 @@ use half::f16;
 use std::collections::HashMap;
 
 pub(super) use crate::model::budget::Budget;
+use crate::model::build::Builder;
+use crate::model::kept;
 use crate::model::reason::Reason;
 
 /// The largest rank that TensorFlow Lite knows.
@@ -190,7 +192,7 @@ impl<'a> Tensors<'a> {
 
     /// The elements of a constant: floats as they are stored, integers with scales as the floats that they
     /// stand for, other integers as integers.
-    pub(super) fn constant(&mut self, position: usize, budget: &mut Budget) -> Result<Constant, Reason> {
+    pub(super) fn constant(&mut self, position: usize, build: &mut Builder) -> Result<Constant, Reason> {
         let tensor = self.tensor(position)?;
         let explain = |reason: Reason| Reason::from(format!("{}: {reason}", self.describe(position)));
         if tensor.is_variable() {
@@ -209,7 +211,20 @@ impl<'a> Tensors<'a> {
                 false => Err(explain("wanted a constant, found no data".into())),
             };
         };
-        let constant = read(&tensor, &key.1, bytes, budget).map_err(explain)?;
+        // A tensor that says how its elements are stored has a place of its own in the file.
+        let (begin, table) = (bytes.as_ptr(), own.map(|_| tensor.0.loc()));
+        let name = format!("bytes {begin:?} {} {:?} {} {table:?}", bytes.len(), key.1, key.2);
+        let kept = build.kept.clone().filter(|_| bytes.len() > kept::FEW);
+        let known = kept.as_ref().and_then(|kept| kept.known(&name)?.into_iter().next());
+        let constant = match known {
+            Some((known, _)) => known,
+            None => {
+                let constant = read(&tensor, &key.1, bytes, &mut build.budget).map_err(explain)?;
+                let kind = names::kind(tensor.element_type());
+                kept.into_iter().for_each(|kept| kept.keep_read(name.clone(), &(constant.clone(), kind)));
+                constant
+            }
+        };
         self.constants.insert(key, constant.clone());
         Ok(constant)
     }

@@ -4,7 +4,7 @@ use super::{Argument, IntegerFunction, IntegerOp, OP};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
 use std::sync::Arc;
@@ -44,6 +44,33 @@ impl Integer {
     }
 }
 
+impl Integer {
+    /// The arguments on a device, which has integers of 32 bits. A bound beyond them bounds nothing; any other number that
+    /// does not fit is refused.
+    fn in_32_bits(&self, inputs: &[(Dims, DType)]) -> Result<Vec<Argument>> {
+        let unsigned = inputs.iter().any(|(_, dtype)| *dtype == DType::U32);
+        let (least, most) = (i64::from(i32::MIN), if unsigned { u32::MAX.into() } else { i32::MAX.into() });
+        let number = |(place, argument): (usize, &Argument)| match *argument {
+            Argument::Number(number) if number > most || number < least => {
+                match (self.function, place, number < least) {
+                    (IntegerFunction::Maximum, _, true) | (IntegerFunction::Clamp, 1, true) => {
+                        Ok(Argument::Number(least))
+                    }
+                    (IntegerFunction::Minimum, _, false) | (IntegerFunction::Clamp, 2, false) => {
+                        Ok(Argument::Number(most))
+                    }
+                    _ => {
+                        let wanted = "an integer of 32 bits, which is what a GPU has; the CPU has 64";
+                        Err(Error::input("a constant", number.to_string(), wanted))
+                    }
+                }
+            }
+            argument => Ok(argument),
+        };
+        self.arguments.iter().enumerate().map(number).collect()
+    }
+}
+
 impl Operator for Integer {
     fn name(&self) -> &'static str {
         OP
@@ -51,8 +78,11 @@ impl Operator for Integer {
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let inputs = self.inputs(arguments)?;
-        let to = if arguments.narrow { self.to.device_word() } else { self.to.word() };
-        Ok(Lowered::Op(Arc::new(IntegerOp::new(self.function, self.arguments.clone(), &inputs, to)?)))
+        let (own, to) = match arguments.narrow {
+            true => (self.in_32_bits(&inputs)?, self.to.device_word()),
+            false => (self.arguments.clone(), self.to.word()),
+        };
+        Ok(Lowered::Op(Arc::new(IntegerOp::new(self.function, own, &inputs, to)?)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

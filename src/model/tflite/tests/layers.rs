@@ -437,7 +437,7 @@ fn branches(bound: f32) -> FileSpec {
 }
 
 /// A variable that begins with numbers, and to which `x` is added: what it is before and after.
-fn variable() -> FileSpec {
+pub(super) fn variable() -> FileSpec {
     let mut file = FileSpec::with_input("x", &[1, 3]);
     let data = [1.0f32, 2.0, 3.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     let first = file.constant_of("first", &[1, 3], element::FLOAT32, data);

@@ -10,6 +10,7 @@ mod integers;
 mod layers;
 mod layers_expected;
 mod metadata;
+mod open;
 mod operators;
 mod quantised;
 mod quantised_expected;
