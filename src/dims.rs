@@ -54,8 +54,7 @@ impl Dims {
         Ok(dims)
     }
 
-    /// Dimensions of a host tensor that may have no elements: extents may be 0, as those of a cache are before the first
-    /// token. A graph has no such values, but a session of a [`ModelFile`](crate::ModelFile) takes such inputs.
+    /// Dimensions of a host tensor that may have no elements. Extents may be 0: a cache has none before the first token. A graph has no such values, but a session of a [`ModelFile`](crate::ModelFile) takes such inputs.
     ///
     /// ```
     /// use diptych::{Dims, HostTensor};

@@ -28,7 +28,8 @@ pub enum Tuning {
     Online {
         /// The record.
         database: SharedDatabase,
-        /// Time for tuning while the session is built.
+        /// Time for tuning while the session is built. A session of a [`ModelFile`](crate::ModelFile) tunes its first plan
+        /// alone.
         budget: Duration,
     },
 }
@@ -90,8 +91,8 @@ pub struct SessionOptions {
     pub cpu_threads: Option<NonZeroUsize>,
     /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,
-    /// How many sets of extents a session of a [`ModelFile`](crate::ModelFile) keeps ready at most, the least recently used
-    /// out: 32 unless set.
+    /// How many plans a session of a [`ModelFile`](crate::ModelFile) keeps at most, each for certain extents; 32 unless set.
+    /// It drops the least recently used one first.
     pub plans: Option<NonZeroUsize>,
     /// Whether the session keeps the graph, with its constants in the host's memory, so that
     /// [`Session::rebuild`](crate::Session::rebuild) can make it again. A session with a record keeps it in any case.

@@ -3,7 +3,7 @@
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::{Running, diptych_session, extents};
-use diptych::{Dims, Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
+use diptych::{DType, Dims, Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -75,7 +75,28 @@ pub(crate) enum Given<'a> {
     Tensor(HostTensor),
 }
 
-impl Given<'_> {
+impl<'a> Given<'a> {
+    /// Elements of a type and their dimensions: floats where they lie, everything else as a tensor.
+    ///
+    /// # Safety
+    /// `elements` points to as many bytes as such elements take, which are not written during `'a`; without any it may be
+    /// NULL.
+    pub(crate) unsafe fn at(
+        name: &str,
+        elements: *const c_void,
+        dims: Dims,
+        dtype: DType,
+    ) -> Result<Self, Failure> {
+        let floats = elements.cast::<f32>();
+        if dtype == DType::F32 && floats.is_aligned() {
+            // SAFETY: this function's own promise.
+            return Ok(Given::Shaped(dims, unsafe { slice(name, floats, dims.elements()) }?));
+        }
+        // SAFETY: the same.
+        let bytes = unsafe { slice(name, elements.cast::<u8>(), dims.elements() * dtype.bytes()) }?;
+        Ok(Given::Tensor(HostTensor::from_bytes(dims, dtype, bytes)?))
+    }
+
     pub(crate) fn input(&self) -> RunInput<'_> {
         match self {
             Given::Slice(elements) => (*elements).into(),

@@ -68,15 +68,8 @@ unsafe fn sources<'a>(
             let found = format!("{} bytes", input.bytes);
             return Err(wrong(&name, found, format!("{wanted} for {dtype} of shape {dims}")));
         }
-        let floats = input.elements.cast::<f32>();
-        sources.push(if dtype == DType::F32 && floats.is_aligned() {
-            // SAFETY: this function's own promise.
-            Given::Shaped(dims, unsafe { slice(&name, floats, dims.elements()) }?)
-        } else {
-            // SAFETY: the same.
-            let bytes = unsafe { slice(&name, input.elements.cast::<u8>(), input.bytes) }?;
-            Given::Tensor(HostTensor::from_bytes(dims, dtype, bytes)?)
-        });
+        // SAFETY: this function's own promise; there are so many bytes.
+        sources.push(unsafe { Given::at(&name, input.elements, dims, dtype) }?);
     }
     Ok(sources)
 }

@@ -5,7 +5,7 @@ use crate::calls::{Given, addresses, counted, names, profiled};
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{shared, slice, slice_mut};
 use crate::session::diptych_session;
-use diptych::{DType, HostTensor, Port, RunInput};
+use diptych::{DType, Port, RunInput};
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -54,15 +54,8 @@ unsafe fn sources<'a>(
     for (port, input) in ports.iter().zip(inputs) {
         of_size("input", port, input.bytes)?;
         let name = format!("input {:?}", port.name);
-        let floats = input.elements.cast::<f32>();
-        sources.push(if port.dtype == DType::F32 && floats.is_aligned() {
-            // SAFETY: this function's own promise.
-            Given::Slice(unsafe { slice(&name, floats, port.dims.elements()) }?)
-        } else {
-            // SAFETY: the same.
-            let bytes = unsafe { slice(&name, input.elements.cast::<u8>(), input.bytes) }?;
-            Given::Tensor(HostTensor::from_bytes(port.dims, port.dtype, bytes)?)
-        });
+        // SAFETY: this function's own promise; there are so many bytes.
+        sources.push(unsafe { Given::at(&name, input.elements, port.dims, port.dtype) }?);
     }
     Ok(sources)
 }

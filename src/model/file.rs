@@ -19,7 +19,7 @@ pub struct FileInput {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// Its extents, `None` where each run decides; nothing where the file does not even say how many there are.
+    /// Its extents, `None` for an axis whose extent each run decides. `None` as a whole if the file does not say the rank.
     pub extents: Option<Vec<Option<usize>>>,
     /// The names of the axes that each run decides.
     pub open: Vec<OpenAxis>,
@@ -27,17 +27,17 @@ pub struct FileInput {
     pub is_optional: bool,
 }
 
-/// A TensorFlow Lite or an ONNX file as a network whose inputs' extents each run decides, as far as the file leaves them open.
+/// A TensorFlow Lite or an ONNX file. Each run of its session decides the extents that the file leaves open.
 ///
-/// [`ModelFile::session`] makes a session of it. Its first run with certain extents plans for them: it reads the network
-/// for these extents, chooses kernels and compiles those that are new. The plans are kept
-/// ([`SessionOptions::plans`]), so a run with extents that it met before costs no more than one of a session of fixed
-/// extents. Weights are read from the file once.
+/// [`ModelFile::session`] makes the session. The first run with certain extents makes a plan for them: the session reads
+/// the network for these extents, chooses kernels and compiles new ones. It keeps the plans of the last extents
+/// ([`SessionOptions::plans`]), and a run with such extents makes no new plan. All plans share one copy of the weights.
 ///
-/// An input whose values an operator needs to know beforehand (sizes of a resize, bounds of a slice, the shape of a
-/// reshape, a condition) needs nothing special: the session plans for these values, too. Where the extents of a result depend
-/// on values (`NonZero`, `NonMaxSuppression`, a loop that collects), the session runs what comes before, the CPU
-/// computes that operator, and the rest of the network is planned for what it found.
+/// Some operators need the values of an input to know the extents of their results: the sizes of a resize, the bounds of a
+/// slice, the shape of a reshape. The session makes a plan for these values as well. In an ONNX file the extents of a result
+/// may depend on computed values (`NonZero`, `NonMaxSuppression`, a loop that collects results). The session then runs
+/// the nodes before that operator, computes the operator on the CPU, and makes a plan of the other nodes for the extents
+/// that it found.
 ///
 /// ```
 /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
@@ -56,7 +56,7 @@ pub struct ModelFile {
     contents: Arc<Contents>,
 }
 
-/// The file, and what was asked of it.
+/// The file, and the options it was read with.
 #[derive(Debug)]
 struct Contents {
     name: String,
@@ -103,7 +103,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be read, and those of [`ModelFile::from_bytes`], which name the file.
+    /// [`crate::Error::Io`] if the file cannot be read, and those of [`ModelFile::from_bytes`], which name the file.
     pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
         let path = path.as_ref();
         let Read { name, bytes, named_onnx } = Read::file(path)?;
@@ -122,7 +122,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Model`] if the bytes are not a valid file, it needs operators that are not supported, or `options` name
+    /// [`crate::Error::Model`] if the bytes are not a valid file, it needs operators that are not supported, or `options` name
     /// what it does not have.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>, options: &LoadOptions) -> Result<Self> {
         ModelFile::of("model", bytes.into(), None, false, options)

@@ -85,7 +85,8 @@ impl Session {
         self.run_shown(inputs)?.tensors()
     }
 
-    /// [`Session::run`] with the inputs that [`Session::submit`] takes, and the outputs where the device shows them.
+    /// [`Session::run`] with the inputs that [`Session::submit`] takes. It gives the outputs without a copy, as
+    /// [`Flight::wait`](crate::Flight::wait) does.
     ///
     /// ```
     /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};

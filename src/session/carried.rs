@@ -30,14 +30,16 @@ fn zeros(dims: Dims, dtype: DType) -> Result<HostTensor> {
 }
 
 impl Session {
-    /// Makes outputs inputs of the next run, each pair an output and an input: what a decoder's file calls
-    /// `present.0.key` is given again as `past_key_values.0.key`. Such an input need not be given any more. In the first run,
-    /// and in the one after [`Session::reset`], it is zeros: none where the file leaves an extent open, which is then 0, but
-    /// for axes of the same name as another input's, and for the outermost axis, which is 1. An input that is given all the
-    /// same is what was given.
+    /// From now on an output of each run is an input of the next one. Each pair names the output and the input, as
+    /// `present.0.key` and `past_key_values.0.key` of a decoder. The caller need not give such an input; if it does, the
+    /// run takes the given tensor.
     ///
-    /// The session keeps what it carries in the host's memory. So runs follow each other: [`Session::submit`] and
-    /// [`Session::stream`] are refused.
+    /// In the first run, and in the first one after [`Session::reset`], the input is zeros. An extent that the file leaves
+    /// open is then that of an axis of the same name of another input; without one it is 1 for the outermost axis and 0 for
+    /// others.
+    ///
+    /// The session keeps these tensors in the host's memory: on a GPU each run downloads and uploads them. A run can only
+    /// begin when the one before is over, so [`Session::submit`] and [`Session::stream`] are refused.
     ///
     /// ```
     /// use diptych::{Backend, Context, Dims, Function, Graph, HostTensor, Session, SessionOptions};

@@ -34,7 +34,6 @@ enum Outcome {
 impl Session {
     /// A session of a network whose extents each run decides. Where nothing but extents that the file fixes decides, it is
     /// planned at once.
-    #[cfg_attr(not(any(feature = "onnx", feature = "tflite")), expect(dead_code, reason = "no file is read"))]
     pub(crate) async fn of_source(
         context: &Context,
         source: Arc<dyn Source>,

@@ -19,8 +19,8 @@ pub struct Port {
     pub dims: Dims,
     /// The type of its elements. An input takes elements of another type if each is a number of this one.
     pub dtype: DType,
-    /// The axes whose extents each run decides, in a session of a [`ModelFile`](crate::ModelFile). `dims` has the last
-    /// run's extents, before the first one 1.
+    /// The axes whose extents each run decides, in a session of a [`ModelFile`](crate::ModelFile). `dims` has the
+    /// extents of the last run, and 1 for these axes before the first run.
     pub open: Vec<OpenAxis>,
 }
 

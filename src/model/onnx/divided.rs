@@ -230,15 +230,17 @@ impl<'a> Import<'a> {
                 }
                 Carried::Sequence(all)
             }
-            Operand::Constant(constant, kind) => match self.computes && !kind.is_handle() {
-                false => Carried::Constant(constant, kind),
-                true => {
-                    let tensor = tensor_of(&constant, kind)?;
-                    end.at.kinds.insert(name.to_owned(), kind);
-                    end.results.insert(name.to_owned(), Found::Constant(tensor));
-                    Carried::Given(name.to_owned())
-                }
-            },
+            Operand::Constant(nothing, kind) if kind.is_handle() => {
+                end.form += &format!("{name}: nothing ");
+                Carried::Constant(nothing, kind)
+            }
+            Operand::Constant(constant, kind) if !self.computes => Carried::Constant(constant, kind),
+            Operand::Constant(constant, kind) => {
+                let tensor = tensor_of(&constant, kind)?;
+                end.at.kinds.insert(name.to_owned(), kind);
+                end.results.insert(name.to_owned(), Found::Constant(tensor));
+                Carried::Given(name.to_owned())
+            }
             Operand::Value(mapped) => {
                 let kind = mapped.kind;
                 let found = match self.computes {
