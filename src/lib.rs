@@ -218,8 +218,8 @@ pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{
-    BuildProgress, Flight, MemoryUse, OpenAxis, Outputs, Port, Profile, RunInput, Session, StageTimes, Step,
-    TimedStep,
+    BuildProgress, Caches, Flight, MemoryUse, OpenAxis, Outputs, Port, Profile, RunInput, Session,
+    StageTimes, Step, TimedStep,
 };
 pub use session::{Colours, Fit, Framing};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]

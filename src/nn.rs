@@ -56,3 +56,5 @@ pub use crate::ops::suppress::Suppress;
 pub use crate::ops::top_k::TopK;
 #[doc(inline)]
 pub use crate::ops::transposed_conv2d::TransposedConv2d;
+#[doc(inline)]
+pub use crate::ops::update_slice::UpdateSlice;

@@ -15,6 +15,7 @@ use crate::ops::remap::{
 };
 use crate::ops::suppress::Suppress;
 use crate::ops::top_k::TopK;
+use crate::ops::update_slice::UpdateSlice;
 use std::sync::Arc;
 
 impl Graph {
@@ -411,6 +412,45 @@ impl Graph {
     pub fn gather_nd(&mut self, name: &str, x: Value, indices: Value) -> Result<Value> {
         let inputs = vec![(Operand::Src, x), (Operand::Arg(0), indices)];
         self.with_extras(name, Arc::new(GatherNd), inputs, Extras::default())
+    }
+
+    /// `x` with rows of `part` along an axis in the place of its own, from `at` on: an i32, or one for each element of the
+    /// first axis of `x`. Rows that would lie outside of `x` are left out.
+    ///
+    /// A state that becomes the result ([`Graph::update`]), and that nothing else reads, is changed in place: the keys and
+    /// values of a decoder grow like that without being copied.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, DType, Dim, Dims, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let new = graph.input("new", Dims::new(&[1, 2])?)?;
+    /// let at = graph.typed_input("at", DType::I32, &[Dim::Fixed(1)])?;
+    /// let cache = graph.state("cache", HostTensor::new(Dims::new(&[3, 2])?, vec![0.0; 6])?);
+    /// let next = graph.update_slice("next", cache, new, at, 0)?;
+    /// graph.update(cache, next)?;
+    /// graph.output(next)?;
+    /// let mut session = Session::new(&Context::new(Backend::Auto)?, &graph, SessionOptions::default())?;
+    /// let row = |values: [f32; 2]| HostTensor::new(Dims::new(&[1, 2])?, values.to_vec());
+    /// let place = |at: i32| HostTensor::of(Dims::new(&[1])?, vec![at]);
+    /// session.run(&[("new", &row([1.0, 2.0])?), ("at", &place(0)?)])?;
+    /// let outputs = session.run(&[("new", &row([3.0, 4.0])?), ("at", &place(1)?)])?;
+    /// assert_eq!(*outputs[0].to_f32(), [1.0, 2.0, 3.0, 4.0, 0.0, 0.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `part` has other extents than `x` along another axis or another type, or there are not as many places.
+    pub fn update_slice(
+        &mut self,
+        name: &str,
+        x: Value,
+        part: Value,
+        at: Value,
+        axis: isize,
+    ) -> Result<Value> {
+        let inputs = vec![(Operand::Src, x), (Operand::Arg(0), part), (Operand::Arg(1), at)];
+        self.with_extras(name, Arc::new(UpdateSlice { axis }), inputs, Extras::default())
     }
 
     /// Values at the indices of `x` along a new axis, others elsewhere.

@@ -4,6 +4,7 @@
 //! | pass | what it does |
 //! |---|---|
 //! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
@@ -47,6 +48,7 @@ mod stack;
 mod states;
 mod step;
 mod unit;
+mod unread;
 mod uses;
 mod values;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -67,6 +69,7 @@ pub(crate) use precision::{Observed, observed};
 pub(crate) use program::Program;
 pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
+pub(crate) use states::InPlace;
 pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
 pub(crate) use unit::{Alias, Input, Network, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]

@@ -2,13 +2,14 @@
 
 use super::stack::stack;
 use super::unit::Network;
-use super::{border, chain, idioms};
+use super::{border, chain, idioms, unread};
 use crate::error::Result;
 use crate::graph::Graph;
 
 /// The units of `graph`, simplified; a node that `alone` names stays a unit by itself.
 pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> Result<Network<'g>> {
     let mut network = Network::of(graph)?;
+    unread::leave_out(&mut network);
     border::absorb(&mut network, alone)?;
     idioms::recognise(&mut network, alone)?;
     chain::join(&mut network, alone)?;

@@ -1,13 +1,68 @@
 //! The states of a graph: buffers that a run reads, and writes when everything else is computed.
 
+use super::choose::Kernel;
 use super::program::Builder;
 use super::step::Part;
+use super::unit::{Network, Unit};
+use crate::dtype::Precision;
 use crate::error::Result;
 use crate::graph::Value;
+use crate::layout::Layout;
+use crate::ops::Op;
 use crate::ops::copy::CopyOp;
 use crate::shape::Shape;
+use crate::tune::work_group::{WorkGroup, untuned_in};
+use std::sync::Arc;
+
+/// A unit that changes a state instead of computing what it becomes.
+#[derive(Debug)]
+pub(crate) struct InPlace {
+    /// What it computes then.
+    pub(crate) op: Arc<dyn Op>,
+    /// The state by its place in the graph.
+    pub(crate) state: usize,
+}
+
+impl Network<'_> {
+    /// How `unit` changes a state, where it can: if the state becomes its result, and nothing else reads the state.
+    pub(crate) fn in_place(&self, unit: &Unit) -> Result<Option<InPlace>> {
+        let &[output] = &unit.outputs[..] else { return Ok(None) };
+        let is_whole = |value: Value, of: Value| {
+            let alias = self.resolve(value);
+            let [own, whole] = [self.dims(value)?, self.dims(of)?].map(|dims| dims.elements());
+            Ok(alias.of == of && alias.offset == 0 && own == whole)
+        };
+        for (index, state) in self.graph.states().iter().enumerate() {
+            let Some(next) = state.next else { continue };
+            let reads = unit.reads().filter(|&read| self.resolve(read).of == state.value).count();
+            let others = self.readers(state.value).count() > 1 || self.leaves(state.value);
+            if reads != 1 || others || !is_whole(next, output)? {
+                continue;
+            }
+            let Some((op, operand)) = unit.op(self.graph, Precision::F32)?.in_place() else { continue };
+            let before = unit.input(operand)?.value();
+            if before.map(|before| is_whole(before, state.value)).transpose()? == Some(true) {
+                return Ok(Some(InPlace { op, state: index }));
+            }
+        }
+        Ok(None)
+    }
+}
 
 impl Builder<'_, '_> {
+    /// The step of a unit that changes a state.
+    pub(super) fn step_in_place(&mut self, unit: &Unit, InPlace { op, state }: InPlace) -> Result<()> {
+        let part = self.program.states[state].0;
+        let choice = untuned_in(&*op, WorkGroup::Table, Layout::Nhwc, &self.program.limits)?;
+        let kernel = Kernel { op, choice: Some(choice), from: "rule".to_owned() };
+        self.launch(unit, kernel, &mut |_, _| Some(part))?;
+        for &output in &unit.outputs {
+            let rows = self.rows(output)?;
+            self.places.entry(output).or_default().push((rows, part));
+        }
+        Ok(())
+    }
+
     /// Gives each state its buffer.
     pub(super) fn store_states(&mut self) -> Result<()> {
         for state in self.network.graph.states() {
@@ -27,6 +82,10 @@ impl Builder<'_, '_> {
                 continue;
             };
             let part = self.read(next, self.rows(next)?)?;
+            // What was changed in place is there.
+            if part == self.program.states[index].0 {
+                continue;
+            }
             let part = if self.of_state(&part) { self.copied(next, part, false)? } else { part };
             moves.push((next, part, self.program.states[index].0));
         }

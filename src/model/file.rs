@@ -209,6 +209,28 @@ impl ModelFile {
         self.source.outputs()
     }
 
+    /// The outputs that are inputs of the next run, with these inputs, as their names say: `present.0.key` and
+    /// `past_key_values.0.key`, `present_0` and `past_0`. For [`Caches::new`](crate::Caches::new) and [`Session::carry`].
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert!(file.cache_pairs().is_empty()); // no decoder
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn cache_pairs(&self) -> Vec<(String, String)> {
+        let outputs = self.source.outputs();
+        let pair = |input: &OpenInput| {
+            let rest = rest_of(&input.name, &["past_key_values", "past"])?;
+            let output = outputs
+                .iter()
+                .find(|port| rest_of(&port.name, &["present_key_values", "present"]) == Some(rest))?;
+            Some((output.name.clone(), input.name.clone()))
+        };
+        self.source.inputs().iter().filter_map(pair).collect()
+    }
+
     /// A session whose runs take inputs of any extents that fit the file. Where the file leaves nothing open it is ready
     /// for its first run; else that run makes it so.
     ///
@@ -275,4 +297,10 @@ impl ModelFile {
     ) -> Result<Session> {
         Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits, progress).await
     }
+}
+
+/// What a name has behind the first of these words that it begins with.
+fn rest_of<'n>(name: &'n str, words: &[&str]) -> Option<&'n str> {
+    let rest = words.iter().find_map(|word| name.strip_prefix(word))?;
+    Some(rest.trim_start_matches(['.', '_']))
 }

@@ -100,6 +100,10 @@ impl<O: Definition> Op for O {
         Some(Arc::new(Definition::stack(self, parts, multiple)?))
     }
 
+    fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
+        Definition::in_place(self)
+    }
+
     fn record_layout(&self) -> Layout {
         O::record_layout()
     }

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::shape::Shape;
 use std::fmt;
+use std::sync::Arc;
 
 /// An op of concrete shapes as its folder defines it. The methods without a comment are those of
 /// [`Op`], and of its kernels.
@@ -92,6 +93,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     fn stack(&self, _parts: &[&dyn Op], _multiple: usize) -> Option<Self> {
+        None
+    }
+
+    fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
     }
 

@@ -32,6 +32,7 @@ pub mod softmax;
 pub mod suppress;
 pub mod top_k;
 pub mod transposed_conv2d;
+pub mod update_slice;
 pub mod view;
 
 mod bound;

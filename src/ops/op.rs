@@ -8,6 +8,7 @@ use super::reference::Reference;
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -121,6 +122,12 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// where a part has none. Its output has the parts' channels one after the other, those of each part
     /// followed by zeros up to a multiple of `multiple`. `None` if they cannot be stacked.
     fn stack(&self, _parts: &[&dyn Op], _multiple: usize) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// The op that computes the same by changing what it is given as the operand with it, where there is one: it has no
+    /// such operand, and finds its values where it writes.
+    fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
     }
 

@@ -27,6 +27,7 @@ use super::softmax::{self, SoftmaxOp};
 use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
+use super::update_slice::{self, UpdateSliceOp};
 
 /// An op with its kernels.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +82,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<SuppressOp>(suppress::examples, suppress::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
+    OpEntry::of::<UpdateSliceOp>(update_slice::examples, update_slice::NUMBERS),
 ];
 
 /// Every op.

@@ -3,6 +3,7 @@
 
 use super::definition::Definition;
 use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
 use super::reference::Reference;
@@ -16,6 +17,7 @@ use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::shape::Shape;
 use std::fmt;
+use std::sync::Arc;
 
 /// Invocations of a line: 65535 work-groups, the most along an axis in WebGPU, reach 2^31 elements.
 pub(super) const LINE: usize = 65536;
@@ -85,6 +87,16 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     /// The extents of what it writes.
     fn output(&self) -> Shape;
 
+    /// What it does with what it writes.
+    fn output_role(&self) -> Role {
+        Role::Output
+    }
+
+    /// As [`Op::in_place`](super::Op::in_place).
+    fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
+        None
+    }
+
     /// As [`Op::flops`](super::Op::flops).
     fn flops(&self) -> u64 {
         0
@@ -152,7 +164,7 @@ impl<O: RowsOp> Definition for O {
     fn operands(&self) -> Vec<OperandInfo> {
         let inputs = self.inputs().into_iter();
         let inputs = inputs.map(|(operand, shape)| OperandInfo::new(operand, shape, Role::Input));
-        let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.output(), Role::Output)]);
+        let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.output(), self.output_role())]);
         infos.map(|info| info.of(self.dtype(info.operand))).collect()
     }
 
@@ -170,6 +182,10 @@ impl<O: RowsOp> Definition for O {
 
     fn record_layout() -> Layout {
         Layout::Nhwc
+    }
+
+    fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
+        RowsOp::in_place(self)
     }
 
     fn untunable(&self) -> Option<&'static str> {
@@ -212,7 +228,11 @@ impl<O: RowsOp> Kernel<O> for Rows {
 
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
         let infos = Definition::operands(op).into_iter();
-        let access = |role: Role| if role.writes() { Access::Write } else { Access::Read };
+        let access = |role: Role| match role {
+            Role::Output => Access::Write,
+            Role::Update => Access::ReadWrite,
+            Role::Input | Role::Constant => Access::Read,
+        };
         let element = |operand| match op.is_wide(operand) {
             true => Element::Vec4(op.dtype(operand)),
             false => Element::Scalar(op.dtype(operand)),

@@ -367,8 +367,7 @@ impl Session {
                 Session::new(context, graph, options.clone())?
             }
         };
-        self.replace(next);
-        Ok(())
+        self.replace(next)
     }
 }
 

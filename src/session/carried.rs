@@ -121,6 +121,7 @@ impl Session {
 
     /// Keeps what a run left for the next one.
     pub(super) fn keep_carried(&mut self, outputs: &Outputs) -> Result<()> {
+        self.fill_caches();
         for index in 0..self.carried.len() {
             let place = outputs.ports().iter().position(|port| port.name == self.carried[index].output);
             let place =
@@ -132,16 +133,19 @@ impl Session {
 
     /// Lets go of what is carried.
     pub(super) fn forget_carried(&mut self) {
+        self.empty_caches();
         self.carried.iter_mut().for_each(|own| own.value = None);
     }
 
     /// Refuses runs that do not follow each other.
     pub(super) fn check_not_carrying(&self, what: &str) -> Result<()> {
-        match self.carried.is_empty() {
+        let caches = self.changing.as_ref().is_some_and(|changing| changing.cached.is_some());
+        match self.carried.is_empty() && !caches {
             true => Ok(()),
             false => Err(Error::unsupported(
                 what,
-                "outputs of each run are inputs of the next one (Session::carry), which is known when a run is over: use \
+                "outputs of each run are inputs of the next one (Session::carry, Session::cache), so a run begins when the one \
+                 before is over: use \
                  Session::run or Session::run_async",
             )),
         }

@@ -4,6 +4,7 @@
 //! A plan is a session for certain extents, and for certain values where a network's extents depend on them. That of the
 //! last run is the outer session's own; the others lie here. A network of several parts runs one after the other, what
 //! one gives is what the next one is given.
+use super::cached::Cached;
 use super::flight::{Layout, Place as OutputPlace};
 use super::input::{Input, RunInput, arranged};
 use super::plans::{Changing, Composed, FIRST, MOST_PARTS, given_of};
@@ -48,7 +49,7 @@ impl Session {
     }
 
     /// One that computes nothing.
-    fn idle(changing: Option<Box<Changing>>) -> Self {
+    pub(super) fn idle(changing: Option<Box<Changing>>) -> Self {
         let (inputs, outputs) = (Vec::new(), Arc::new([]));
         Session {
             inputs,
@@ -76,7 +77,7 @@ impl Session {
             let first = changing.stage(FIRST)?;
             (first.place.clone(), first.by_value.clone())
         };
-        let part = changing.source.part(&place, &given, &by_value)?;
+        let part = changing.source.part(&place, &given, &by_value, None)?;
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
@@ -100,7 +101,8 @@ impl Session {
         let Some(changing) = &self.changing else {
             return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
         };
-        let given = changing.given(inputs)?;
+        let shown = changing.given(inputs)?;
+        let given = changing.with_caches(shown.clone())?;
         let mut path = Vec::new();
         let mut outcome = self.part(FIRST, &given, &mut path, wait).await?;
         let mut feeds: Option<Vec<(String, HostTensor)>> = None;
@@ -118,8 +120,9 @@ impl Session {
             }
         };
         if let Some(changing) = &mut self.changing {
+            changing.adds(last)?;
             for port in &mut changing.inputs {
-                let given = given.iter().find(|given| given.name == port.name);
+                let given = shown.iter().find(|given| given.name == port.name);
                 if let Some(given) = given {
                     (port.dims, port.shape) = (given.dims, given.dims.shape());
                 }
@@ -184,7 +187,12 @@ impl Session {
             Some(number) => number,
             None => {
                 let by_value = changing.stage(stage)?.by_value.clone();
-                let part = changing.source.part(&place, given, &by_value)?;
+                let caching = changing.cached.as_ref().map(Cached::caching);
+                let part = changing.source.part(&place, given, &by_value, caching)?;
+                if caching.is_some() && part.next.is_some() {
+                    let why = "extents within this network depend on values: Session::carry runs it";
+                    return Err(Error::unsupported("Session::cache with this network", why));
+                }
                 self.plan(stage, given, part, path, wait, &mut |_| {}).await?
             }
         };

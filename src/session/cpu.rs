@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::layout::Layout as Order;
-use crate::lower::{self, Alias, Input as Read, Network, Unit};
+use crate::lower::{self, Alias, InPlace, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 use crate::parallel;
@@ -60,8 +60,16 @@ struct Step {
     kernel: Arc<dyn CpuKernel>,
     flops: u64,
     inputs: Vec<(Operand, Place)>,
-    /// Buffers, and how many elements of each.
-    outputs: Vec<(Operand, usize, usize)>,
+    /// Where it writes, and how many elements.
+    outputs: Vec<(Operand, Target, usize)>,
+}
+
+/// What a step writes to.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    Buffer(usize),
+    /// A state that it changes.
+    State(usize),
 }
 
 #[derive(Debug)]
@@ -95,6 +103,8 @@ struct States {
     held: Mutex<Vec<Arc<[f32]>>>,
     /// What each becomes, where it does.
     next: Vec<Option<Place>>,
+    /// Those that a run changes in place, in order: it takes them, and puts them back.
+    changed: Vec<usize>,
 }
 
 /// The planned buffers of one run.
@@ -108,6 +118,8 @@ pub(super) struct CpuSession(Arc<CpuNetwork>);
 struct Places<'n> {
     network: &'n Network<'n>,
     buffers: HashMap<Value, usize>,
+    /// The states that units change, by what these compute.
+    changed: HashMap<Value, usize>,
     constants: Vec<Arc<[f32]>>,
     kernels: HashMap<Making, Arc<dyn CpuKernel>>,
     /// What sessions for other extents have packed, if there are any.
@@ -134,7 +146,10 @@ impl Places<'_> {
         let Alias { of, offset } = self.network.resolve(value);
         let graph = self.network.graph;
         let states = graph.states().iter().map(|state| state.value);
-        let input = graph.inputs().iter().copied().chain(states).position(|input| input == of);
+        let input = match self.changed.get(&of) {
+            Some(state) => Some(graph.inputs().len() + state),
+            None => graph.inputs().iter().copied().chain(states).position(|input| input == of),
+        };
         let holder = match (input, self.buffers.get(&of)) {
             (Some(input), _) => Holder::Input(input),
             (None, Some(&buffer)) => Holder::Buffer(buffer),
@@ -144,7 +159,12 @@ impl Places<'_> {
     }
 
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
-        let op = unit.op(self.network.graph, Precision::F32)?;
+        let mut op = unit.op(self.network.graph, Precision::F32)?;
+        let in_place = self.network.in_place(unit)?;
+        if let Some(InPlace { op: changing, state }) = &in_place {
+            op = Arc::clone(changing);
+            self.changed.extend(unit.outputs.iter().map(|&output| (output, *state)));
+        }
         let mut inputs = Vec::new();
         for info in op.operands().iter().filter(|info| info.role == Role::Input) {
             let place = match unit.input(info.operand)? {
@@ -160,11 +180,14 @@ impl Places<'_> {
             inputs.push((info.operand, place));
         }
         let kernel = self.kernel(unit, &*op, &inputs)?;
-        let mut outputs = Vec::new();
+        let (mut outputs, graph) = (Vec::new(), self.network.graph);
         for (info, &value) in crate::ops::outputs(&*op).zip(&unit.outputs) {
             match self.of(value)? {
+                Place { holder: Holder::Input(input), elements, .. } if in_place.is_some() => {
+                    outputs.push((info.operand, Target::State(input - graph.inputs().len()), elements));
+                }
                 Place { holder: Holder::Buffer(buffer), elements, .. } => {
-                    outputs.push((info.operand, buffer, elements));
+                    outputs.push((info.operand, Target::Buffer(buffer), elements));
                 }
                 place => return Err(Error::Internal(format!("a step that writes {place:?}"))),
             }
@@ -243,6 +266,7 @@ impl CpuSession {
         let mut places = Places {
             network: &network,
             buffers: buffers.collect(),
+            changed: HashMap::new(),
             constants: Vec::new(),
             kernels: HashMap::new(),
             shelves,
@@ -258,7 +282,9 @@ impl CpuSession {
         let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
         let initial = graph.states().iter().map(|state| state.initial.clone().into_words());
         let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
-        let states = States { held: Mutex::new(initial.clone()), initial, next };
+        let mut changed: Vec<usize> = places.changed.values().copied().collect();
+        changed.sort_unstable();
+        let states = States { held: Mutex::new(initial.clone()), initial, next, changed };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
@@ -284,11 +310,13 @@ impl CpuSession {
 
     /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
     pub(super) fn follow(&self, before: &CpuSession) {
-        let before = lock(&before.0.states.held).clone();
         let states = &self.0.states;
-        for (index, (own, initial)) in lock(&states.held).iter_mut().zip(&states.initial).enumerate() {
-            let other = before.get(index).filter(|other| other.len() == initial.len());
-            *own = Arc::clone(other.unwrap_or(initial));
+        // Only one of them has them: a state that changes in place is not copied.
+        let before = std::mem::replace(&mut *lock(&before.0.states.held), before.0.states.initial.clone());
+        let mut before = before.into_iter();
+        for (own, initial) in lock(&states.held).iter_mut().zip(&states.initial) {
+            let other = before.next().filter(|other| other.len() == initial.len());
+            *own = other.unwrap_or_else(|| Arc::clone(initial));
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct DeviceSession {
     pub(super) inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
+    /// Whether sessions for other extents have the same states.
+    shares_states: bool,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
     layout: Layout,
@@ -89,11 +91,21 @@ impl DeviceSession {
         let device = self.engine.device()?;
         for (index, (own, initial)) in self.states.iter().enumerate() {
             match before.states.get(index).filter(|(other, _)| other.bytes == own.bytes) {
+                Some(_) if self.shares_states && before.shares_states => (),
                 Some((other, _)) => device.write(own, &wait.read(device, other).await?)?,
                 None => device.write(own, bytemuck::cast_slice(&initial.words()?))?,
             }
         }
         Ok(())
+    }
+
+    /// Gives some of the states what they are in the first run.
+    fn reset_those(&self, which: &dyn Fn(usize) -> bool) -> Result<()> {
+        let device = self.engine.device()?;
+        let states = self.states.iter().enumerate().filter(|(index, _)| which(*index));
+        states
+            .map(|(_, state)| state)
+            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
@@ -150,11 +162,14 @@ impl DeviceSession {
         let segments = Segments::new(device, segments, &resources, &steps)?;
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
         let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
+        let fresh: Vec<bool> =
+            program.states.iter().map(|(part, _)| !resources.written.contains(&part.stored)).collect();
         let memory = resources.memory;
         #[cfg(any(feature = "wgpu", feature = "opencl"))]
         let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
         let session = DeviceSession {
             states,
+            shares_states: shared.is_some_and(Shared::keeps_states),
             inputs,
             layout: Layout {
                 spare: Arc::new(Spare::new(places.len())),
@@ -171,7 +186,8 @@ impl DeviceSession {
             _release: Release(engine.clone()),
             engine,
         };
-        session.reset()?;
+        // What another session has written stays.
+        session.reset_those(&|index| fresh.get(index) == Some(&true))?;
         session.engine.device()?.settled().await?;
         Ok(session)
     }
@@ -307,10 +323,7 @@ impl Run for DeviceSession {
     }
 
     fn reset(&self) -> Result<()> {
-        let device = self.engine.device()?;
-        self.states
-            .iter()
-            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
+        self.reset_those(&|_| true)
     }
 
     fn layout(&self) -> &Layout {

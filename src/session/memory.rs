@@ -112,6 +112,10 @@ fn lifetimes(network: &Network<'_>) -> Result<Vec<(Value, Lifetime)>> {
     let end = network.units().len();
     let mut lifetimes = Vec::new();
     for (step, unit) in network.units().iter().enumerate() {
+        // What changes a state has no buffer.
+        if network.in_place(unit)?.is_some() {
+            continue;
+        }
         for &value in &unit.outputs {
             let last = network.readers(value).last().unwrap_or(step);
             let last = if network.leaves(value) { end } else { last };

@@ -22,6 +22,7 @@ mod bound;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod buffers;
 mod build;
+mod cached;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod carried;
@@ -58,6 +59,7 @@ mod stream;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use buffers::{BufferBinding, RequiredUsage};
 pub use build::BuildProgress;
+pub use cached::Caches;
 #[cfg(feature = "wgpu")]
 pub use encode::WgpuInput;
 #[cfg(feature = "opencl")]
@@ -75,7 +77,7 @@ pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 pub use source::OpenAxis;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-pub(crate) use source::{Found, Given, OpenInput, Part, Place, Source};
+pub(crate) use source::{Caching, Filling, Found, Given, OpenInput, PLACES, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 

@@ -1,6 +1,7 @@
 //! Plans of a session whose inputs' extents each run decides: sessions for the extents that were met, the least recently
 //! used out, and where they begin in the network.
 
+use super::cached::Cached;
 use super::flight::Layout;
 use super::input::RunInput;
 use super::ports::unknown;
@@ -47,6 +48,8 @@ pub(super) struct Changing {
     pub(super) current: Option<u64>,
     /// The outputs of the last run, where they are not just those of the current plan's session.
     pub(super) composed: Option<Composed>,
+    /// What [`Session::cache`] keeps.
+    pub(super) cached: Option<Cached>,
 }
 
 /// Outputs that a session and what is known beside it have between them.
@@ -77,6 +80,8 @@ pub(super) struct Plan {
     pub(super) session: Option<Session>,
     pub(super) results: Vec<(String, Found)>,
     pub(super) next: Option<u64>,
+    /// How many places it adds to each cache.
+    pub(super) adds: usize,
 }
 
 /// Whether two tensors are equal, NaN included.
@@ -140,7 +145,24 @@ impl Changing {
             next: FIRST + 1,
             current: None,
             composed,
+            cached: None,
         })
+    }
+
+    /// Forgets all plans, and keeps caches from now on.
+    pub(super) fn begin_again(&mut self, cached: Cached) {
+        self.plans.clear();
+        self.stages.retain(|&stage, _| stage == FIRST);
+        for stage in self.stages.values_mut() {
+            stage.plans.clear();
+            stage.by_value.clear();
+            stage.behind.clear();
+        }
+        self.current = None;
+        let ports = self.source.outputs().into_iter().filter(|port| !cached.has_output(&port.name));
+        self.composed = Some(Composed { ports: ports.collect(), layout: Layout::default() });
+        self.shared.keep_states();
+        self.cached = Some(cached);
     }
 
     pub(super) fn number(&mut self) -> u64 {
@@ -163,6 +185,10 @@ impl Changing {
             if place.is_some() {
                 return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
             }
+            if self.cached.as_ref().is_some_and(|cached| cached.has_input(name)) {
+                let wanted = "none: the session keeps it (Session::cache)";
+                return Err(Error::input(format!("input {name:?}"), "a tensor", wanted));
+            }
             *place = Some(input);
         }
         let mut given = Vec::with_capacity(found.len());
@@ -172,7 +198,9 @@ impl Changing {
                     let dims = self.extents(own, &input)?;
                     given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
-                None if own.is_optional => (),
+                None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
+                    ()
+                }
                 None => {
                     let wanted = format!("a tensor of {}", declared(own));
                     return Err(Error::input(format!("input {:?}", own.name), "nothing", wanted));
@@ -324,6 +352,7 @@ impl Changing {
             session,
             results: part.results,
             next,
+            adds: part.adds,
         };
         self.plans.insert(number, plan);
         if let Some(stage) = self.stages.get_mut(&stage) {
@@ -395,6 +424,17 @@ fn declared(input: &OpenInput) -> String {
         none if none.is_empty() => "one number".to_owned(),
         extents => extents,
     }
+}
+
+/// The extents of what a run is given, by the names of open axes.
+pub(super) fn known_extents<'s>(source: &'s Arc<dyn Source>, given: &[Given<'_>]) -> Vec<(&'s str, usize)> {
+    let of = |own: &Given<'_>| {
+        let (dims, input) = (own.dims, source.inputs().iter().find(|input| *own.name == input.name));
+        let open = input.into_iter().flat_map(|input| &input.open);
+        open.filter_map(move |open| Some((open.name.as_str(), *dims.extents().get(open.axis)?)))
+            .collect::<Vec<_>>()
+    };
+    given.iter().flat_map(of).collect()
 }
 
 /// What a part is given of the results of the one before it.

@@ -32,15 +32,17 @@ impl Session {
                 Session::build(context, graph, options.clone()).await?
             }
         };
-        self.replace(next);
-        Ok(())
+        self.replace(next)
     }
 
-    /// Becomes a session that was made again: the same outputs are carried, and none of them is there yet.
-    pub(super) fn replace(&mut self, next: Session) {
+    /// Becomes a session that was made again: the same outputs are carried and the same caches kept, and nothing is in
+    /// them.
+    pub(super) fn replace(&mut self, next: Session) -> Result<()> {
         let carried = std::mem::take(&mut self.carried);
+        let caches = self.caches().cloned();
         *self = Session { carried, ..next };
         self.forget_carried();
+        caches.map_or(Ok(()), |caches| self.cache(&caches))
     }
 
     pub(super) fn made_of(&self) -> Result<(&crate::graph::Graph, &crate::options::SessionOptions)> {

@@ -10,9 +10,10 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, MIN_SHARED, Part, Program, Source, Step, Work, pack};
+use crate::lower::{Constant, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What the program's values and constants became.
@@ -23,6 +24,8 @@ pub(super) struct Resources {
     constants: Vec<Slice>,
     /// Those that sessions for other extents have, too.
     _shared: Vec<Arc<Uploaded>>,
+    /// States that another session has written.
+    pub(super) written: HashSet<Stored>,
     pub(super) memory: MemoryUse,
 }
 
@@ -72,9 +75,30 @@ pub(super) async fn allocate(
         .iter()
         .map(|&bytes| device.alloc(bytes, Memory::Device))
         .collect::<Result<Vec<_>>>()?;
-    let (mut held, mut spared) = (Vec::new(), 0);
+    let (mut held, mut spared, mut written) = (Vec::new(), 0, HashSet::new());
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
+        let state = program.states.iter().position(|(part, _)| part.stored == index);
+        if let Some((shared, name, state)) = state.and_then(|state| {
+            let shared = shared_with?;
+            Some((shared, shared.state_name(state, value.bytes)?, state))
+        }) {
+            let known = shared.known(&name);
+            if known.is_some() {
+                written.insert(index);
+            }
+            let own = match known {
+                Some(known) => known,
+                None => {
+                    let buffer = device.alloc(value.bytes, Memory::Device)?;
+                    let whole = buffer.slice(0, value.bytes)?;
+                    shared.keep(name, whole, program.states[state].1.clone())
+                }
+            };
+            stored.push(Resource::Buffer(own.slice.clone()));
+            held.push(own);
+            continue;
+        }
         let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
         let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
         if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.known(name)) {
@@ -136,7 +160,7 @@ pub(super) async fn allocate(
     }
     let memory = memory.with_packed(bytes);
     let memory = MemoryUse { constants: memory.constants.saturating_sub(spared), ..memory };
-    Ok(Resources { stored, constants, _shared: held, memory })
+    Ok(Resources { stored, constants, _shared: held, written, memory })
 }
 
 /// The name of a constant that kernels read in rows; none where nothing is worth sharing.

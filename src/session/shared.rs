@@ -5,6 +5,7 @@ use crate::device::Slice;
 use crate::host::HostTensor;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Constants of sessions that are alive.
@@ -14,6 +15,8 @@ pub(super) struct Shared {
     pub(super) shelves: Shelves,
     /// What lies on a device, by what it was made of.
     uploaded: Mutex<HashMap<String, Weak<Uploaded>>>,
+    /// Whether they have one copy of the states.
+    keeps_states: AtomicBool,
 }
 
 /// A constant on a device.
@@ -25,6 +28,20 @@ pub(super) struct Uploaded {
 }
 
 impl Shared {
+    /// Has sessions that are made from now on share their states.
+    pub(super) fn keep_states(&self) {
+        self.keeps_states.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn keeps_states(&self) -> bool {
+        self.keeps_states.load(Ordering::Relaxed)
+    }
+
+    /// The name of a state by its place among those of a graph, if sessions share it.
+    pub(super) fn state_name(&self, index: usize, bytes: u64) -> Option<String> {
+        self.keeps_states().then(|| format!("state {index} of {bytes} bytes"))
+    }
+
     /// The constant of this name, if some session has it.
     pub(super) fn known(&self, name: &str) -> Option<Arc<Uploaded>> {
         lock(&self.uploaded).get(name).and_then(Weak::upgrade)

@@ -90,7 +90,35 @@ pub(crate) struct Part {
     /// What the next part is given, or the network's outputs, by name.
     pub(crate) results: Vec<(String, Found)>,
     pub(crate) next: Option<Place>,
+    /// How many places it adds to each cache.
+    pub(crate) adds: usize,
 }
+
+/// Caches that the graphs of a network keep as states: inputs of a run that outputs of the run before are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caching<'a> {
+    /// Outputs and inputs.
+    pub(crate) pairs: &'a [(String, String)],
+    /// Places of each cache: extents of the axis before the last one.
+    pub(crate) places: usize,
+    /// Axes of other inputs that have a place for each of a cache.
+    pub(crate) grown: &'a [(String, usize)],
+    pub(crate) way: Filling,
+}
+
+/// How a run fills its caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filling {
+    /// It is given none, and its outputs become their first places.
+    First,
+    /// It is given all places but one, filled or not. Its own go where the run before has ended ([`PLACES`]).
+    Next,
+    /// It is given all of them, and what it makes of them replaces them.
+    Whole,
+}
+
+/// The input of a graph that says how many places of its caches are filled.
+pub(crate) const PLACES: &str = "(places)";
 
 /// Makes graphs of a network, part by part.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
@@ -104,7 +132,19 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 
     /// The part at a place that is not on the host, for what it is given. `by_value`: what other parts at this place
     /// depended on the values of.
-    fn part(&self, at: &Place, given: &[Given<'_>], by_value: &BTreeSet<String>) -> Result<Part>;
+    fn part(
+        &self,
+        at: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Option<Caching<'_>>,
+    ) -> Result<Part>;
+
+    /// How runs fill caches that are these inputs, once they are filled in part.
+    ///
+    /// # Errors
+    /// If there is no way.
+    fn filling(&self, inputs: &[&str]) -> Result<Filling>;
 
     /// What the part at a place on the host gives, and where the next one begins.
     fn on_host(&self, at: &Place, given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)>;

@@ -125,7 +125,9 @@ fn stored(
         Access::ReadWrite => {
             let mut held = canaries();
             let given = info.stored(form, &operands[&operand], f32::NAN)?;
-            for (slot, value) in held.iter_mut().zip(given).filter(|(_, value)| !value.is_nan()) {
+            // Of integers any word may be NaN.
+            let is_given = |value: &f32| info.dtype != DType::F32 || !value.is_nan();
+            for (slot, value) in held.iter_mut().zip(given).filter(|(_, value)| is_given(value)) {
                 *slot = value;
             }
             Ok(held)

@@ -89,7 +89,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot
-    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate
+    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -222,6 +222,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("suppress", [1, 1]),
     ("softmax", [4, 4]),
     ("transposed_conv2d", [5, 5]),
+    ("update_slice", [1, 1]),
 ];
 
 #[test]

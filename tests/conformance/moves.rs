@@ -10,7 +10,7 @@ use diptych::{
     Bits, Dims, Precision,
     nn::{
         AxisRange, BatchToSpace, BroadcastTo, CumSum, DepthToSpace, Gather, OneHot, Pad, PadMode, Reverse,
-        SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose,
+        SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose, UpdateSlice,
     },
 };
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     table.remap();
     table.concat();
     table.gather();
+    table.update_slice();
     table.chosen();
     table.suppress();
     table.0
@@ -178,6 +179,24 @@ impl Table {
                 let op = GatherOp::nd(source, indices).expect("a valid row");
                 let name = format!("{indices} of the first axes of {source}, {channels}");
                 self.push(name, Arc::new(op), Breadth::Groups);
+            }
+        }
+    }
+
+    /// Each in place, too.
+    fn update_slice(&mut self) {
+        for channels in [1, 7, 8] {
+            for (axis, count, places) in [(0, 2, 1), (0, 9, 1), (1, 1, 1), (1, 3, 5), (2, 5, 5), (2, 1, 1)] {
+                let whole = [5, 6, 7, channels];
+                let mut part = whole;
+                part[axis as usize] = count;
+                let inputs =
+                    [(Operand::Src, &whole[..]), (Operand::Arg(0), &part), (Operand::Arg(1), &[places])];
+                let problem = lowered(&UpdateSlice { axis }, &inputs, Precision::F32);
+                let name = format!("{count} rows of axis {axis} of {whole:?} at {places} places");
+                let (in_place, _) = problem.in_place().expect("it may be in place");
+                self.push(format!("{name} in place"), in_place, Breadth::Groups);
+                self.push(name, problem, Breadth::Variants);
             }
         }
     }

@@ -16,7 +16,9 @@ use diptych::internals::ops::pool::PoolOp;
 use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
-    nn::{AxisRange, CumSum, Gather, OneHot, Pad, PadMode, StridedSlice, Suppress, TopK, Transpose},
+    nn::{
+        AxisRange, CumSum, Gather, OneHot, Pad, PadMode, StridedSlice, Suppress, TopK, Transpose, UpdateSlice,
+    },
 };
 use std::sync::Arc;
 
@@ -113,6 +115,11 @@ fn concat(extents: &[[usize; 4]]) -> Problem {
 fn gather() -> Problem {
     let [source, indices] = [&[2, 3, 5][..], &[2, 17]].map(|extents| Dims::new(extents).expect("small"));
     Arc::new(GatherOp::new(source, indices, Gather { axis: 1, batch_dims: 1 }).expect("a valid op"))
+}
+
+fn update() -> Problem {
+    let inputs = [(Operand::Src, &[5, 7, 3][..]), (Operand::Arg(0), &[5, 2, 3]), (Operand::Arg(1), &[5])];
+    lowered(&UpdateSlice { axis: 1 }, &inputs, Precision::F32)
 }
 
 fn suppress() -> Problem {
@@ -693,6 +700,15 @@ fn mistakes() -> Vec<Mistake> {
             [256, 1, 1],
             "other < one",
             "other > one",
+        ),
+        ("the place of the first batch", update(), "rows", [1; 3], "outer / @outer]", "0u * outer]"),
+        (
+            "a row beyond the end, in place",
+            update().in_place().expect("it may be in place").0,
+            "rows",
+            [1; 3],
+            "u32(place) < @extent",
+            "u32(place) < @extent + 1u",
         ),
         (
             "the boxes of the first row",

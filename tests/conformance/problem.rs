@@ -90,7 +90,10 @@ fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
 
 /// Whether `operand` holds indices.
 fn indexes(op: &dyn Op, operand: Operand) -> bool {
-    matches!((op.name(), operand), ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src))
+    matches!(
+        (op.name(), operand),
+        ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src) | ("update_slice", Operand::Arg(1))
+    )
 }
 
 /// The oracle's answer.

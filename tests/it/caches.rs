@@ -4,7 +4,7 @@
 //! each row.
 
 use crate::machine::everywhere;
-use diptych::{Context, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
+use diptych::{Backend, Caches, Context, Dims, HostTensor, LoadOptions, ModelFile, Session, SessionOptions};
 
 /// Rows of an input in each run.
 const STEPS: [usize; 4] = [3, 1, 1, 2];
@@ -76,5 +76,188 @@ fn a_sequence_in_several_runs_is_that_in_one() {
                 );
             }
         }
+    }
+}
+
+fn ids(values: &[i64]) -> HostTensor {
+    HostTensor::of(Dims::new(&[1, values.len()]).expect("extents"), values.to_vec()).expect("as many")
+}
+
+/// Runs of a decoder with so many tokens each: the logits of all.
+fn decoded(session: &mut Session, steps: &[usize], positions: bool) -> diptych::Result<Vec<f32>> {
+    let (mut logits, mut begin) = (Vec::new(), 0);
+    for &count in steps {
+        let places: Vec<i64> = (begin..begin + count).map(|place| place as i64).collect();
+        let tokens: Vec<i64> = places.iter().map(|place| (7 * place + 3) % 32).collect();
+        begin += count;
+        let (tokens, mask, places) = (ids(&tokens), ids(&vec![1; begin]), ids(&places));
+        let mut given = vec![("input_ids", &tokens), ("attention_mask", &mask)];
+        if positions {
+            given.push(("position_ids", &places));
+        }
+        logits.extend_from_slice(&session.run(&given)?[0].to_nhwc());
+    }
+    Ok(logits)
+}
+
+fn session_of(context: &Context, name: &str, places: Option<usize>) -> (Session, ModelFile) {
+    let file = ModelFile::load(format!("tests/cases/{name}.onnx"), &LoadOptions::default()).expect("a file");
+    let mut session = file.session(context, SessionOptions::default()).expect("a session");
+    let pairs = file.cache_pairs();
+    assert_eq!(pairs.len(), 4);
+    match places {
+        Some(places) => session.cache(&Caches::new(&pairs, places)).expect("caches"),
+        None => {
+            let pairs: Vec<(&str, &str)> = pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            session.carry(&pairs).expect("outputs and inputs");
+        }
+    }
+    (session, file)
+}
+
+fn assert_close(found: &[f32], wanted: &[f32], what: &str) {
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        assert!((found - wanted).abs() < 1e-4, "{what}: found {found} at {at}, wanted {wanted}");
+    }
+}
+
+#[test]
+fn a_cache_that_stays_where_it_is_gives_what_a_carried_one_does() {
+    for context in everywhere() {
+        let (mut plain, _) = session_of(&context, "kept_decoder", None);
+        let wanted = decoded(&mut plain, &[3, 1, 1, 1, 1], true).expect("runs");
+        let (mut session, _) = session_of(&context, "kept_decoder", Some(7));
+        let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
+        assert_eq!(names, ["input_ids", "attention_mask", "position_ids"]);
+        for _ in 0..2 {
+            let found = decoded(&mut session, &[3, 1, 1, 1, 1], true).expect("runs");
+            assert_close(&found, &wanted, &context.info().backend.to_string());
+            assert_eq!((session.cached(), session.outputs().len()), (7, 1));
+            // The last run changes its caches, and copies nothing.
+            let steps = session.steps();
+            let copies: Vec<&str> =
+                steps.iter().filter(|step| step.op == "copy").map(|step| step.name.as_str()).collect();
+            assert!(copies.is_empty(), "{copies:?}");
+            let changing = steps.iter().filter(|step| step.op == "update_slice").count();
+            assert_eq!(changing, 4);
+            let full = decoded(&mut session, &[1], true).expect_err("one place too many").to_string();
+            assert!(full.contains("at least") || full.contains("7"), "{full}");
+            session.reset().expect("reset");
+            assert_eq!(session.cached(), 0);
+        }
+        // Another first run has other extents; the caches are the same.
+        let wanted = decoded(&mut plain_again(&context), &[2, 1, 1], true).expect("runs");
+        assert_close(&decoded(&mut session, &[2, 1, 1], true).expect("runs"), &wanted, "two first");
+    }
+}
+
+fn plain_again(context: &Context) -> Session {
+    session_of(context, "kept_decoder", None).0
+}
+
+#[test]
+fn caches_are_refused_where_they_would_be_wrong() {
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let (mut session, _) = session_of(&context, "kept_positions", Some(16));
+    let refused = decoded(&mut session, &[3, 1], false).expect_err("positions by extents").to_string();
+    assert!(refused.contains("how many places") && refused.contains("Session::carry"), "{refused}");
+    let (mut carried, _) = session_of(&context, "kept_positions", None);
+    let wanted = decoded(&mut plain_again(&context), &[3, 1], true).expect("runs");
+    assert_close(&decoded(&mut carried, &[3, 1], false).expect("runs"), &wanted, "carried");
+
+    let (mut session, file) = session_of(&context, "kept_decoder", Some(16));
+    let refused = decoded(&mut session, &[3, 2], true).expect_err("two at once").to_string();
+    assert!(refused.contains("one in each"), "{refused}");
+    let (mask, past) = (ids(&[1, 1]), tensor(&[1, 2, 0, 4], Vec::new()));
+    let given = [("input_ids", &mask), ("past_key_values.0.key", &past)];
+    assert!(session.run(&given).expect_err("a cache").to_string().contains("none: the session keeps it"));
+    assert!(session.submit(&given[..1]).is_err());
+    let mut fresh = file.session(&context, SessionOptions::default()).expect("a session");
+    for (pairs, places, wanted) in [
+        (vec![("present.0.key", "past_key_values.0.key")], 1, "at least 2"),
+        (vec![("present.9.key", "past_key_values.0.key")], 8, "present.9.key"),
+        (vec![("present.0.key", "nothing")], 8, "nothing"),
+        (vec![("present.0.key", "past_key_values.0.key"); 2], 8, "twice"),
+        (Vec::new(), 8, "no pairs"),
+    ] {
+        let refused = fresh.cache(&Caches::new(&pairs, places)).expect_err("refused").to_string();
+        assert!(refused.contains(wanted), "{refused}");
+    }
+    let (mut carried, _) = session_of(&context, "kept_decoder", None);
+    assert!(carried.cache(&Caches::new(&file.cache_pairs(), 8)).is_err());
+}
+
+#[test]
+fn attention_operators_write_into_their_caches() {
+    for context in everywhere() {
+        for (name, mask) in [("steps_grouped", true), ("steps_standard", false), ("steps_heads", false)] {
+            let (wanted, _) = runs(&context, name, &[3, 1, 1], false);
+            let path = format!("tests/cases/{name}.onnx");
+            let file = ModelFile::load(path, &LoadOptions::default()).expect("a file");
+            let mut session = file.session(&context, SessionOptions::default()).expect("a session");
+            let caches = Caches::new(&[("pk2", "pk"), ("pv2", "pv")], 5);
+            session.cache(&if mask { caches.with_masks(&[("mask", 1)]) } else { caches }).expect("caches");
+            let (mut found, mut begin) = (Vec::new(), 0);
+            let outcome = [3usize, 1, 1].into_iter().try_for_each(|rows| {
+                let values = (begin * FEATURES..(begin + rows) * FEATURES).map(|at| (at as f32 * 0.7).sin());
+                let x = tensor(&[1, rows, FEATURES], values.collect());
+                begin += rows;
+                let all = ids(&vec![1; begin]);
+                let mut given = vec![("x", &x)];
+                if mask {
+                    given.push(("mask", &all));
+                }
+                found.extend_from_slice(&session.run(&given)?[0].to_nhwc());
+                Ok::<(), diptych::Error>(())
+            });
+            match mask {
+                true => {
+                    outcome.expect("runs");
+                    assert_close(&found, &wanted, name);
+                }
+                // Nothing says which places are filled.
+                false => {
+                    let refused = outcome.expect_err("no mask").to_string();
+                    assert!(refused.contains("mask"), "{refused}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_writes_into_its_caches_finds_them_again() {
+    for context in everywhere() {
+        let path = "tests/cases/kept_scatter.onnx";
+        let file = ModelFile::load(path, &LoadOptions::default()).expect("a file");
+        let mut results: Vec<Vec<f32>> = Vec::new();
+        for keeps in [false, true] {
+            let mut session = file.session(&context, SessionOptions::default()).expect("a session");
+            if keeps {
+                session.cache(&Caches::new(&[("pk2", "pk"), ("pv2", "pv")], 12)).expect("caches");
+            }
+            let mut kept = [(); 2].map(|()| tensor(&[1, 2, 12, 4], vec![0.0; 96]));
+            let (mut written, mut begin) = (Vec::new(), 0);
+            for rows in [3usize, 1, 2, 1] {
+                let values = (begin * FEATURES..(begin + rows) * FEATURES).map(|at| (at as f32 * 0.7).sin());
+                let x = tensor(&[1, rows, FEATURES], values.collect());
+                let seen: Vec<bool> = (0..rows * 12).map(|at| at % 12 <= begin + at / 12).collect();
+                let mask = HostTensor::of(Dims::new(&[rows, 12]).expect("extents"), seen).expect("as many");
+                let at = HostTensor::of(Dims::new(&[1]).expect("one"), vec![begin as i64]).expect("one");
+                begin += rows;
+                let mut given = vec![("x", &x), ("at", &at), ("mask", &mask)];
+                if !keeps {
+                    given.extend([("pk", &kept[0]), ("pv", &kept[1])]);
+                }
+                let mut found: Vec<HostTensor> = session.run(&given).expect("a run").to_vec();
+                if !keeps {
+                    kept = found.split_off(1).try_into().expect("two caches");
+                }
+                written.extend_from_slice(&found[0].to_nhwc());
+            }
+            results.push(written);
+        }
+        assert_close(&results[1], &results[0], &context.info().backend.to_string());
     }
 }

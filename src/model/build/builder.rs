@@ -1,5 +1,6 @@
 //! What nodes are added through while a file is read.
 
+use super::caches::Cache;
 use super::operand::Operand;
 use crate::dtype::DType;
 use crate::error::Result as GraphResult;
@@ -45,6 +46,8 @@ pub(crate) struct Builder {
     pub(crate) wanted: Cell<Wanted>,
     /// Constants of a file that is read several times.
     pub(crate) kept: Option<Arc<Kept>>,
+    /// Caches that the graph keeps.
+    pub(crate) caches: Vec<Cache>,
     /// What a node counts in the budget.
     node_bytes: usize,
 }
@@ -76,6 +79,7 @@ impl Builder {
             transposes: 0,
             wanted: Cell::new(Wanted::Nothing),
             kept: None,
+            caches: Vec::new(),
             node_bytes,
         }
     }

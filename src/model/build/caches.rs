@@ -5,6 +5,7 @@ use super::casts::converted;
 use super::kind::Kind;
 use super::moves::part_of;
 use super::operand::{Mapped, Operand};
+use crate::graph::Value;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -18,6 +19,77 @@ pub(crate) struct Lengths {
     pub(crate) past: Operand,
     /// Places in all.
     pub(crate) total: Operand,
+}
+
+/// A cache that the graph keeps as a state: a run finds the places of the runs before in it, and writes its own.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pub(crate) state: Value,
+    /// What operators are given: the state, or a part of it.
+    pub(crate) shown: Option<Value>,
+    /// How many places are filled before a run, in i32; `None` where the file says it.
+    pub(crate) filled: Option<Value>,
+    /// Whether an input hides those that are not.
+    pub(crate) has_mask: bool,
+    /// The state with the places of the run.
+    pub(crate) next: Option<Value>,
+    /// How many those are.
+    pub(crate) adds: usize,
+}
+
+/// The axis of places of a cache of some rank.
+fn places_of(rank: usize) -> usize {
+    rank.saturating_sub(2)
+}
+
+/// Whether the graph keeps `cache` as a state that no operator has changed yet.
+pub(crate) fn is_kept(b: &Builder, cache: &Operand) -> bool {
+    let Operand::Value(mapped) = cache else { return false };
+    mapped.is_plain() && b.caches.iter().any(|own| own.shown == Some(mapped.value) && own.next.is_none())
+}
+
+/// Writes the places of a run into a cache that the graph keeps ([`is_kept`]): from where the run before has ended, or from
+/// `at` on, one number for all batches or one for each. The whole cache.
+pub(crate) fn kept_with(
+    b: &mut Builder,
+    part: &str,
+    cache: &Operand,
+    new: Operand,
+    at: Option<Operand>,
+) -> Result<Operand, Reason> {
+    let kind = cache.kind();
+    let cache = match cache {
+        Operand::Value(mapped) => b.caches.iter().position(|own| own.shown == Some(mapped.value)),
+        Operand::Constant(..) => None,
+    };
+    let cache = cache.ok_or("found no cache")?;
+    let adds = b.shape(&new)?;
+    let (rank, adds) = (adds.len(), adds.get(places_of(adds.len())).copied().unwrap_or(0));
+    let at = match (at, b.caches[cache].filled) {
+        (Some(at), _) => {
+            let at = converted(b, at, Kind::I32)?;
+            let at = b.mapped(at)?;
+            b.logical(&at)?
+        }
+        (None, Some(_)) if !b.caches[cache].has_mask => {
+            return refused!(
+                "found no input that says which places of a cache are filled, wanted an attention mask (Caches::with_masks); \
+                 Session::carry needs none"
+            );
+        }
+        (None, Some(filled)) if adds == 1 => filled,
+        (None, _) => {
+            return refused!(
+                "found {adds} places in a run behind the first one, wanted one in each: the file's mask would let the first                  of them see the others"
+            );
+        }
+    };
+    let new = b.mapped(new)?;
+    let (new, state) = (b.logical(&new)?, b.caches[cache].state);
+    let axis = places_of(rank) as isize;
+    let next = b.add(part, |graph, name| graph.update_slice(name, state, new, at, axis))?;
+    (b.caches[cache].next, b.caches[cache].adds) = (Some(next), adds);
+    Ok(Operand::Value(Mapped::plain(next, rank, kind)))
 }
 
 /// The first `past` places of a cache, if there is one, and those of this run behind them. With `extent` the result has
@@ -36,6 +108,9 @@ pub(crate) fn appended(
         Some(cache) => b.shape(cache)?.get(PLACES).copied().unwrap_or(0),
         None => 0,
     };
+    if let Some(cache) = cache.as_ref().filter(|cache| is_kept(b, cache)) {
+        return kept_with(b, part, cache, new, None);
+    }
     if past > held {
         return refused!("found {held} places of earlier runs, wanted {past}");
     }

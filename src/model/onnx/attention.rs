@@ -2,7 +2,8 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Attended, Heads, Kind, MASKED, Past, Reach, Rule, attend, bias_of, converted, merged, split, with_bias,
+    Attended, Heads, Kind, MASKED, Past, Reach, Rule, appended, attend, bias_of, converted, merged, split,
+    with_bias,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -20,8 +21,8 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.has(4) && op.has(5) {
         past = i.extents_of(op, 4)?.get(2).copied().unwrap_or(0);
         let (before_k, before_v) = (i.slot(op, 4)?, i.slot(op, 5)?);
-        k = i.joined("keys", vec![before_k, k], 2)?;
-        v = i.joined("values", vec![before_v, v], 2)?;
+        k = appended(i, "keys", Some(before_k), past, k, (None, false))?;
+        v = appended(i, "values", Some(before_v), past, v, (None, false))?;
     }
     i.set(op, 1, k.clone())?;
     i.set(op, 2, v.clone())?;

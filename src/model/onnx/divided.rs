@@ -10,7 +10,7 @@ use crate::model::LoadOptions;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-use crate::session::{Found, Given};
+use crate::session::{Caching, Found, Given, PLACES};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Where a part begins.
@@ -50,6 +50,7 @@ pub(super) fn begin<'a>(
     at: &At,
     given: &[Given<'_>],
     by_value: &BTreeSet<String>,
+    caching: Option<Caching<'_>>,
 ) -> Result<(), Reason> {
     let names: HashSet<&str> = given.iter().map(|own| &*own.name).collect();
     for tensor in network.initializers.iter().filter(|tensor| !names.contains(tensor.name)) {
@@ -72,10 +73,16 @@ pub(super) fn begin<'a>(
         let kind = match (declared, at.kinds.get(&*own.name)) {
             (_, Some(&kind)) => kind,
             (Some(input), None) => Kind::of(input.kind)?,
+            // It was made with the first cache.
+            (None, None) if caching.is_some() && own.name == PLACES => continue,
             (None, None) => return refused!("found {:?} given, wanted an input", own.name),
         };
         let extents = own.dims.extents().to_vec();
+        let is_cache = |caching: &Caching<'_>| caching.pairs.iter().any(|(_, input)| *input == own.name);
         let operand = match own.dims.elements() {
+            _ if caching.as_ref().is_some_and(is_cache) => {
+                import.cache(&own.name, own.dims, kind, caching)?
+            }
             0 => Operand::Constant(Constant::Integers(Integers::new(extents, Vec::new())), kind),
             _ if by_value.contains(&*own.name) => {
                 let value = own.value()?;
@@ -258,13 +265,24 @@ impl<'a> Import<'a> {
     }
 
     /// The network's outputs.
-    pub(super) fn end_of_network(&mut self, network: &'a Network<'a>) -> Result<End, Reason> {
+    pub(super) fn end_of_network(
+        &mut self,
+        network: &'a Network<'a>,
+        caching: Option<Caching<'_>>,
+    ) -> Result<End, Reason> {
         if network.outputs.is_empty() {
             return refused!("found no outputs, wanted at least one");
         }
         let mut end = End { results: BTreeMap::new(), at: At::default(), form: String::new() };
+        let caching = caching.as_ref();
         for output in &network.outputs {
             let slot = self.find(output.name);
+            let of = |caching: &Caching<'_>| caching.pairs.iter().position(|(own, _)| own == output.name);
+            if let Some(cache) = caching.and_then(of) {
+                let kept = slot.and_then(|slot| self.keep_cache(cache, slot, caching));
+                kept.map_err(|why| format!("output {:?}: {why}", output.name))?;
+                continue;
+            }
             let found = slot.and_then(|slot| match slot {
                 Operand::Constant(_, kind) if kind.is_handle() => {
                     refused!("found a sequence or nothing, wanted a tensor")

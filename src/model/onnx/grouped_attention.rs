@@ -8,8 +8,8 @@
 use super::import::{Import, Op};
 use crate::model::build::{
     Angles, Heads, Kind, Lengths, Operand, Past, Reach, Rule, appended, appended_each, attend, columns,
-    converted, index_of_each, known_places, merged, part_of, places_from, root_mean_square, turned,
-    with_bias,
+    converted, index_of_each, is_kept, kept_with, known_places, merged, part_of, places_from,
+    root_mean_square, turned, with_bias,
 };
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
@@ -61,12 +61,12 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         true => i.extents_of(op, PAST[0])?.get(2).copied().unwrap_or(0),
         false => 0,
     };
-    let total = i.integers(op, TOTAL)?;
-    let known = total.first().and_then(|&total| usize::try_from(total).ok()).filter(|&total| total >= rows);
-    let total = known.ok_or_else(|| format!("found {total:?} places in all, wanted at least {rows}"))?;
+    let kept = op.has(PAST[0]) && is_kept(i, &i.slot(op, PAST[0])?);
+    // A cache that the graph keeps shows all places that there ever are but one; how many are filled a run says.
+    let total = if kept { held + 1 } else { total(i, op, rows)? };
     let extents = Extents { batch, rows, total };
     // Of one batch the total says the same.
-    let ends = if batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
+    let ends = if kept || batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
     let begin = begin(i, op, extents, ends.as_ref())?;
     for (slot, index, option) in [(&mut q, NORMS[0], "q_norm_epsilon"), (&mut k, NORMS[1], "k_norm_epsilon")]
     {
@@ -94,6 +94,10 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let extent = total.max(held);
         let present = match &begin {
             Begin::Known(past) => appended(i, part, cache, *past, new, (Some(extent), false))?,
+            Begin::Each(lengths) if cache.as_ref().is_some_and(|cache| is_kept(i, cache)) => {
+                let cache = cache.ok_or("found no cache")?;
+                kept_with(i, part, &cache, new, Some(lengths.past.clone()))?
+            }
             Begin::Each(lengths) => {
                 let index = index_of_each(i, lengths, held, extent)?;
                 appended_each(i, part, cache, new, &index)?
@@ -142,6 +146,13 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let attended = attend(i, "heads", Heads { q, k, v }, rule)?;
     let output = merged(i, "", attended.output)?;
     i.set(op, 0, output)
+}
+
+/// How many places there are in all.
+fn total<'a>(i: &mut Import<'a>, op: &Op<'a>, rows: usize) -> Result<usize, Reason> {
+    let total = i.integers(op, TOTAL)?;
+    let known = total.first().and_then(|&total| usize::try_from(total).ok()).filter(|&total| total >= rows);
+    Ok(known.ok_or_else(|| format!("found {total:?} places in all, wanted at least {rows}"))?)
 }
 
 /// Refuses what is not computed.

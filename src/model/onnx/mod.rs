@@ -27,6 +27,7 @@
 
 mod attention;
 mod bits;
+mod cached;
 mod columns;
 mod contributed;
 mod control;

@@ -2,7 +2,9 @@
 
 use super::import::{Import, Op};
 use crate::emit::Bits;
-use crate::model::build::{Mapped, Operand, axes, axis, cut, joined, padded, sizes, tiled};
+use crate::model::build::{
+    Mapped, Operand, axes, axis, cut, is_kept, joined, kept_with, padded, sizes, tiled,
+};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -60,8 +62,13 @@ pub(super) fn concat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let joined = joined(i, &constants, place)?;
         return i.write_constant(op, 0, joined, kind);
     }
-    if let [(_, slot, _)] = &slots[..] {
-        return i.set(op, 0, slot.clone());
+    match &slots[..] {
+        [(_, slot, _)] => return i.set(op, 0, slot.clone()),
+        [(_, cache, _), (_, new, _)] if place + 2 == rank && is_kept(i, cache) => {
+            let all = kept_with(i, "", cache, new.clone(), None)?;
+            return i.set(op, 0, all);
+        }
+        _ => (),
     }
     let mut order: Option<(usize, Vec<usize>)> = None;
     for (_, slot, extents) in &slots {

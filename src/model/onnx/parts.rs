@@ -23,7 +23,7 @@ use crate::model::build::{Kind, Wanted};
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
-use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use crate::session::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +48,13 @@ enum Want {
     Before { index: usize, on_host: bool },
     /// There is no way.
     Refused(Option<usize>, Reason),
+}
+
+/// The graph of a part.
+struct Made {
+    graph: Graph,
+    /// How many places it adds to each cache.
+    adds: usize,
 }
 
 /// An extent of an input, or an axis that is open.
@@ -150,10 +157,10 @@ impl OnnxSource {
         at: &At,
         given: &[Given<'_>],
         by_value: &BTreeSet<String>,
-        until: Option<usize>,
-    ) -> Result<std::result::Result<(Graph, End), Want>> {
+        (until, caching): (Option<usize>, Option<Caching<'_>>),
+    ) -> Result<std::result::Result<(Made, End), Want>> {
         self.read(|import, network, options| {
-            begin(import, network, options, at, given, by_value)?;
+            begin(import, network, options, at, given, by_value, caching)?;
             let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
             let end = until.unwrap_or(network.nodes.len());
             if let Err((index, reason)) =
@@ -163,10 +170,24 @@ impl OnnxSource {
             }
             let end = match until {
                 Some(until) => import.end_before(network, options, until, at, given)?,
-                None => import.end_of_network(network)?,
+                None => import.end_of_network(network, caching)?,
             };
-            Ok(Ok((std::mem::take(&mut import.build.graph), end)))
+            let adds = import.build.caches.iter().map(|cache| cache.adds).max().unwrap_or(0);
+            let graph = std::mem::take(&mut import.build.graph);
+            Ok(Ok((Made { graph, adds }, end)))
         })
+    }
+
+    /// The network behind a place as one part, where it is one.
+    pub(super) fn graph_of(
+        &self,
+        place: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Caching<'_>,
+    ) -> Result<Option<Graph>> {
+        let attempt = self.attempt(self.at(place)?, given, by_value, (None, Some(caching)))?;
+        Ok(attempt.ok().map(|(made, _)| made.graph))
     }
 
     fn at<'p>(&self, place: &'p Place) -> Result<&'p At> {
@@ -228,16 +249,37 @@ impl Source for OnnxSource {
         Place { on_host: false, form: String::new(), of: Arc::new(At::default()) }
     }
 
-    fn part(&self, place: &Place, given: &[Given<'_>], by_value: &BTreeSet<String>) -> Result<Part> {
+    fn filling(&self, inputs: &[&str]) -> Result<Filling> {
+        self.read(|_, network, _| {
+            let writes = |name: &&str| {
+                network
+                    .nodes
+                    .iter()
+                    .any(|node| node.op == "TensorScatter" && node.inputs.first() == Some(name))
+            };
+            Ok(if inputs.iter().all(writes) { Filling::Whole } else { Filling::Next })
+        })
+    }
+
+    fn part(
+        &self,
+        place: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Option<Caching<'_>>,
+    ) -> Result<Part> {
         let at = self.at(place)?;
         let mut by_value = by_value.clone();
         by_value.retain(|name| given.iter().any(|own| own.name == *name && own.input.is_some()));
         let mut until = None;
         let mut on_host = false;
         loop {
-            let want = match self.attempt(at, given, &by_value, until)? {
-                Ok((graph, End { results, at, form })) => {
+            let want = match self.attempt(at, given, &by_value, (until, caching))? {
+                Ok((Made { graph, adds }, End { results, at, form })) => {
                     let is_last = until.is_none();
+                    if let (true, Some(caching)) = (is_last, caching) {
+                        self.check_places(&graph, place, given, &by_value, caching)?;
+                    }
                     let next = (!is_last).then(|| Place { on_host, form, of: Arc::new(at) });
                     let results = match is_last {
                         true => {
@@ -248,7 +290,7 @@ impl Source for OnnxSource {
                         }
                         false => results.into_iter().collect(),
                     };
-                    return Ok(Part { graph, by_value, results, next });
+                    return Ok(Part { graph, by_value, results, next, adds });
                 }
                 Err(want) => want,
             };
@@ -259,7 +301,7 @@ impl Source for OnnxSource {
                 Want::Values(names) => {
                     // Nothing is given yet: a run will tell.
                     let results = Vec::new();
-                    return Ok(Part { graph: Graph::new(), by_value: names, results, next: None });
+                    return Ok(Part { graph: Graph::new(), by_value: names, results, next: None, adds: 0 });
                 }
                 Want::Before { index, on_host: host } => {
                     (until, on_host) = (Some(index), host);
@@ -274,7 +316,7 @@ impl Source for OnnxSource {
         let every: BTreeSet<String> = given.iter().map(|own| own.name.clone().into_owned()).collect();
         let ended = self.read(|import, network, options| {
             import.computes = true;
-            begin(import, network, options, at, given, &every)?;
+            begin(import, network, options, at, given, &every, None)?;
             let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
             let until = at.begin + 1;
             match import.nodes_between(&network.nodes, &outputs, at.begin..until, &at.absorbed) {

@@ -1,7 +1,7 @@
 //! Operators that take what earlier tokens left, and leave it to the next ones.
 
 use super::import::{Import, Op};
-use crate::model::build::{Arg, Mapped, Operand, axis, cut, product, swapped};
+use crate::model::build::{Arg, Mapped, Operand, axis, cut, is_kept, kept_with, product, swapped};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -88,6 +88,15 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         "circular" => true,
         other => return refused!("found mode {other:?}, wanted linear or circular"),
     };
+    let (cache, more) = (i.slot(op, 0)?, i.slot(op, 1)?);
+    if !circular && place + 2 == own.len() && is_kept(i, &cache) {
+        let first = match op.has(2) {
+            true => i.slot(op, 2)?,
+            false => Operand::integers(vec![1], vec![0]),
+        };
+        let all = kept_with(i, "", &cache, more, Some(first))?;
+        return i.set(op, 0, all);
+    }
     let first: Arg = match op.has(2) {
         true => {
             let slot = i.slot(op, 2)?;
@@ -113,7 +122,6 @@ pub(super) fn write_into<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             i.apply("index", F::Add, &[ones.into(), index.into()])?
         }
     };
-    let (cache, more) = (i.slot(op, 0)?, i.slot(op, 1)?);
     let kind = cache.kind();
     let both = i.joined("both", vec![cache, more], place)?;
     let (both, index) = (i.mapped_slot(both, None)?, i.mapped_slot(index, None)?);

@@ -13,7 +13,7 @@ use crate::model::behind;
 use crate::model::build::Wanted;
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
-use crate::session::{Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use crate::session::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -119,7 +119,19 @@ impl Source for TfliteSource {
         Place { on_host: false, form: String::new(), of: Arc::new(()) }
     }
 
-    fn part(&self, _: &Place, given: &[Given<'_>], by_value: &BTreeSet<String>) -> Result<Part> {
+    fn filling(&self, _: &[&str]) -> Result<Filling> {
+        let why =
+            "a TensorFlow Lite file says with its variables what is kept between runs: they need no caches";
+        Err(Error::unsupported("Session::cache", why))
+    }
+
+    fn part(
+        &self,
+        _: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        _: Option<Caching<'_>>,
+    ) -> Result<Part> {
         if let Some(empty) = given.iter().find(|own| own.dims.elements() == 0) {
             let name = format!("input {:?}", empty.name);
             return Err(Error::input(name, empty.dims.to_string(), "at least one element"));
@@ -153,7 +165,7 @@ impl Source for TfliteSource {
                     let names = graph.outputs().iter().map(|&output| graph.name(output).map(str::to_owned));
                     let names = names.collect::<Result<Vec<String>>>()?;
                     let results = names.into_iter().enumerate().map(named).collect();
-                    return Ok(Part { graph, by_value, results, next: None });
+                    return Ok(Part { graph, by_value, results, next: None, adds: 0 });
                 }
                 Err(Failed { error, wanted }) => (error, wanted),
             };
@@ -164,7 +176,13 @@ impl Source for TfliteSource {
                 return Err(error);
             }
             if !wanted.iter().all(|name| own(name).is_some_and(|own| own.input.is_some())) {
-                return Ok(Part { graph: Graph::new(), by_value: wanted, results: Vec::new(), next: None });
+                return Ok(Part {
+                    graph: Graph::new(),
+                    by_value: wanted,
+                    results: Vec::new(),
+                    next: None,
+                    adds: 0,
+                });
             }
             by_value.extend(wanted);
         }

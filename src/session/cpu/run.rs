@@ -1,6 +1,6 @@
 //! A run on the CPU: its steps one after the other.
 
-use super::{Buffers, CpuNetwork, Holder, Place, Step};
+use super::{Buffers, CpuNetwork, Holder, Place, Step, Target};
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::aligned::Aligned;
@@ -38,8 +38,14 @@ impl CpuNetwork {
     }
 
     pub(super) fn begin(self: &Arc<Self>) -> Result<Run<'_>> {
-        let held = lock(&self.states.held).clone();
-        Ok(Run { network: self, buffers: self.buffers()?, held })
+        let buffers = self.buffers()?;
+        let mut states = lock(&self.states.held);
+        let held = states.clone();
+        // Those that the run changes are its own, as no one else has them.
+        for &state in &self.states.changed {
+            states[state] = Arc::default();
+        }
+        Ok(Run { network: self, buffers, held })
     }
 
     /// Notes what the states are in the next run.
@@ -47,9 +53,11 @@ impl CpuNetwork {
         if held.is_empty() {
             return Ok(());
         }
-        let next = held.iter().zip(&self.states.next).map(|(held, next)| match next {
-            Some(place) => self.read(*place, inputs, buffers).map(Arc::from),
-            None => Ok(Arc::clone(held)),
+        let next = held.iter().zip(&self.states.next).enumerate().map(|(state, (held, next))| match next {
+            Some(place) if !self.states.changed.contains(&state) => {
+                self.read(*place, inputs, buffers).map(Arc::from)
+            }
+            Some(_) | None => Ok(Arc::clone(held)),
         });
         let next = next.collect::<Result<Vec<_>>>()?;
         *lock(&self.states.held) = next;
@@ -81,7 +89,7 @@ impl CpuNetwork {
     }
 }
 
-/// A run under way. Dropped, nothing comes of it.
+/// A run under way. Dropped, nothing comes of it but what it wrote into states in place.
 pub(super) struct Run<'n> {
     network: &'n Arc<CpuNetwork>,
     buffers: Buffers,
@@ -137,6 +145,13 @@ fn with_states<'a>(inputs: &'a [Cow<'_, [f32]>], held: &'a [Arc<[f32]>]) -> Vec<
 
 impl Run<'_> {
     pub(super) fn step(&mut self, step: &Step, inputs: &[Cow<'_, [f32]>]) -> Result<()> {
+        // A step that changes a state does not read it.
+        let mut changed: Vec<(usize, Arc<[f32]>)> = Vec::new();
+        for (_, target, _) in &step.outputs {
+            if let Target::State(state) = *target {
+                changed.push((state, std::mem::take(&mut self.held[state])));
+            }
+        }
         let all;
         let inputs = if self.held.is_empty() {
             inputs
@@ -144,11 +159,15 @@ impl Run<'_> {
             all = with_states(inputs, &self.held);
             &all
         };
-        step.run(self.network, inputs, &mut self.buffers).map_err(|error| error.at_node(&step.name))
+        let result = step.run(self.network, inputs, &mut self.buffers, &mut changed);
+        for (state, values) in changed {
+            self.held[state] = values;
+        }
+        result.map_err(|error| error.at_node(&step.name))
     }
 
     /// The outputs. The states are those of the next run from then on.
-    pub(super) fn end(self, inputs: &[Cow<'_, [f32]>]) -> Result<Held> {
+    pub(super) fn end(mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Held> {
         let inputs = with_states(inputs, &self.held);
         let network = self.network;
         let output = |place: &Place| {
@@ -162,20 +181,49 @@ impl Run<'_> {
         let outputs = network.outputs.iter().map(output).collect::<Result<Vec<Output>>>()?;
         network.keep(&inputs, &self.buffers, &self.held)?;
         drop(inputs);
-        Ok(Held { network: Arc::clone(network), buffers: self.buffers, outputs })
+        // What it took is put back.
+        self.held.clear();
+        Ok(Held { network: Arc::clone(network), buffers: std::mem::take(&mut self.buffers), outputs })
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let states = &self.network.states;
+        if self.held.is_empty() || states.changed.is_empty() {
+            return;
+        }
+        let mut held = lock(&states.held);
+        for &state in &states.changed {
+            held[state] = Arc::clone(&self.held[state]);
+        }
     }
 }
 
 impl Step {
-    fn run(&self, network: &CpuNetwork, inputs: &[Cow<'_, [f32]>], buffers: &mut Buffers) -> Result<()> {
+    fn run(
+        &self,
+        network: &CpuNetwork,
+        inputs: &[Cow<'_, [f32]>],
+        buffers: &mut Buffers,
+        changed: &mut [(usize, Arc<[f32]>)],
+    ) -> Result<()> {
         // The plan never lets a step write a buffer that it reads.
         let mut targets: Vec<Aligned> =
-            self.outputs.iter().map(|(_, buffer, _)| std::mem::take(&mut buffers[*buffer])).collect();
-        let result = self.run_into(network, inputs, buffers, &mut targets);
-        for ((_, buffer, _), target) in self.outputs.iter().zip(targets) {
-            buffers[*buffer] = target;
+            self.buffers().map(|buffer| std::mem::take(&mut buffers[buffer])).collect();
+        let result = self.run_into(network, inputs, buffers, (&mut targets, changed));
+        for (buffer, target) in self.buffers().zip(targets) {
+            buffers[buffer] = target;
         }
         result
+    }
+
+    /// The buffers that it writes.
+    fn buffers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.outputs.iter().filter_map(|(_, target, _)| match target {
+            Target::Buffer(buffer) => Some(*buffer),
+            Target::State(_) => None,
+        })
     }
 
     fn run_into(
@@ -183,15 +231,21 @@ impl Step {
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
         buffers: &[Aligned],
-        targets: &mut [Aligned],
+        (targets, changed): (&mut [Aligned], &mut [(usize, Arc<[f32]>)]),
     ) -> Result<()> {
         let read = |(operand, place): &(Operand, Place)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))
         };
         let read = self.inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
-        let mut written: Vec<(Operand, &mut [f32])> = Vec::with_capacity(targets.len());
-        for ((operand, _, elements), target) in self.outputs.iter().zip(targets) {
-            written.push((*operand, &mut target[..*elements]));
+        let mut written: Vec<(Operand, &mut [f32])> = Vec::with_capacity(self.outputs.len());
+        let (mut targets, mut changed) = (targets.iter_mut(), changed.iter_mut());
+        for (operand, target, elements) in &self.outputs {
+            let values = match target {
+                Target::Buffer(_) => targets.next().map(|values| &mut values[..*elements]),
+                Target::State(_) => changed.next().map(|(_, values)| Arc::make_mut(values)),
+            };
+            let missing = || Error::Internal(format!("nothing to write {} to", operand.name()));
+            written.push((*operand, values.ok_or_else(missing)?));
         }
         self.kernel.run(&read, &mut written)
     }

@@ -1,0 +1,43 @@
+//! An update as a node of a graph: `Src`, `Arg(0)` the rows, and `Arg(1)` their places.
+
+use super::{OP, UpdateSlice, UpdateSliceOp};
+use crate::dims::Dims;
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::ops::op::Op;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+impl Operator for UpdateSlice {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let [whole, part, places] = [Operand::Src, Operand::Arg(0), Operand::Arg(1)];
+        let [own, other] = [whole, part].map(|operand| arguments.dtype(operand));
+        if own != other {
+            return Err(Error::shape(OP, format!("rows of {other}"), own.to_string()));
+        }
+        let op = UpdateSliceOp::new(
+            arguments.need(OP, whole)?,
+            arguments.need(OP, part)?,
+            arguments.need(OP, places)?,
+            *self,
+        )?;
+        Ok(Lowered::Op(Arc::new(op.of(own.word()))))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        op.as_any().downcast_ref::<UpdateSliceOp>().map(|op| op.whole).into_iter().collect()
+    }
+
+    fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        vec![arguments.dtype(Operand::Src)]
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
