@@ -703,12 +703,12 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("the place of the first batch", update(), "rows", [1; 3], "outer / @outer]", "0u * outer]"),
         (
-            "a row beyond the end, in place",
+            "all rows at one place, in place",
             update().in_place().expect("it may be in place").0,
             "rows",
             [1; 3],
-            "u32(place) < @extent",
-            "u32(place) < @extent + 1u",
+            "i32(line % @rows)",
+            "0i",
         ),
         (
             "the boxes of the first row",
