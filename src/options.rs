@@ -10,6 +10,7 @@ use crate::tune::db::SharedDatabase;
 use crate::tune::work_group::WorkGroup;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Where a session's kernels and work-groups come from, for the nodes that are not chosen by hand.
@@ -91,7 +92,11 @@ pub struct SessionOptions {
     pub cpu_threads: Option<NonZeroUsize>,
     /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,
-    /// How many plans a session of a [`ModelFile`](crate::ModelFile) keeps at most, each for certain extents; 32 unless set.
+    /// Named dimensions whose extents each run decides, and the extents that they may have; any, if there is no range. Such
+    /// a session of a [`Graph`](crate::Graph) plans for the extents of each run, as one of a
+    /// [`ModelFile`](crate::ModelFile) does. In that all dimensions are open that the file leaves open, and a range here bounds one.
+    pub open: BTreeMap<String, Option<RangeInclusive<usize>>>,
+    /// How many plans a session of open extents keeps at most, each for certain extents; 32 unless set.
     /// It drops the least recently used one first.
     pub plans: Option<NonZeroUsize>,
     /// Whether the session keeps the graph, with its constants in the host's memory, so that

@@ -217,6 +217,10 @@ impl Batch {
             Some(name) => graph.with_dimensions(&[(name, size)]),
             None => graph.with_batch(size),
         };
+        if let Some(name) = options.session.open.keys().next() {
+            let why = format!("its sessions have fixed extents, and SessionOptions::open names {name:?}");
+            return Err(Error::unsupported("open dimensions in a batch", why));
+        }
         let one = of_size(1)?;
         let (inputs, outputs) = (Port::all(&one, one.inputs())?, Port::all(&one, one.outputs())?);
         // The weights are the graph's own: all devices upload the same.

@@ -219,6 +219,14 @@ impl Graph {
         Ok(value)
     }
 
+    /// The extents of an input as it was declared.
+    pub(crate) fn declared(&self, input: Value) -> Result<&[Dim]> {
+        match &self.info(input)?.origin {
+            Origin::Input(declared) => Ok(declared),
+            Origin::Constant(_) | Origin::State | Origin::Node(_) => Ok(&[]),
+        }
+    }
+
     fn extent(&self, input: &str, dim: &Dim) -> Result<usize> {
         let found = match dim {
             Dim::Fixed(extent) => Some(*extent),

@@ -2,6 +2,7 @@
 //! one thread is the page's.
 
 use super::input::{Input, words};
+use super::open_graph::OpenGraph;
 use super::ports::targets;
 use super::runner::Next;
 use super::{Flight, Outputs, Port, Profile, RunInput, Session, StageTimes, Stream, TryStream};
@@ -35,6 +36,10 @@ impl Session {
     /// If the graph has no outputs, a node has no kernel on this device (the error lists every
     /// candidate with its reason), a kernel does not compile, or memory runs out.
     pub fn new(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        if !options.open.is_empty() {
+            let (source, options) = OpenGraph::new(graph, options)?;
+            return block_on(Self::of_source(context, source, options, Wait::Blocks, &mut |_| {}));
+        }
         block_on(Self::built(context, graph, options, None, &|_| {}))
     }
 

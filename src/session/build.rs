@@ -2,6 +2,7 @@
 
 #[cfg(feature = "onnx")]
 use super::input::arranged;
+use super::open_graph::OpenGraph;
 use super::profile::MemoryUse;
 #[cfg(feature = "onnx")]
 use super::runner::Next;
@@ -127,6 +128,10 @@ impl Session {
         options: SessionOptions,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Self> {
+        if !options.open.is_empty() {
+            let (source, options) = OpenGraph::new(graph, options)?;
+            return Self::of_source(context, source, options, Wait::Awaits, progress).await;
+        }
         Self::build_sharing(context, graph, options, None, progress).await
     }
 

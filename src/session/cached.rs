@@ -2,7 +2,8 @@
 
 use super::Session;
 use super::input::RunInput;
-use super::plans::{Changing, known_extents};
+use super::given::known_extents;
+use super::plans::Changing;
 use super::ports::unknown;
 use super::source::{Caching, Filling, Given, OpenInput, PLACES};
 use crate::dims::Dims;

@@ -6,8 +6,9 @@
 //! one gives is what the next one is given.
 use super::cached::Cached;
 use super::flight::{Layout, Place as OutputPlace};
+use super::given::given_of;
 use super::input::{Input, RunInput, arranged};
-use super::plans::{Changing, Composed, FIRST, MOST_PARTS, given_of};
+use super::plans::{Changing, Composed, FIRST, MOST_PARTS};
 #[cfg(not(target_family = "wasm"))]
 use super::runner::Next;
 use super::runner::{Idle, Runner};

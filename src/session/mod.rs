@@ -35,12 +35,14 @@ mod encode;
 mod enqueue;
 mod flight;
 mod framing;
+mod given;
 mod input;
 mod memory;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod online;
+mod open_graph;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 mod plans;

@@ -3,6 +3,7 @@
 
 use super::cached::Cached;
 use super::flight::Layout;
+use super::given::{declared, shown};
 use super::input::RunInput;
 use super::ports::unknown;
 use super::profile::MemoryUse;
@@ -110,21 +111,16 @@ impl Plan {
     }
 }
 
-/// An input as it is shown before the first run: open extents are 1.
-fn shown(input: &OpenInput) -> Result<Port> {
-    let extents = input.extents.iter().flatten().map(|extent| extent.unwrap_or(1));
-    let dims = Dims::new_or_empty(&extents.collect::<Vec<usize>>())?;
-    Ok(Port {
-        name: input.name.clone(),
-        shape: dims.shape(),
-        dims,
-        dtype: input.dtype,
-        open: input.open.clone(),
-    })
-}
-
 impl Changing {
     pub(super) fn new(context: &Context, source: Arc<dyn Source>, options: SessionOptions) -> Result<Self> {
+        for name in options.open.keys() {
+            let open = source.inputs().iter().flat_map(|input| &input.open);
+            let known: BTreeSet<&str> = open.map(|open| open.name.as_str()).collect();
+            if !known.contains(name.as_str()) {
+                let wanted = format!("one of {known:?}, which inputs have");
+                return Err(Error::input("open dimension", format!("{name:?}"), wanted));
+            }
+        }
         let required = source.inputs().iter().filter(|input| !input.is_optional);
         let inputs = required.map(shown).collect::<Result<_>>()?;
         let composed = Some(Composed { ports: source.outputs().into(), layout: Layout::default() });
@@ -224,6 +220,15 @@ impl Changing {
             });
         };
         let Some(extents) = &own.extents else { return Ok(dims) };
+        for open in &own.open {
+            let extent = dims.extents().get(open.axis);
+            let range = self.options.open.get(&open.name).and_then(Option::as_ref);
+            if let Some((extent, range)) = extent.zip(range).filter(|(extent, range)| !range.contains(extent)) {
+                let found = format!("{extent} for dimension {:?}", open.name);
+                let wanted = format!("{} to {} (SessionOptions::open)", range.start(), range.end());
+                return Err(Error::input(format!("input {:?}", own.name), found, wanted));
+            }
+        }
         let fits = |dims: &Dims| {
             dims.rank() == extents.len()
                 && dims.extents().iter().zip(extents).all(|(found, own)| own.is_none_or(|own| own == *found))
@@ -365,6 +370,7 @@ impl Changing {
     /// The options of a part's session: those of its nodes.
     pub(super) fn options_of(&self, stage: u64, part: &Part) -> SessionOptions {
         let mut options = self.options.clone();
+        options.open.clear();
         // The budget is for the session, not for each plan.
         if let (false, Tuning::Online { database, .. }) = (self.plans.is_empty(), &options.tuning) {
             options.tuning = Tuning::Database(SharedDatabase::clone(database));
@@ -410,39 +416,4 @@ impl Changing {
         let (source, options) = (Arc::clone(&self.source), self.options.clone());
         Session::of_source(context, source, options, wait, &mut |_| {}).await
     }
-}
-
-/// The extents of an input as the file has them.
-fn declared(input: &OpenInput) -> String {
-    let Some(extents) = &input.extents else { return "any dimensions".to_owned() };
-    let name = |axis: usize| input.open.iter().find(|open| open.axis == axis).map_or("?", |open| &open.name);
-    let extents = extents.iter().enumerate().map(|(axis, extent)| match extent {
-        Some(extent) => extent.to_string(),
-        None => name(axis).to_owned(),
-    });
-    match extents.collect::<Vec<_>>().join("x") {
-        none if none.is_empty() => "one number".to_owned(),
-        extents => extents,
-    }
-}
-
-/// The extents of what a run is given, by the names of open axes.
-pub(super) fn known_extents<'s>(source: &'s Arc<dyn Source>, given: &[Given<'_>]) -> Vec<(&'s str, usize)> {
-    let of = |own: &Given<'_>| {
-        let (dims, input) = (own.dims, source.inputs().iter().find(|input| *own.name == input.name));
-        let open = input.into_iter().flat_map(|input| &input.open);
-        open.filter_map(move |open| Some((open.name.as_str(), *dims.extents().get(open.axis)?)))
-            .collect::<Vec<_>>()
-    };
-    given.iter().flat_map(of).collect()
-}
-
-/// What a part is given of the results of the one before it.
-pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<Given<'_>> {
-    let given = tensors.iter().map(|(name, tensor)| Given {
-        name: Cow::Borrowed(name.as_str()),
-        dims: tensor.dims(),
-        input: Some(RunInput::from(tensor)),
-    });
-    given.collect()
 }

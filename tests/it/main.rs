@@ -25,6 +25,7 @@ mod memory;
 mod moves;
 mod on_cpu;
 mod open;
+mod open_graphs;
 mod oracle;
 mod picks;
 mod pool;
