@@ -240,6 +240,14 @@ enum diptych_status diptych_options_record(struct diptych_options *options, cons
 // `options` are those of diptych_options_new, and `name` is text.
 enum diptych_status diptych_options_dimension(struct diptych_options *options, const char *name, size_t extent);
 
+// Places for the keys and values that a decoder keeps from run to run (past_key_values and present). They stay on the
+// device, and are no inputs and outputs of the session. The first run of diptych_run_tensors may have several tokens,
+// each later one has one; masks and positions are those of all tokens so far. diptych_reset empties them.
+//
+// # Safety
+// `options` are those of diptych_options_new.
+enum diptych_status diptych_options_caches(struct diptych_options *options, size_t places);
+
 // Frees options. NULL is allowed.
 //
 // # Safety
@@ -275,6 +283,13 @@ enum diptych_status diptych_open_bytes(const uint8_t *bytes,
 // # Safety
 // `session` is NULL, or of an open function, in no call of another thread's, and not used again.
 void diptych_close(struct diptych_session *session);
+
+// Sets what one run leaves to the next back to what it is in the first run: states, and the keys and values of
+// diptych_options_caches.
+//
+// # Safety
+// `session` is of an open function.
+enum diptych_status diptych_reset(struct diptych_session *session);
 
 // The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 //

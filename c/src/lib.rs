@@ -20,13 +20,13 @@ pub use calls::{
 };
 pub use errors::{diptych_last_error, diptych_status};
 pub use options::{
-    diptych_options, diptych_options_device, diptych_options_dimension, diptych_options_f16,
-    diptych_options_free, diptych_options_new, diptych_options_record,
+    diptych_options, diptych_options_caches, diptych_options_device, diptych_options_dimension,
+    diptych_options_f16, diptych_options_free, diptych_options_new, diptych_options_record,
 };
 pub use session::{
     DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_axis,
     diptych_input_count, diptych_open_bytes, diptych_open_file, diptych_output, diptych_output_count,
-    diptych_port, diptych_session, diptych_version,
+    diptych_port, diptych_reset, diptych_session, diptych_version,
 };
 pub use tensors::{
     diptych_outputs, diptych_outputs_count, diptych_outputs_free, diptych_outputs_tensor,

@@ -13,6 +13,7 @@ pub struct diptych_options {
     pub(crate) f16: bool,
     pub(crate) record: Option<PathBuf>,
     pub(crate) load: LoadOptions,
+    pub(crate) caches: Option<usize>,
 }
 
 /// New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
@@ -87,6 +88,24 @@ pub unsafe extern "C" fn diptych_options_dimension(
         // SAFETY: this function's own promise.
         let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
         options.load.dimensions.insert(name.to_owned(), extent);
+        Ok(())
+    })
+}
+
+/// Places for the keys and values that a decoder keeps from run to run (past_key_values and present). They stay on the
+/// device, and are no inputs and outputs of the session. The first run of diptych_run_tensors may have several tokens,
+/// each later one has one; masks and positions are those of all tokens so far. diptych_reset empties them.
+///
+/// # Safety
+/// `options` are those of diptych_options_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_caches(
+    options: *mut diptych_options,
+    places: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { changed("options", options) }?.caches = Some(places);
         Ok(())
     })
 }

@@ -4,8 +4,8 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
-    Context, DType, Database, Dims, Error, LoadOptions, ModelFile, Port, Precision, Session, SessionOptions,
-    SharedDatabase, Tuning,
+    Caches, Context, DType, Database, Dims, Error, LoadOptions, ModelFile, Port, Precision, Session,
+    SessionOptions, SharedDatabase, Tuning,
 };
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
@@ -140,7 +140,11 @@ impl diptych_session {
             (true, true) => Precision::F16,
         };
         let tuning = Tuning::Database(Arc::clone(&database));
-        let session = file.session(&context, SessionOptions { precision, tuning, ..Default::default() })?;
+        let mut session =
+            file.session(&context, SessionOptions { precision, tuning, ..Default::default() })?;
+        if let Some(places) = options.caches {
+            session.cache(&Caches::new(&file.cache_pairs(), places))?;
+        }
         let names = |ports: &[Port]| ports.iter().map(|port| c_text(&port.name)).collect();
         let axes = |port: &Port| {
             let name = |axis| port.open.iter().find(|open| open.axis == axis).map(|open| c_text(&open.name));
@@ -270,6 +274,20 @@ pub unsafe extern "C" fn diptych_close(session: *mut diptych_session) {
             Ok(())
         });
     }
+}
+
+/// Sets what one run leaves to the next back to what it is in the first run: states, and the keys and values of
+/// diptych_options_caches.
+///
+/// # Safety
+/// `session` is of an open function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_reset(session: *mut diptych_session) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { shared("session", session) }?.turn()?.session.reset()?;
+        Ok(())
+    })
 }
 
 /// The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.

@@ -31,11 +31,18 @@ impl Opened {
     }
 
     fn of(model: &[u8]) -> Self {
+        Opened::with_caches(model, None)
+    }
+
+    fn with_caches(model: &[u8], places: Option<usize>) -> Self {
         let mut session = null_mut();
         let options = diptych_options_new();
         // SAFETY: all pointers are those of live values.
         unsafe {
             assert_eq!(diptych_options_device(options, text("cpu").as_ptr()), diptych_status::Ok);
+            if let Some(places) = places {
+                assert_eq!(diptych_options_caches(options, places), diptych_status::Ok);
+            }
             let status = diptych_open_bytes(model.as_ptr(), model.len(), options, &raw mut session);
             assert_eq!(status, diptych_status::Ok, "{}", last());
             diptych_options_free(options);
@@ -490,4 +497,47 @@ fn a_profile_tells_every_step_and_the_cpu_is_not_tuned() {
         assert_eq!(diptych_tune(opened.0, -1.0, None, null_mut()), diptych_status::Input);
     }
     assert!(steps.len() > 10 && steps.iter().any(|(_, time)| *time > 0.0), "{steps:?}");
+}
+
+/// A decoder of two layers.
+const DECODER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/kept_decoder.onnx");
+
+#[test]
+fn a_decoder_keeps_its_caches() {
+    let model = std::fs::read(DECODER).expect("a file of the tests");
+    let opened = Opened::with_caches(&model, Some(4));
+    // SAFETY: the session is open.
+    let counts = unsafe { [diptych_input_count(opened.0), diptych_output_count(opened.0)] };
+    assert_eq!(counts, [3, 1]);
+    let long = diptych_dtype::I64;
+    let step = |begin: usize, count: usize| {
+        let places: Vec<i64> = (begin..begin + count).map(|place| place as i64).collect();
+        let ids: Vec<i64> = places.iter().map(|place| (7 * place + 3) % 32).collect();
+        let mask = vec![1i64; begin + count];
+        let given = [
+            tensor(&ids, long, &[1, count]),
+            tensor(&mask, long, &[1, begin + count]),
+            tensor(&places, long, &[1, count]),
+        ];
+        Ok::<_, String>(run_tensors(&opened, &given)?[0].2.clone())
+    };
+    let runs = || -> Result<Vec<Vec<u8>>, String> {
+        [(0, 2), (2, 1), (3, 1)].map(|(a, b)| step(a, b)).into_iter().collect()
+    };
+    let first = runs().expect("four places");
+    assert!(step(4, 1).is_err(), "a fifth one");
+    // SAFETY: the session is open.
+    assert_eq!(unsafe { diptych_reset(opened.0) }, diptych_status::Ok);
+    assert_eq!(runs().expect("four places again"), first);
+    // Other caches than none are refused where there are none to be found by name.
+    let options = diptych_options_new();
+    let mut session = null_mut();
+    let network = std::fs::read(MODEL).expect("the bundled network");
+    // SAFETY: all pointers are those of live values.
+    unsafe {
+        assert_eq!(diptych_options_caches(options, 4), diptych_status::Ok);
+        let status = diptych_open_bytes(network.as_ptr(), network.len(), options, &raw mut session);
+        assert!(status != diptych_status::Ok && session.is_null(), "{}", last());
+        diptych_options_free(options);
+    }
 }

@@ -82,7 +82,10 @@ impl Decoder {
     fn new(file: &ModelFile, context: &Context, places: Option<usize>) -> anyhow::Result<Self> {
         let mut session = file.session(context, SessionOptions::default())?;
         let pairs = file.cache_pairs();
-        anyhow::ensure!(!pairs.is_empty(), "the file has no outputs that are inputs of the next run (present, past)");
+        anyhow::ensure!(
+            !pairs.is_empty(),
+            "the file has no outputs that are inputs of the next run (present, past)"
+        );
         match places {
             Some(places) => session.cache(&Caches::new(&pairs, places))?,
             None => {

@@ -6,7 +6,7 @@ use crate::errors::exception;
 use crate::model::{self, Source};
 use crate::tuning::Tuning;
 use diptych::{
-    Context, Error, FileInput, HostTensor, ModelFile, ModelInfo, OpenAxis, Port, Precision, RunInput,
+    Caches, Context, Error, FileInput, HostTensor, ModelFile, ModelInfo, OpenAxis, Port, Precision, RunInput,
     Session, SessionOptions, SharedDatabase, Step, TensorInfo,
 };
 use pyo3::prelude::*;
@@ -148,8 +148,9 @@ impl Running {
 #[pymethods]
 impl Network {
     /// Reads a model and makes it ready. `record` is the folder of the tuner's record; with an empty path it is the
-    /// user's, without one it is in memory.
+    /// user's, without one it is in memory. `caches`: places of the keys and values that a decoder keeps.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python gives each by its name")]
     fn new(
         py: Python<'_>,
         model: Source,
@@ -158,6 +159,7 @@ impl Network {
         dimensions: BTreeMap<String, usize>,
         values: BTreeMap<String, Array<'_>>,
         record: Option<PathBuf>,
+        caches: Option<usize>,
     ) -> PyResult<Self> {
         let load = model::load_options(dimensions, values)?;
         py.detach(|| {
@@ -167,7 +169,10 @@ impl Network {
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
             let options = SessionOptions { precision, tuning, ..Default::default() };
-            let session = file.session(&context, options).map_err(exception)?;
+            let mut session = file.session(&context, options).map_err(exception)?;
+            if let Some(places) = caches {
+                session.cache(&Caches::new(&file.cache_pairs(), places)).map_err(exception)?;
+            }
             Ok(Network {
                 outputs: session.outputs().to_vec(),
                 running: Mutex::new(Running { context, session, decided: false }),
@@ -182,8 +187,12 @@ impl Network {
     }
 
     /// Names, extents and types of the inputs that a run needs.
-    fn inputs(&self) -> PyResult<Ports> {
-        inputs(self.file.inputs().iter().filter(|input| !input.is_optional))
+    fn inputs(&self, py: Python<'_>) -> PyResult<Ports> {
+        let wanted = |running: &mut Running| {
+            Ok(running.session.inputs().iter().map(|port| port.name.clone()).collect::<Vec<_>>())
+        };
+        let wanted = self.with(py, wanted)?;
+        inputs(self.file.inputs().iter().filter(|input| wanted.contains(&input.name)))
     }
 
     /// Names, extents and types of the inputs that have a value in the file.
@@ -271,6 +280,11 @@ impl Network {
     fn memory(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let memory = self.with(py, |running| Ok(running.session.memory()))?;
         Ok((memory.planned, memory.constants))
+    }
+
+    /// How many places of its caches are filled.
+    fn cached(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |running| Ok(running.session.cached()))
     }
 
     /// Gives the states what they are in the first run.

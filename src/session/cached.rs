@@ -1,8 +1,8 @@
 //! Caches that stay where they are: the keys and values of a decoder, which each run adds places to.
 
 use super::Session;
-use super::input::RunInput;
 use super::given::known_extents;
+use super::input::RunInput;
 use super::plans::Changing;
 use super::ports::unknown;
 use super::source::{Caching, Filling, Given, OpenInput, PLACES};

@@ -103,7 +103,8 @@ impl Source for OpenGraph {
                 }
             }
         }
-        let extents: Vec<(&str, usize)> = extents.into_iter().map(|(name, (extent, _))| (name, extent)).collect();
+        let extents: Vec<(&str, usize)> =
+            extents.into_iter().map(|(name, (extent, _))| (name, extent)).collect();
         let graph = self.graph.with_dimensions(&extents)?;
         let named = |(index, port): (usize, &Port)| (port.name.clone(), Found::Output(index));
         let results = self.outputs.iter().enumerate().map(named).collect();
@@ -115,7 +116,8 @@ impl Source for OpenGraph {
     }
 
     fn filling(&self, _: &[&str]) -> Result<Filling> {
-        let why = "a Graph has states (Graph::state, Graph::update_slice) for what it keeps: it needs no caches";
+        let why =
+            "a Graph has states (Graph::state, Graph::update_slice) for what it keeps: it needs no caches";
         Err(Error::unsupported("Session::cache", why))
     }
 }

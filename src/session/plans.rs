@@ -223,7 +223,8 @@ impl Changing {
         for open in &own.open {
             let extent = dims.extents().get(open.axis);
             let range = self.options.open.get(&open.name).and_then(Option::as_ref);
-            if let Some((extent, range)) = extent.zip(range).filter(|(extent, range)| !range.contains(extent)) {
+            if let Some((extent, range)) = extent.zip(range).filter(|(extent, range)| !range.contains(extent))
+            {
                 let found = format!("{extent} for dimension {:?}", open.name);
                 let wanted = format!("{} to {} (SessionOptions::open)", range.start(), range.end());
                 return Err(Error::input(format!("input {:?}", own.name), found, wanted));

@@ -48,7 +48,8 @@ fn one_session_at_ten_extents_equals_ten_sessions() {
         let mut session = Session::new(&context, &graph, open(&["batch", "length"])).expect("a session");
         assert_eq!(session.inputs()[0].open.len(), 2);
         assert_eq!(session.outputs()[0].open.iter().map(|open| open.axis).collect::<Vec<_>>(), [0, 1]);
-        let extents = [(1, 4), (1, 5), (2, 4), (3, 1), (1, 33), (2, 7), (1, 4), (4, 2), (1, 64), (2, 5), (1, 3)];
+        let extents =
+            [(1, 4), (1, 5), (2, 4), (3, 1), (1, 33), (2, 7), (1, 4), (4, 2), (1, 64), (2, 5), (1, 3)];
         for (batch, length) in extents {
             let found = run(&mut session, batch, length).expect("a run");
             assert_eq!(found.dims().extents(), [batch, length, 64]);
@@ -79,7 +80,8 @@ fn extents_that_do_not_fit_are_refused_with_the_reason() {
     assert!(refused.contains("3, as input \"x\" has"), "{refused}");
     run(&mut session, 1, 5).expect("it goes on");
 
-    let unknown = Session::new(&context, &graph, open(&["width"])).expect_err("no such dimension").to_string();
+    let unknown =
+        Session::new(&context, &graph, open(&["width"])).expect_err("no such dimension").to_string();
     assert!(unknown.contains("length"), "{unknown}");
     options.dimensions.insert("length".to_owned(), 3);
     assert!(Session::new(&context, &graph, options.clone()).is_err(), "open and fixed");
@@ -102,7 +104,8 @@ fn states_go_on_from_extent_to_extent() {
     for context in everywhere() {
         let mut session = Session::new(&context, &graph, open(&["length"])).expect("a session");
         for (run, length) in [(1, 2), (2, 3), (3, 2), (4, 5)] {
-            let x = HostTensor::new(Dims::new(&[length]).expect("small"), vec![0.0; length]).expect("as many");
+            let x =
+                HostTensor::new(Dims::new(&[length]).expect("small"), vec![0.0; length]).expect("as many");
             let found = session.run(&[("x", &x)]).expect("a run")[0].to_f32().into_owned();
             assert_eq!(found, vec![run as f32; length]);
         }

@@ -120,6 +120,10 @@ class Session:
     :param dims: Extents to fix although the file leaves them open, by name, such as ``{"batch": 8}``; an axis without a name
         is ``"image.1"``, its input's name and its number. The other ones each run decides.
     :param values: Inputs that are known beforehand and are no inputs of the session.
+    :param caches: Places for the keys and values that a decoder keeps from run to run (``past_key_values`` and
+        ``present``): they stay on the device, and are no inputs and outputs of the session. The first run may have
+        several tokens, each later one has one. Masks and positions are those of all tokens so far. :meth:`reset` empties
+        them.
     """
 
     def __init__(
@@ -132,10 +136,12 @@ class Session:
         database: Record = None,
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
+        caches: Optional[int] = None,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
-        self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record)
+        extents = dict(dims or {})
+        self._native = _native.Network(_ports.model(model), device, f16, extents, known, record, caches)
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())
         self._outputs = _ports.distinct(self._native.outputs())
@@ -271,8 +277,13 @@ class Session:
         """Takes the kernels that the record has now, and returns the names of the steps whose kernel changed."""
         return self._native.refresh()
 
+    @property
+    def cached(self) -> int:
+        """How many places of the caches are filled; 0 without ``caches``."""
+        return self._native.cached()
+
     def reset(self) -> None:
-        """Sets values that one run leaves to the next back to those of the first run. Most networks have none."""
+        """Sets values that one run leaves to the next back to those of the first run, and empties the caches."""
         self._native.reset()
 
     def restore(self) -> None:
