@@ -20,6 +20,8 @@ mod generate;
 #[path = "../../examples/shared/held.rs"]
 mod held;
 mod motifs;
+#[cfg(not(target_family = "wasm"))]
+mod open;
 mod oracle;
 mod planted;
 mod print;

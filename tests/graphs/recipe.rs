@@ -306,7 +306,13 @@ impl Built {
         let value = match source.origin {
             Origin::Input => {
                 self.inputs.push((name.clone(), tensor.clone()));
-                self.graph.input(&name, tensor.dims())?
+                let mut dims: Vec<Dim> = tensor.dims().extents().iter().map(|&extent| extent.into()).collect();
+                if let Some(outermost) = dims.first_mut() {
+                    let dimension = format!("{name}.0");
+                    self.graph.dimension(&dimension, tensor.dims().extents()[0])?;
+                    *outermost = Dim::Named(dimension);
+                }
+                self.graph.input_of(&name, &dims)?
             }
             Origin::Constant => self.graph.constant(&name, tensor),
             Origin::State(_) => self.graph.state(&name, tensor),
