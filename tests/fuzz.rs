@@ -114,6 +114,32 @@ fn onnx() {
     replay("run_onnx", &inputs, 400, &checks::run_onnx, &fields(&protobuf::FORMAT));
 }
 
+/// Files of the tests whose extents each run decides, and decoders with caches.
+#[test]
+fn open_onnx() {
+    let named = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.ends_with(".onnx") && ["open_", "kept_", "steps_"].iter().any(|begin| name.starts_with(begin))
+    };
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(cases).expect("cases").flatten().map(|entry| entry.path()).filter(named).collect();
+    paths.sort();
+    let inputs: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| std::fs::read(path).expect("a case"))
+        .filter(|bytes| bytes.len() < 40_000)
+        .collect();
+    let found: Vec<[bool; 2]> = inputs.iter().map(|input| checks::open_onnx(input)).collect();
+    let run = found.iter().filter(|[ran, _]| *ran).count();
+    assert!(run * 3 > inputs.len(), "{run} of {} run", inputs.len());
+    assert!(found.iter().any(|[_, kept]| *kept), "none with caches");
+    let check = |input: &[u8]| {
+        checks::open_onnx(input);
+    };
+    replay("open_onnx", &inputs, 300, &check, &fields(&protobuf::FORMAT));
+}
+
 #[test]
 fn graphs() {
     replay("graph", &seeds::graphs(), 400, &checks::build_and_run, &bytes);

@@ -91,6 +91,8 @@ pub(super) struct Cached {
     pub(super) filled: usize,
     /// How many the last planned run adds.
     adds: usize,
+    /// The extents of a feature map of each cache in the first run, places left out.
+    held: Vec<Vec<usize>>,
 }
 
 impl Cached {
@@ -166,15 +168,27 @@ fn extended(tensor: &HostTensor, axis: usize, extent: usize) -> Result<HostTenso
 
 impl Changing {
     /// What a run is given with its caches, and with masks of as many places as these have.
-    pub(super) fn with_caches<'a>(&self, given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
-        let Some(cached) = &self.cached else { return Ok(given) };
+    pub(super) fn with_caches<'a>(&mut self, given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
+        let Some(cached) = &mut self.cached else { return Ok(given) };
+        if cached.filled == 0 && cached.filling != Filling::Whole {
+            cached.held.clear();
+        }
         let (places, way) = (cached.caches.places, cached.way());
         let known = known_extents(&self.source, &given);
         let mut all = Vec::with_capacity(given.len() + cached.caches.pairs.len() + 1);
-        let mut own = given.into_iter().peekable();
+        let (mut own, mut held) = (given.into_iter().peekable(), Vec::new());
         for input in self.source.inputs() {
             if cached.has_input(&input.name) {
                 let dims = cached.dims(input, &known)?;
+                let mut others = dims.extents().to_vec();
+                others.remove(others.len().saturating_sub(2));
+                if let Some(before) = cached.held.get(held.len()).filter(|before| **before != others) {
+                    let found = format!("extents {others:?} beside the places");
+                    let wanted =
+                        format!("{before:?}, as in the first run: Session::reset empties the caches");
+                    return Err(Error::input(format!("cache {:?}", input.name), found, wanted));
+                }
+                held.push(others);
                 all.push(Given { name: Cow::Owned(input.name.clone()), dims, input: None });
                 continue;
             }
@@ -203,6 +217,9 @@ impl Changing {
             let filled = HostTensor::of(Dims::new(&[1])?, vec![cached.filled as i32])?;
             let dims = filled.dims();
             all.push(Given { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
+        }
+        if let Some(cached) = &mut self.cached {
+            cached.held = held;
         }
         Ok(all)
     }
@@ -320,7 +337,7 @@ impl Session {
                 return Err(Error::input(format!("mask {name:?}"), found, "an axis of the input"));
             }
         }
-        let cached = Cached { caches: caches.clone(), grown, filling, filled: 0, adds: 0 };
+        let cached = Cached { caches: caches.clone(), grown, filling, filled: 0, adds: 0, held: Vec::new() };
         changing.inputs.retain(|port| !cached.has_input(&port.name));
         changing.begin_again(cached);
         let changing = self.changing.take();
@@ -360,6 +377,7 @@ impl Session {
     pub(super) fn empty_caches(&mut self) {
         if let Some(cached) = self.changing.as_mut().and_then(|changing| changing.cached.as_mut()) {
             (cached.filled, cached.adds) = (0, 0);
+            cached.held.clear();
         }
     }
 }

@@ -99,7 +99,7 @@ impl Session {
         let inputs = inputs.into_iter().map(|(name, input)| (Cow::Borrowed(name), input)).collect();
         let inputs = self.with_carried(inputs)?;
         let inputs = inputs.iter().map(|(name, input)| (&**name, input.clone())).collect();
-        let Some(changing) = &self.changing else {
+        let Some(changing) = self.changing.as_deref_mut() else {
             return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
         };
         let shown = changing.given(inputs)?;

@@ -73,7 +73,8 @@ fn compared(recipe: &Recipe, graph: &Graph, context: &Context) -> usize {
 
 #[test]
 fn one_session_at_several_extents_is_as_many_sessions() {
-    let (first, count) = (number("DIPTYCH_GRAPHS_SEED").unwrap_or(0), number("DIPTYCH_GRAPHS").unwrap_or(FEW));
+    let (first, count) =
+        (number("DIPTYCH_GRAPHS_SEED").unwrap_or(0), number("DIPTYCH_GRAPHS").unwrap_or(FEW));
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     let thread = thread.spawn(move || {
         let contexts = contexts();

@@ -306,7 +306,8 @@ impl Built {
         let value = match source.origin {
             Origin::Input => {
                 self.inputs.push((name.clone(), tensor.clone()));
-                let mut dims: Vec<Dim> = tensor.dims().extents().iter().map(|&extent| extent.into()).collect();
+                let mut dims: Vec<Dim> =
+                    tensor.dims().extents().iter().map(|&extent| extent.into()).collect();
                 if let Some(outermost) = dims.first_mut() {
                     let dimension = format!("{name}.0");
                     self.graph.dimension(&dimension, tensor.dims().extents()[0])?;

@@ -169,6 +169,15 @@ fn caches_are_refused_where_they_would_be_wrong() {
     let (mut session, file) = session_of(&context, "kept_decoder", Some(16));
     let refused = decoded(&mut session, &[3, 2], true).expect_err("two at once").to_string();
     assert!(refused.contains("one in each"), "{refused}");
+    let row = |count: usize| {
+        HostTensor::of(Dims::new(&[2, count]).expect("extents"), vec![1i64; 2 * count]).expect("as many")
+    };
+    session.reset().expect("reset");
+    decoded(&mut session, &[2, 1], true).expect("of one sequence");
+    let (one, all) = (row(1), row(4));
+    let given = [("input_ids", &one), ("attention_mask", &all), ("position_ids", &one)];
+    let refused = session.run(&given).expect_err("of two sequences").to_string();
+    assert!(refused.contains("as in the first run"), "{refused}");
     let (mask, past) = (ids(&[1, 1]), tensor(&[1, 2, 0, 4], Vec::new()));
     let given = [("input_ids", &mask), ("past_key_values.0.key", &past)];
     assert!(session.run(&given).expect_err("a cache").to_string().contains("none: the session keeps it"));

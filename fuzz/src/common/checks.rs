@@ -5,10 +5,10 @@ use super::heap::bounded;
 use diptych::internals::device::cache::{CacheKey, KernelCache};
 use diptych::internals::emit::opencl;
 use diptych::{
-    Backend, Context, Custom, Database, Graph, HostTensor, LoadOptions, Model, Node, Precision, Session,
-    SessionOptions, Value,
+    Backend, Caches, Context, Custom, Database, Dims, Graph, HostTensor, LoadOptions, Model, ModelFile, Node,
+    Port, Precision, Session, SessionOptions, Value,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// How many times its length a file may take in memory, beyond what its shapes justify.
@@ -77,6 +77,86 @@ pub fn run_tflite(bytes: &[u8]) {
 /// Reads an ONNX file, and runs what it holds.
 pub fn run_onnx(bytes: &[u8]) {
     onnx(bytes).map(|graph| run(&graph));
+}
+
+/// Extents that runs of one session have, turn by turn: the last are the first ones again.
+const TURNS: usize = 4;
+
+/// Opens an ONNX file whose extents each run decides, and runs it at several extents in one session: what it gives at
+/// those of the first run again, it gave then. Caches that the file has are kept, too. Whether it ran, and whether with
+/// caches that several runs have filled.
+pub fn open_onnx(bytes: &[u8]) -> [bool; 2] {
+    let most = 42 * bytes.len() as u64 + MOST[1];
+    let (ran, _) = bounded(most + RUN_BYTES, || run_open(bytes));
+    ran
+}
+
+fn run_open(bytes: &[u8]) -> [bool; 2] {
+    let Ok(file) = ModelFile::from_bytes(bytes, &LoadOptions::default()) else { return [false; 2] };
+    let Ok(context) = Context::new(Backend::Cpu) else { return [false; 2] };
+    let seed = bytes.iter().fold(17usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    let pairs = file.cache_pairs();
+    let (mut ran, mut kept) = (false, false);
+    for keeps in [false, !pairs.is_empty()] {
+        let Ok(mut session) = file.session(&context, SessionOptions::default()) else { return [ran, kept] };
+        if keeps && session.cache(&Caches::new(&pairs, 9)).is_err() {
+            continue;
+        }
+        let mut first = None;
+        for turn in 0..TURNS {
+            let turn = if turn + 1 == TURNS { 0 } else { turn };
+            if turn == 0 && session.reset().is_err() {
+                break;
+            }
+            let filled = keeps.then(|| session.cached());
+            let one = |name: &str, past: usize| match filled {
+                Some(_) if name.contains("batch") => 1 + seed % 2,
+                Some(_) if name.contains("past") => past,
+                Some(1..) => 1,
+                _ => 1 + (seed / (7 * turn + 1) + name.len() * (turn + 3)) % 5,
+            };
+            // A mask has a place for each of the past and of the run.
+            let of = |past: usize| -> BTreeMap<String, usize> {
+                let extent = |name: &str| name.split(" + ").map(|name| one(name, past)).sum();
+                let names = file.inputs().into_iter().flat_map(|input| input.open);
+                names.map(|open| (open.name.clone(), extent(&open.name))).collect()
+            };
+            // What is small can be run; what wants values is refused here.
+            let past = filled.unwrap_or(0);
+            let (dimensions, longer) = (of(past), of(past.max(1)));
+            if !file.model(&longer).is_ok_and(|model| is_small(&model.graph)) {
+                continue;
+            }
+            let tensor = |port: &Port| {
+                let mut extents = port.dims.extents().to_vec();
+                for open in &port.open {
+                    *extents.get_mut(open.axis)? = *dimensions.get(&open.name)?;
+                }
+                let dims = Dims::new_or_empty(&extents).ok()?;
+                let mut numbers = values(dims.elements());
+                if !port.dtype.is_float() {
+                    numbers.iter_mut().for_each(|value| *value = (3.0 * value.abs()).floor().min(3.0));
+                }
+                Some((port.name.clone(), HostTensor::new(dims, numbers).ok()?))
+            };
+            let given: Vec<(String, HostTensor)> = session.inputs().iter().filter_map(tensor).collect();
+            let given: Vec<(&str, &HostTensor)> =
+                given.iter().map(|(name, it)| (name.as_str(), it)).collect();
+            let Ok(outputs) = session.run(&given) else { continue };
+            ran |= !keeps || session.cached() > 0;
+            kept |= session.cached() > 1;
+            let bits = |value: &f32| if value.is_nan() { u32::MAX } else { value.to_bits() };
+            let found: Vec<(Dims, Vec<u32>)> = outputs
+                .iter()
+                .map(|output| (output.dims(), output.to_f32().iter().map(bits).collect()))
+                .collect();
+            if turn == 0 {
+                let wanted = first.get_or_insert_with(|| found.clone());
+                assert_eq!(*wanted, found, "the first extents again");
+            }
+        }
+    }
+    [ran, kept]
 }
 
 /// Builds the graph that the bytes describe, and runs it.

@@ -1,0 +1,3 @@
+#![no_main]
+
+diptych_fuzz::files!(diptych_fuzz::protobuf::FORMAT, diptych_fuzz::checks::open_onnx);
