@@ -103,7 +103,7 @@ impl<'a> Import<'a> {
     pub(super) fn slot_of(&mut self, tensor: i32) -> Result<Slot, Reason> {
         let position = self.tensors.position(tensor)?;
         match self.slots.get(position) {
-            Some(slot @ (Slot::Joined(_) | Slot::Variable(_))) => Ok(slot.clone()),
+            Some(slot @ (Slot::Joined(_) | Slot::List(_) | Slot::Variable(_))) => Ok(slot.clone()),
             _ => Ok(match self.resolved(position)? {
                 Input::Value(value) => Slot::Value(value),
                 Input::Constant(constant) => Slot::Constant(constant),

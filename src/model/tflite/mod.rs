@@ -34,6 +34,7 @@ mod frame;
 mod import;
 mod joins;
 mod landmarks;
+mod lists;
 mod load;
 mod metadata;
 mod moves;

@@ -20,6 +20,7 @@ pub(super) mod element {
     pub(in super::super) const INT8: i8 = 9;
     pub(in super::super) const FLOAT64: i8 = 10;
     pub(in super::super) const RESOURCE: i8 = 13;
+    pub(in super::super) const VARIANT: i8 = 14;
     pub(in super::super) const UINT32: i8 = 15;
     pub(in super::super) const UINT16: i8 = 16;
     pub(in super::super) const INT4: i8 = 17;

@@ -94,6 +94,7 @@ impl<'a> Import<'a> {
                 self.set(position, Slot::Value(value));
                 return Ok(Input::Value(value));
             }
+            Some(Slot::List(_)) => "is a list of tensors",
             Some(Slot::Variable(_)) => "is a variable",
             Some(Slot::Fused) => "is a phase of a dilated convolution",
             _ if self.tensors.data(position)?.is_some() || self.is_empty(position) => {

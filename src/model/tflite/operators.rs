@@ -2,8 +2,8 @@
 
 use super::import::Handler;
 use super::{
-    control, convolution, deconvolution, detection, elementwise, joins, landmarks, moves, norms, pooling,
-    products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf, volumes,
+    control, convolution, deconvolution, detection, elementwise, joins, landmarks, lists, moves, norms,
+    pooling, products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf, volumes,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -11,7 +11,13 @@ use crate::ops::reduce::Reduction;
 
 /// The function of an operator, by its name.
 pub(super) fn handler(name: &str) -> Option<Handler> {
-    HANDLERS.iter().find(|(known, _)| *known == name).map(|&(_, handler)| handler)
+    // Operators of lists have the same names where they are no longer TensorFlow's.
+    let of_lists = |known: &str| {
+        known.strip_prefix("CUSTOM \"Flex").filter(|rest| rest.contains("TensorList"))
+            == name.strip_prefix("CUSTOM \"").filter(|rest| rest.contains("TensorList"))
+            && name.contains("TensorList")
+    };
+    HANDLERS.iter().find(|(known, _)| *known == name || of_lists(known)).map(|&(_, handler)| handler)
 }
 
 #[rustfmt::skip]
@@ -106,6 +112,17 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("ADD_N", elementwise::add_n),
     ("ZEROS_LIKE", elementwise::zeros_like),
     ("CAST", elementwise::cast),
+
+    ("CUSTOM \"FlexTensorListReserve\"", lists::reserve),
+    ("CUSTOM \"FlexEmptyTensorList\"", lists::empty),
+    ("CUSTOM \"FlexTensorListFromTensor\"", lists::from_tensor),
+    ("CUSTOM \"FlexTensorListSetItem\"", lists::set_item),
+    ("CUSTOM \"FlexTensorListGetItem\"", lists::get_item),
+    ("CUSTOM \"FlexTensorListStack\"", lists::stack),
+    ("CUSTOM \"FlexTensorListLength\"", lists::length),
+    ("CUSTOM \"FlexTensorListPushBack\"", lists::push_back),
+    ("CUSTOM \"FlexTensorListPopBack\"", lists::pop_back),
+    ("CUSTOM \"FlexTensorListResize\"", lists::resize),
 
     ("TRANSPOSE", moves::transpose),
     ("STRIDED_SLICE", slices::strided_slice),

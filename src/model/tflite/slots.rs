@@ -1,6 +1,7 @@
 //! What tensors stand for while their network is read.
 
 use super::constant::{Constant, Integers, ranged};
+use super::lists::List;
 use super::tensors::Budget;
 use crate::graph::Value;
 use crate::model::reason::Reason;
@@ -18,6 +19,8 @@ pub(super) enum Slot {
     Constant(Constant),
     /// Parts of values and constants, not joined yet.
     Joined(Arc<Joined>),
+    /// A list of tensors.
+    List(Arc<List>),
     /// A variable, by its index.
     Variable(usize),
     /// What a dilated convolution computes of one phase; nothing else reads it.

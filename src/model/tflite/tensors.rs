@@ -123,6 +123,7 @@ impl<'a> Tensors<'a> {
             | element::UINT32
             | element::BOOL
             | element::RESOURCE
+            | element::VARIANT
             | element::COMPLEX64 => Ok(()),
             other => refused!(
                 "{}: found {}, wanted floats of 16 or 32 bits, integers or BOOL",

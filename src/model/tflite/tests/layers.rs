@@ -7,6 +7,7 @@ use super::layers_expected::EXPECTED;
 use super::operators::{Given, compare, fields, float, none, of};
 use super::writer::{Field, FileSpec, NetworkSpec, OpSpec, OptionsSpec, TensorSpec, code};
 use crate::context::{Backend, Context};
+use crate::dims::Dims;
 use crate::host::HostTensor;
 use crate::model::tflite::names::element;
 use crate::options::SessionOptions;
@@ -557,4 +558,97 @@ fn loops_without_a_known_end_and_calls_of_nothing_are_refused() {
     let again = fields(options::WhileOptions::TAG, &[(0, Int(1)), (1, Int(2))]);
     itself.called[1].ops = vec![call("WHILE", &[0, 1, 2, 3], &[19, 13, 18, 3], again)];
     assert!(!refused(itself).is_empty());
+}
+
+/// Rows of `x` one by one, each times a number that a state collects, and written in a list: as an export of a
+/// recurrent layer has it whose lists stay TensorFlow's.
+fn listed(prefix: &str) -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[4, 3]);
+    let (zero, four) = (file.integers("zero", &[], &[0]), file.integers("four", &[], &[4]));
+    let (one, extents) = (file.integers("one", &[], &[1]), file.integers("extents", &[1], &[3]));
+    let state = file.constant_of("state", &[3], element::FLOAT32, vec![0; 12]);
+    let buffer = |tensor: i32, file: &FileSpec| file.tensors[tensor as usize].buffer;
+    let [many, one, extents_of] = [four, one, extents].map(|tensor| buffer(tensor, &file));
+    let custom = |name: &str, inputs: &[i32], outputs: &[i32]| OpSpec {
+        code: 32,
+        custom: Some(format!("{prefix}{name}")),
+        inputs: inputs.to_vec(),
+        outputs: outputs.to_vec(),
+        ..Default::default()
+    };
+    let names = ["rows", "results", "pass", "sum", "rows again", "results again", "all", "count", "second"];
+    let shapes: [&[i32]; 9] = [&[], &[], &[], &[3], &[], &[], &[4, 3], &[], &[3]];
+    let made: Vec<i32> = names.iter().zip(shapes).map(|(name, shape)| file.map(name, shape)).collect();
+    for (index, kind) in
+        [(0, element::VARIANT), (1, element::VARIANT), (2, element::INT32), (4, element::VARIANT)]
+    {
+        file.tensors[made[index] as usize].element_type = kind;
+    }
+    file.tensors[made[5] as usize].element_type = element::VARIANT;
+    file.tensors[made[7] as usize].element_type = element::INT32;
+    file.ops.push(custom("TensorListFromTensor", &[0, extents], &[made[0]]));
+    file.ops.push(custom("TensorListReserve", &[extents, four], &[made[1]]));
+    let ends = fields(options::WhileOptions::TAG, &[(0, Int(1)), (1, Int(2))]);
+    let given = [zero, state, made[0], made[1]];
+    file.op(code("WHILE"), &given, &[made[2], made[3], made[4], made[5]], ends);
+    file.ops.push(custom("TensorListStack", &[made[5], extents], &[made[6]]));
+    file.ops.push(custom("TensorListLength", &[made[5]], &[made[7]]));
+    let second = file.integers("number of the second", &[], &[1]);
+    file.ops.push(custom("TensorListGetItem", &[made[5], second, extents], &[made[8]]));
+    let (float, scaled) = (file.map("count in floats", &[]), file.map("scaled", &[3]));
+    file.op(code("CAST"), &[made[7]], &[float], none());
+    file.op(code("MUL"), &[made[8], float], &[scaled], fields(options::MulOptions::TAG, &[]));
+    file.outputs = vec![made[6], scaled, made[8], made[3]];
+    let arguments = || {
+        vec![
+            tensor("pass", &[], element::INT32, 0),
+            tensor("sum", &[3], element::FLOAT32, 0),
+            tensor("rows", &[], element::VARIANT, 0),
+            tensor("results", &[], element::VARIANT, 0),
+        ]
+    };
+    let mut tensors = arguments();
+    tensors.extend([tensor("four", &[], element::INT32, many), tensor("goes on", &[], element::BOOL, 0)]);
+    let ops = vec![call("LESS", &[0, 4], &[5], none())];
+    file.called.push(NetworkSpec { tensors, ops, inputs: vec![0, 1, 2, 3], outputs: vec![5] });
+    let mut tensors = arguments();
+    tensors.extend([
+        tensor("extents", &[1], element::INT32, extents_of),
+        tensor("one", &[], element::INT32, one),
+        tensor("row", &[3], element::FLOAT32, 0),
+        tensor("next sum", &[3], element::FLOAT32, 0),
+        tensor("written", &[], element::VARIANT, 0),
+        tensor("next pass", &[], element::INT32, 0),
+    ]);
+    let ops = vec![
+        custom("TensorListGetItem", &[2, 0, 4], &[6]),
+        call("ADD", &[1, 6], &[7], fields(options::AddOptions::TAG, &[])),
+        custom("TensorListSetItem", &[3, 0, 7], &[8]),
+        call("ADD", &[0, 5], &[9], fields(options::AddOptions::TAG, &[])),
+    ];
+    file.called.push(NetworkSpec { tensors, ops, inputs: vec![0, 1, 2, 3], outputs: vec![9, 7, 2, 8] });
+    file
+}
+
+#[test]
+fn a_loop_fills_a_list_of_tensors() {
+    for prefix in ["Flex", ""] {
+        let model = Model::from_bytes(&listed(prefix).bytes(), &LoadOptions::default()).expect("a file");
+        let context = Context::new(Backend::Cpu).expect("the CPU");
+        let mut session = Session::new(&context, &model.graph, SessionOptions::default()).expect("a session");
+        let x: Vec<f32> = (0..12).map(|value| value as f32).collect();
+        let x = HostTensor::new(Dims::new(&[4, 3]).expect("small"), x).expect("as many");
+        let outputs = session.run(&[("x", &x)]).expect("a run");
+        let sums = [0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 9.0, 12.0, 15.0, 18.0, 22.0, 26.0];
+        assert_eq!(*outputs[0].to_f32(), sums);
+        assert_eq!(*outputs[1].to_f32(), [12.0, 20.0, 28.0]);
+        assert_eq!((&*outputs[2].to_f32(), &*outputs[3].to_f32()), (&sums[3..6], &sums[9..]));
+    }
+    let mut beyond = listed("Flex");
+    let second = beyond.integers("beyond", &[], &[4]);
+    let read = beyond.ops.iter_mut().rev().find(|op| op.code == 32).expect("an operator of lists");
+    read.inputs[1] = second;
+    let refused = Model::from_bytes(&beyond.bytes(), &LoadOptions::default());
+    let refused = refused.expect_err("no such element").to_string();
+    assert!(refused.contains("element 4 of a list of 4"), "{refused}");
 }
