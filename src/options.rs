@@ -91,6 +91,21 @@ pub struct SessionOptions {
     pub cpu_threads: Option<NonZeroUsize>,
     /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,
+    /// What random numbers follow from ([`Graph::random`](crate::Graph::random), and the operators of files that draw): 0
+    /// unless set. Two sessions of the same seed draw the same numbers, run for run, on every device to the bit; those of
+    /// another seed are others.
+    ///
+    /// ```
+    /// use diptych::SessionOptions;
+    /// use std::time::SystemTime;
+    ///
+    /// let same_each_time = SessionOptions { seed: 1234, ..Default::default() };
+    /// let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    /// let other_each_time = SessionOptions { seed: since.as_nanos() as u64, ..Default::default() };
+    /// # assert_ne!(same_each_time.seed, other_each_time.seed);
+    /// # Ok::<(), std::time::SystemTimeError>(())
+    /// ```
+    pub seed: u64,
     /// How many plans a session of a [`ModelFile`](crate::ModelFile) keeps at most, each for certain extents; 32 unless set.
     /// It drops the least recently used one first.
     pub plans: Option<NonZeroUsize>,

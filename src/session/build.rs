@@ -303,7 +303,10 @@ fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Gra
     }
     let fixed: Vec<(&str, usize)> =
         options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
-    Ok(if fixed.is_empty() { Cow::Borrowed(graph) } else { Cow::Owned(graph.with_dimensions(&fixed)?) })
+    if fixed.is_empty() {
+        return graph.seeded(options.seed);
+    }
+    Ok(Cow::Owned(graph.with_dimensions(&fixed)?.seeded(options.seed)?.into_owned()))
 }
 
 #[cfg(not(target_family = "wasm"))]

@@ -17,6 +17,7 @@ use crate::device::Wait;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::word;
@@ -101,8 +102,9 @@ impl Session {
             return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
         };
         let given = changing.given(inputs)?;
+        let key = self.changing_mut()?.begin_run();
         let mut path = Vec::new();
-        let mut outcome = self.part(FIRST, &given, &mut path, wait).await?;
+        let mut outcome = self.part(FIRST, &given, &mut path, key, wait).await?;
         let mut feeds: Option<Vec<(String, HostTensor)>> = None;
         let last = loop {
             match outcome {
@@ -112,7 +114,7 @@ impl Session {
                     return Err(Error::unsupported("this network", why));
                 }
                 Outcome::Next(stage, tensors) => {
-                    outcome = self.part(stage, &given_of(&tensors), &mut path, wait).await?;
+                    outcome = self.part(stage, &given_of(&tensors), &mut path, key, wait).await?;
                     feeds = Some(tensors);
                 }
             }
@@ -129,11 +131,13 @@ impl Session {
             Some(feeds) => {
                 let own = given_of(&feeds);
                 self.make_current(last, &own, wait).await?;
+                self.draw_last(last, key)?;
                 let inputs = self.feeds(own)?;
                 inputs.into_iter().map(Input::into_owned).collect()
             }
             None => {
                 self.make_current(last, &given, wait).await?;
+                self.draw_last(last, key)?;
                 self.feeds(given)
             }
         }
@@ -171,6 +175,7 @@ impl Session {
         stage: u64,
         given: &[Given<'_>],
         path: &mut Vec<u64>,
+        key: Key,
         wait: Wait,
     ) -> Result<Outcome> {
         let changing = self.changing_mut()?;
@@ -195,6 +200,7 @@ impl Session {
         let Some(next) = plan.next else { return Ok(Outcome::Last(number)) };
         let outputs = match &plan.session {
             Some(session) => {
+                session.runner.draw_by(key)?;
                 let inputs = session.feeds(given.to_vec())?;
                 session.completed(&inputs, wait).await?
             }

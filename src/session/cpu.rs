@@ -18,7 +18,7 @@ use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, State, Value};
+use crate::graph::{Graph, Key, State, Value};
 use crate::host::HostTensor;
 use crate::layout::Layout as Order;
 use crate::lower::{self, Alias, Input as Read, Network, Unit};
@@ -95,6 +95,8 @@ struct States {
     held: Mutex<Vec<Arc<[f32]>>>,
     /// What each becomes, where it does.
     next: Vec<Option<Place>>,
+    /// Which of them is the key of random numbers.
+    key: Option<usize>,
 }
 
 /// The planned buffers of one run.
@@ -258,7 +260,7 @@ impl CpuSession {
         let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
         let initial = graph.states().iter().map(|state| state.initial.clone().into_words());
         let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
-        let states = States { held: Mutex::new(initial.clone()), initial, next };
+        let states = States { held: Mutex::new(initial.clone()), initial, next, key: graph.key_place() };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
@@ -289,6 +291,15 @@ impl CpuSession {
         for (index, (own, initial)) in lock(&states.held).iter_mut().zip(&states.initial).enumerate() {
             let other = before.get(index).filter(|other| other.len() == initial.len());
             *own = Arc::clone(other.unwrap_or(initial));
+        }
+    }
+
+    /// Draws the random numbers of this key in the next run.
+    pub(super) fn draw_by(&self, key: Key) {
+        let states = &self.0.states;
+        let mut held = lock(&states.held);
+        if let Some(own) = states.key.and_then(|place| held.get_mut(place)) {
+            *own = key.map(f32::from_bits).into();
         }
     }
 

@@ -21,7 +21,7 @@ use crate::context::Engine;
 use crate::device::Recording;
 use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Key};
 use crate::host::HostTensor;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use crate::lower::Wiring;
@@ -40,6 +40,8 @@ pub(super) struct DeviceSession {
     pub(super) inputs: Vec<Slice>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
+    /// Which of them is the key of random numbers.
+    key: Option<usize>,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
     layout: Layout,
@@ -94,6 +96,14 @@ impl DeviceSession {
             }
         }
         Ok(())
+    }
+
+    /// Draws the random numbers of this key in the next run.
+    pub(super) fn draw_by(&self, key: Key) -> Result<()> {
+        match self.key.and_then(|place| self.states.get(place)) {
+            Some((own, _)) => self.engine.device()?.write(own, bytemuck::cast_slice(&key)),
+            None => Ok(()),
+        }
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
@@ -155,6 +165,7 @@ impl DeviceSession {
         let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
         let session = DeviceSession {
             states,
+            key: program.key,
             inputs,
             layout: Layout {
                 spare: Arc::new(Spare::new(places.len())),

@@ -1,6 +1,7 @@
 //! Plans of a session whose inputs' extents each run decides: sessions for the extents that were met, the least recently
 //! used out, and where they begin in the network.
 
+use super::draws::Draws;
 use super::flight::Layout;
 use super::input::RunInput;
 use super::ports::unknown;
@@ -45,6 +46,7 @@ pub(super) struct Changing {
     pub(super) next: u64,
     /// The plan whose session is the outer one's.
     pub(super) current: Option<u64>,
+    pub(super) draws: Draws,
     /// The outputs of the last run, where they are not just those of the current plan's session.
     pub(super) composed: Option<Composed>,
 }
@@ -139,6 +141,7 @@ impl Changing {
             plans: BTreeMap::new(),
             next: FIRST + 1,
             current: None,
+            draws: Draws::default(),
             composed,
         })
     }
