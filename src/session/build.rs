@@ -15,6 +15,8 @@ use crate::device::Wait;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 #[cfg(feature = "onnx")]
+use crate::graph::key_of;
+#[cfg(feature = "onnx")]
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
@@ -176,6 +178,12 @@ impl Session {
         let context = Context::cpu("its values are wanted on the host");
         let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), None, &|_| {}));
         built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
+    }
+
+    /// Draws the random numbers of this seed from the next run on.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn draw_by(&self, seed: u64) -> Result<()> {
+        self.runner.draw_by(key_of(seed, 0))
     }
 
     /// [`Session::run`] of a session on the CPU, wherever that is.

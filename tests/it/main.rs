@@ -31,6 +31,7 @@ mod pool;
 mod precision;
 mod promises;
 mod public_api;
+mod random;
 mod reductions;
 mod replay;
 mod session;
