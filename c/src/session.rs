@@ -140,7 +140,8 @@ impl diptych_session {
             (true, true) => Precision::F16,
         };
         let tuning = Tuning::Database(Arc::clone(&database));
-        let session = file.session(&context, SessionOptions { precision, tuning, ..Default::default() })?;
+        let options = SessionOptions { precision, tuning, seed: options.seed, ..Default::default() };
+        let session = file.session(&context, options)?;
         let names = |ports: &[Port]| ports.iter().map(|port| c_text(&port.name)).collect();
         let axes = |port: &Port| {
             let name = |axis| port.open.iter().find(|open| open.axis == axis).map(|open| c_text(&open.name));

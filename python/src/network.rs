@@ -158,6 +158,7 @@ impl Network {
         dimensions: BTreeMap<String, usize>,
         values: BTreeMap<String, Array<'_>>,
         record: Option<PathBuf>,
+        seed: u64,
     ) -> PyResult<Self> {
         let load = model::load_options(dimensions, values)?;
         py.detach(|| {
@@ -166,7 +167,7 @@ impl Network {
             let (database, directory) = model::database(record)?;
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
-            let options = SessionOptions { precision, tuning, ..Default::default() };
+            let options = SessionOptions { precision, tuning, seed, ..Default::default() };
             let session = file.session(&context, options).map_err(exception)?;
             Ok(Network {
                 outputs: session.outputs().to_vec(),

@@ -120,6 +120,8 @@ class Session:
     :param dims: Extents to fix although the file leaves them open, by name, such as ``{"batch": 8}``; an axis without a name
         is ``"image.1"``, its input's name and its number. The other ones each run decides.
     :param values: Inputs that are known beforehand and are no inputs of the session.
+    :param seed: What random numbers follow from that the model draws. Sessions of one seed draw the same numbers, run for
+        run, on every device; :meth:`reset` begins again.
     """
 
     def __init__(
@@ -132,10 +134,11 @@ class Session:
         database: Record = None,
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
+        seed: int = 0,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
-        self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record)
+        self._native = _native.Network(_ports.model(model), device, f16, dict(dims or {}), known, record, seed)
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())
         self._outputs = _ports.distinct(self._native.outputs())
