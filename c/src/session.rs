@@ -140,8 +140,9 @@ impl diptych_session {
             (true, true) => Precision::F16,
         };
         let tuning = Tuning::Database(Arc::clone(&database));
-        let options = SessionOptions { precision, tuning, seed: options.seed, ..Default::default() };
-        let session = file.session(&context, options)?;
+        let seed = options.seed;
+        let session =
+            file.session(&context, SessionOptions { precision, tuning, seed, ..Default::default() })?;
         let names = |ports: &[Port]| ports.iter().map(|port| c_text(&port.name)).collect();
         let axes = |port: &Port| {
             let name = |axis| port.open.iter().find(|open| open.axis == axis).map(|open| c_text(&open.name));
