@@ -3,6 +3,7 @@
 #[cfg(all(shuttle, test))]
 mod interleavings;
 mod run;
+mod states;
 
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
@@ -18,16 +19,17 @@ use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Key, State, Value};
+use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::layout::Layout as Order;
 use crate::lower::{self, Alias, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 use crate::parallel;
-use crate::sync::{Mutex, lock};
+use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use run::Held;
+use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -86,17 +88,6 @@ struct CpuNetwork {
     /// worker that waits for a part of one run may begin the next on the same stack.
     idle: Mutex<Vec<Buffers>>,
     memory: MemoryUse,
-}
-
-/// What runs leave to the next ones.
-#[derive(Debug)]
-struct States {
-    initial: Vec<Arc<[f32]>>,
-    held: Mutex<Vec<Arc<[f32]>>>,
-    /// What each becomes, where it does.
-    next: Vec<Option<Place>>,
-    /// Which of them is the key of random numbers.
-    key: Option<usize>,
 }
 
 /// The planned buffers of one run.
@@ -284,25 +275,6 @@ impl CpuSession {
         parallel::in_pool() || !self.0.states.initial.is_empty() || cfg!(target_family = "wasm")
     }
 
-    /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
-    pub(super) fn follow(&self, before: &CpuSession) {
-        let before = lock(&before.0.states.held).clone();
-        let states = &self.0.states;
-        for (index, (own, initial)) in lock(&states.held).iter_mut().zip(&states.initial).enumerate() {
-            let other = before.get(index).filter(|other| other.len() == initial.len());
-            *own = Arc::clone(other.unwrap_or(initial));
-        }
-    }
-
-    /// Draws the random numbers of this key in the next run.
-    pub(super) fn draw_by(&self, key: Key) {
-        let states = &self.0.states;
-        let mut held = lock(&states.held);
-        if let Some(own) = states.key.and_then(|place| held.get_mut(place)) {
-            *own = key.map(f32::from_bits).into();
-        }
-    }
-
     /// A run on the caller's thread.
     fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<Held> {
         self.0.run(&whole(inputs, &self.0.given)?, clock)
@@ -379,8 +351,7 @@ impl Run for CpuSession {
     }
 
     fn reset(&self) -> Result<()> {
-        let states = &self.0.states;
-        lock(&states.held).clone_from(&states.initial);
+        self.0.states.reset();
         Ok(())
     }
 

@@ -19,7 +19,7 @@ const LOG: [f32; 9] = [
 ];
 
 /// The two parts of `ln 2`: the first has so few bits that its product with an exponent is exact.
-const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 
 /// `sqrt(1/2)`, as bits.
 const ROOT_OF_HALF: u32 = 0x3f35_04f3;
@@ -66,21 +66,21 @@ fn exponential(word: u32) -> f32 {
     let few = word < FEW;
     let rest = if few { word } else { word.wrapping_neg() };
     let share = if rest == 0 { HALF_WORD } else { whole(rest) * WORD };
-    let (f, e) = if few { (share * -1.0, 0.0) } else { parts(share) };
-    log_of(f, e) * -1.0
+    let (f, e) = if few { (-share, 0.0) } else { parts(share) };
+    -log_of(f, e)
 }
 
 /// `-ln(-ln(1 - x))`.
 pub(super) fn gumbel(word: u32) -> f32 {
     let (f, e) = parts(exponential(word));
-    log_of(f, e) * -1.0
+    -log_of(f, e)
 }
 
 /// The root of a number, by that of its reciprocal (Lomont, *Fast Inverse Square Root*, 2003).
 fn root(x: f32) -> f32 {
     let half = 0.5 * x;
     let guess = f32::from_bits(0x5f37_5a86 - (x.to_bits() >> 1));
-    let reciprocal = (0..3).fold(guess, |root, _| (1.5 + half * root * root * -1.0) * root);
+    let reciprocal = (0..3).fold(guess, |root, _| (1.5 - half * root * root) * root);
     x * reciprocal
 }
 
