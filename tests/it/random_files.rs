@@ -20,7 +20,7 @@ fn opened(context: &Context, name: &str, seed: u64) -> Session {
 }
 
 fn floats(extents: &[usize], value: impl Fn(usize) -> f32) -> HostTensor {
-    let dims = Dims::new(extents).expect("small");
+    let dims = Dims::new_or_empty(extents).expect("small");
     HostTensor::new(dims, (0..dims.elements()).map(value).collect::<Vec<f32>>()).expect("as many")
 }
 
@@ -195,10 +195,11 @@ fn each_turn_of_a_loop_draws_anew() {
 #[test]
 fn runs_of_other_extents_go_on_with_the_sequence() {
     let feeds = |count: usize| vec![("x", floats(&[count], |_| 0.0))];
-    let extents = [8, 8, 16, 8, 4, 16, 16];
+    let extents = [8, 8, 16, 8, 4, 16, 0, 16];
     let all: Vec<_> = extents.iter().map(|&count| feeds(count)).collect();
     let runs = everywhere_the_same("extents", 6, &all);
-    let begins: Vec<Vec<f32>> = runs.iter().map(|run| numbers(&run[0])[..4].to_vec()).collect();
+    let drawn = runs.iter().map(|run| numbers(&run[0])).filter(|drawn| !drawn.is_empty());
+    let begins: Vec<Vec<f32>> = drawn.map(|drawn| drawn[..4].to_vec()).collect();
     for (index, begin) in begins.iter().enumerate() {
         assert!(!begins[..index].contains(begin), "run {index} draws what one before it drew");
     }
