@@ -150,6 +150,7 @@ impl Network {
     /// Reads a model and makes it ready. `record` is the folder of the tuner's record; with an empty path it is the
     /// user's, without one it is in memory.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "the package gives them their names and defaults")]
     fn new(
         py: Python<'_>,
         model: Source,
