@@ -12,6 +12,7 @@ mod value;
 
 pub use build::{Extras, Right};
 pub use elementwise::Term;
+use random::Draws;
 pub(crate) use random::{Key, key_of};
 pub(crate) use state::State;
 pub use value::{Node, TensorType, Value};
@@ -70,8 +71,7 @@ pub struct Graph {
     inputs: Vec<Value>,
     outputs: Vec<Value>,
     states: Vec<State>,
-    /// The state that random numbers begin with, where there are any.
-    key: Option<Value>,
+    draws: Draws,
     dimensions: BTreeMap<String, usize>,
     /// Whether integers of 64 bits are kept in 32.
     narrow: bool,
@@ -101,7 +101,7 @@ impl Default for Graph {
             inputs: Vec::new(),
             outputs: Vec::new(),
             states: Vec::new(),
-            key: None,
+            draws: Draws::default(),
             dimensions: BTreeMap::new(),
             narrow: false,
             casts: None,
@@ -548,8 +548,8 @@ impl Graph {
 
     /// The same graph with other inputs or dimensions, every shape checked again.
     fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
-        let (number, narrow, key) = (self.number, self.narrow, self.key);
-        let mut graph = Graph { number, dimensions, narrow, key, ..Graph::default() };
+        let (number, narrow, draws) = (self.number, self.narrow, self.draws.clone());
+        let mut graph = Graph { number, dimensions, narrow, draws, ..Graph::default() };
         for (index, info) in self.values.iter().enumerate() {
             match &info.origin {
                 Origin::State => graph.state_again(self, Value { graph: self.number, index }),

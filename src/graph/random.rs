@@ -6,12 +6,21 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::ops::random::{KEY, NextKey, Numbered, Random, mixed, words};
-use std::any::Any;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The key's name.
 const NAME: &str = "random key";
+
+/// What a graph knows of its random numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Draws {
+    /// The state that they begin with, where there are any.
+    pub(super) key: Option<Value>,
+    /// The streams of the nodes, each of which is one node's alone.
+    pub(super) streams: HashSet<u64>,
+}
 
 impl Graph {
     /// Adds random numbers of these extents. Each run of a session draws others, which follow from
@@ -72,29 +81,29 @@ impl Graph {
     ) -> Result<Value> {
         let mut stream = options.stream(name);
         // Two nodes of one name draw different numbers too.
-        while self.nodes.iter().any(|node| {
-            let other = (&*node.operator as &dyn Any).downcast_ref::<Numbered>();
-            other.is_some_and(|other| other.stream == stream)
-        }) {
+        while self.draws.streams.contains(&stream) {
             stream = mixed(stream.wrapping_add(1));
         }
-        let (before, states, known) = (self.nodes.len(), self.states.len(), self.key);
-        let values = self.values.len();
+        let (nodes, states, values) = (self.nodes.len(), self.states.len(), self.values.len());
+        let known = self.draws.key;
         let key = self.key()?;
         let operator = Numbered { options, stream, extents: extents.to_vec() };
         let inputs: Vec<(Operand, Value)> =
             [(Operand::Src, key)].into_iter().chain(like.map(|like| (Operand::Arg(0), like))).collect();
         match self.add(name, Arc::new(operator), &inputs) {
-            Ok(outputs) => match outputs[..] {
-                [output] => Ok(output),
-                _ => Err(Error::Internal(format!("node {name:?} has not one output"))),
-            },
+            Ok(outputs) => {
+                self.draws.streams.insert(stream);
+                match outputs[..] {
+                    [output] => Ok(output),
+                    _ => Err(Error::Internal(format!("node {name:?} has not one output"))),
+                }
+            }
             Err(error) => {
                 // Without the key that it would have begun.
-                self.nodes.truncate(before);
+                self.nodes.truncate(nodes);
                 self.states.truncate(states);
                 self.values.truncate(values);
-                self.key = known;
+                self.draws.key = known;
                 Err(error)
             }
         }
@@ -102,24 +111,25 @@ impl Graph {
 
     /// The key, which counts a run at each.
     pub(super) fn key(&mut self) -> Result<Value> {
-        if let Some(key) = self.key {
+        if let Some(key) = self.draws.key {
             return Ok(key);
         }
         let key = self.state(NAME, key_tensor([0; KEY])?);
         let next = self.add(&format!("{NAME}/next"), Arc::new(NextKey), &[(Operand::Src, key)])?;
         next.into_iter().try_for_each(|next| self.update(key, next))?;
-        self.key = Some(key);
+        self.draws.key = Some(key);
         Ok(key)
     }
 
     /// Whether a node draws random numbers.
+    #[cfg(feature = "onnx")]
     pub(crate) fn draws(&self) -> bool {
-        self.key.is_some()
+        self.draws.key.is_some()
     }
 
     /// Which of the states is the key.
     pub(crate) fn key_place(&self) -> Option<usize> {
-        let key = self.key?;
+        let key = self.draws.key?;
         self.states.iter().position(|state| state.value == key)
     }
 
