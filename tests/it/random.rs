@@ -3,7 +3,8 @@
 use crate::machine::{contexts, everywhere};
 use diptych::nn::Random;
 use diptych::{
-    Backend, Context, Dim, Function, Graph, HostTensor, Precision, Session, SessionOptions, Shape,
+    Backend, Batch, BatchOptions, Context, Dim, Function, Graph, HostTensor, Precision, Session,
+    SessionOptions, Shape,
 };
 
 const NONE: [(&str, &HostTensor); 0] = [];
@@ -163,6 +164,17 @@ fn halves_do_not_change_what_is_drawn() {
             assert!((exact - rounded).abs() <= exact.abs() / 1024.0 + 1e-6, "{exact} {rounded}");
         }
     }
+}
+
+#[test]
+fn requests_of_many_tasks_cannot_draw() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 1, 6)).expect("an input");
+    let noise = graph.random_like("noise", Random::normal(0.0, 1.0), x).expect("noise");
+    graph.output(noise).expect("an output");
+    let cpu = contexts(&[Backend::Cpu]);
+    let refused = Batch::new(&cpu[0], &graph, BatchOptions::default()).expect_err("refused").to_string();
+    assert!(refused.contains("\"random key\", which belongs to one sequence of runs"), "{refused}");
 }
 
 /// The error function (Abramowitz and Stegun, 7.1.26), off by at most 1.5e-7.

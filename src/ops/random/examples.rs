@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 /// The examples: the same in every precision.
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
-    let mut examples: Vec<Box<dyn Op>> = vec![Box::new(RandomOp::next_key()?)];
+    let mut examples: Vec<Box<dyn Op>> = Vec::new();
     let all = [
+        // The longest text first.
+        Random::normal(0.0, 1.0),
         Random::uniform(0.0, 1.0),
         Random::uniform(-3.0, 5.5),
-        Random::normal(0.0, 1.0),
         Random::normal(-2.0, 0.25),
         Random::gumbel(),
     ];
@@ -23,6 +24,7 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         examples.push(Box::new(RandomOp::new(options, mixed(stream), dims)?));
     }
     examples.push(Box::new(RandomOp::new(Random::uniform(2.0, 2.0), 0, Dims::new(&[1])?)?));
+    examples.push(Box::new(RandomOp::next_key()?));
     Ok(examples)
 }
 

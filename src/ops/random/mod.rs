@@ -5,10 +5,10 @@
 //! | `key` (`src`) | 4 words: two of the seed, two that count runs | u32 |
 //! | `y` | any | rows |
 //!
-//! The words come from Philox4x32-10 ([`philox`]), whose key is the seed xor the node's number, and whose counter is the
+//! The words come from Philox4x32-10 (`philox.rs`), whose key is the seed xor the node's number, and whose counter is the
 //! number of four elements and that of the run. Each element follows from its place alone, so that invocations share
 //! nothing. The numbers are made of the words by operations whose results are the same on every device, to the bit
-//! ([`exact`]).
+//! (`exact.rs`).
 //!
 //! | distribution | words for an element | it is |
 //! |---|---|---|
