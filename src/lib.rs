@@ -298,6 +298,7 @@ mod documents {
         Memory "../docs/book/src/memory.md",
         OwnDevice "../docs/book/src/own-device.md",
         Precision "../docs/book/src/precision.md",
+        Random "../docs/book/src/random.md",
         Serving "../docs/book/src/serving.md",
         Shapes "../docs/book/src/shapes.md",
         Tuning "../docs/book/src/tuning.md",

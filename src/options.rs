@@ -96,6 +96,21 @@ pub struct SessionOptions {
     /// a session of a [`Graph`](crate::Graph) plans for the extents of each run, as one of a
     /// [`ModelFile`](crate::ModelFile) does. In that all dimensions are open that the file leaves open, and a range here bounds one.
     pub open: BTreeMap<String, Option<RangeInclusive<usize>>>,
+    /// What random numbers follow from ([`Graph::random`](crate::Graph::random), and the operators of files that draw): 0
+    /// unless set. Two sessions of the same seed draw the same numbers, run for run, on every device to the bit; those of
+    /// another seed are others.
+    ///
+    /// ```
+    /// use diptych::SessionOptions;
+    /// use std::time::SystemTime;
+    ///
+    /// let same_each_time = SessionOptions { seed: 1234, ..Default::default() };
+    /// let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    /// let other_each_time = SessionOptions { seed: since.as_nanos() as u64, ..Default::default() };
+    /// # assert_ne!(same_each_time.seed, other_each_time.seed);
+    /// # Ok::<(), std::time::SystemTimeError>(())
+    /// ```
+    pub seed: u64,
     /// How many plans a session of open extents keeps at most, each for certain extents; 32 unless set.
     /// It drops the least recently used one first.
     pub plans: Option<NonZeroUsize>,

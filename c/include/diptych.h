@@ -227,6 +227,13 @@ enum diptych_status diptych_options_device(struct diptych_options *options, cons
 // `options` are those of diptych_options_new.
 enum diptych_status diptych_options_f16(struct diptych_options *options, bool f16);
 
+// What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
+// for run, on every device.
+//
+// # Safety
+// `options` are those of diptych_options_new.
+enum diptych_status diptych_options_seed(struct diptych_options *options, uint64_t seed);
+
 // The folder of the tuner's record, which sessions ask and diptych_tune writes.
 //
 // # Safety

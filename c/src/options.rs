@@ -11,6 +11,7 @@ use std::path::PathBuf;
 pub struct diptych_options {
     pub(crate) device: DeviceSelector,
     pub(crate) f16: bool,
+    pub(crate) seed: u64,
     pub(crate) record: Option<PathBuf>,
     pub(crate) load: LoadOptions,
     pub(crate) caches: Option<usize>,
@@ -49,6 +50,20 @@ pub unsafe extern "C" fn diptych_options_f16(options: *mut diptych_options, f16:
     guard(|| {
         // SAFETY: this function's own promise.
         unsafe { changed("options", options) }?.f16 = f16;
+        Ok(())
+    })
+}
+
+/// What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
+/// for run, on every device.
+///
+/// # Safety
+/// `options` are those of diptych_options_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_seed(options: *mut diptych_options, seed: u64) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { changed("options", options) }?.seed = seed;
         Ok(())
     })
 }

@@ -140,8 +140,9 @@ impl diptych_session {
             (true, true) => Precision::F16,
         };
         let tuning = Tuning::Database(Arc::clone(&database));
+        let seed = options.seed;
         let mut session =
-            file.session(&context, SessionOptions { precision, tuning, ..Default::default() })?;
+            file.session(&context, SessionOptions { precision, tuning, seed, ..Default::default() })?;
         if let Some(places) = options.caches {
             session.cache(&Caches::new(&file.cache_pairs(), places))?;
         }

@@ -31,14 +31,23 @@ impl Opened {
     }
 
     fn of(model: &[u8]) -> Self {
-        Opened::with_caches(model, None)
+        Opened::seeded(model, 0)
+    }
+
+    fn seeded(model: &[u8], seed: u64) -> Self {
+        Opened::with(model, seed, None)
     }
 
     fn with_caches(model: &[u8], places: Option<usize>) -> Self {
+        Opened::with(model, 0, places)
+    }
+
+    fn with(model: &[u8], seed: u64, places: Option<usize>) -> Self {
         let mut session = null_mut();
         let options = diptych_options_new();
         // SAFETY: all pointers are those of live values.
         unsafe {
+            assert_eq!(diptych_options_seed(options, seed), diptych_status::Ok);
             assert_eq!(diptych_options_device(options, text("cpu").as_ptr()), diptych_status::Ok);
             if let Some(places) = places {
                 assert_eq!(diptych_options_caches(options, places), diptych_status::Ok);
@@ -102,6 +111,7 @@ fn null_is_an_error_everywhere() {
         assert_eq!(diptych_open_bytes(null(), 5, null(), &raw mut session), diptych_status::Input);
         assert_eq!(diptych_options_device(null_mut(), null()), diptych_status::Input);
         assert_eq!(diptych_options_f16(null_mut(), true), diptych_status::Input);
+        assert_eq!(diptych_options_seed(null_mut(), 1), diptych_status::Input);
         assert_eq!(diptych_options_record(null_mut(), null()), diptych_status::Input);
         assert_eq!(diptych_options_dimension(null_mut(), null(), 1), diptych_status::Input);
         assert_eq!(run(null_mut(), null(), null()), diptych_status::Input);
@@ -473,6 +483,24 @@ fn each_run_decides_the_extents_that_a_file_leaves_open() {
     let small = [4i8, 3];
     other[2] = tensor(&small, diptych_dtype::I8, &[2]);
     assert_eq!(run_tensors(&opened, &other).expect("a run")[2].0, [4, 3]);
+}
+
+/// Of a file that adds random numbers to `x`.
+const NOISE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/random/extents.onnx");
+
+#[test]
+fn a_seed_decides_what_each_run_draws() {
+    let model = std::fs::read(NOISE).expect("a file of the tests");
+    let x = [0.0f32; 9];
+    let runs = |seed| {
+        let opened = Opened::seeded(&model, seed);
+        let run =
+            || run_tensors(&opened, &[tensor(&x, diptych_dtype::F32, &[9])]).expect("a run").remove(0).2;
+        [run(), run()]
+    };
+    let drawn = [runs(0), runs(u64::MAX)];
+    assert_eq!([runs(0), runs(u64::MAX)], drawn);
+    assert!(drawn[0][0] != drawn[0][1] && drawn[0] != drawn[1]);
 }
 
 #[test]

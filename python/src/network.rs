@@ -150,7 +150,7 @@ impl Network {
     /// Reads a model and makes it ready. `record` is the folder of the tuner's record; with an empty path it is the
     /// user's, without one it is in memory. `caches`: places of the keys and values that a decoder keeps.
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "Python gives each by its name")]
+    #[expect(clippy::too_many_arguments, reason = "the package gives them their names and defaults")]
     fn new(
         py: Python<'_>,
         model: Source,
@@ -159,6 +159,7 @@ impl Network {
         dimensions: BTreeMap<String, usize>,
         values: BTreeMap<String, Array<'_>>,
         record: Option<PathBuf>,
+        seed: u64,
         caches: Option<usize>,
     ) -> PyResult<Self> {
         let load = model::load_options(dimensions, values)?;
@@ -168,7 +169,7 @@ impl Network {
             let (database, directory) = model::database(record)?;
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
-            let options = SessionOptions { precision, tuning, ..Default::default() };
+            let options = SessionOptions { precision, tuning, seed, ..Default::default() };
             let mut session = file.session(&context, options).map_err(exception)?;
             if let Some(places) = caches {
                 session.cache(&Caches::new(&file.cache_pairs(), places)).map_err(exception)?;

@@ -487,3 +487,18 @@ def test_known_inputs_are_constants():
     session = diptych.Session(PAIR, device="cpu", dims={"rows": 1}, values={"b": np.ones((1, 4))})
     assert [port.name for port in session.inputs] == ["a"]
     np.testing.assert_array_equal(session.run([[1, 2, 3, 4]])["sum"], [[2, 3, 4, 5]])
+
+
+def test_a_seed_decides_what_each_run_draws(device):
+    """The model adds random numbers to ``x``."""
+
+    def runs(seed):
+        session = diptych.Session(ROOT / "tests/random/extents.onnx", device=device, seed=seed)
+        return session, [session.run({"x": np.zeros(9, np.float32)})["y"] for _ in range(2)]
+
+    session, drawn = runs(2**64 - 1)
+    np.testing.assert_array_equal(runs(2**64 - 1)[1], drawn)
+    assert not np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(runs(0)[1], drawn)
+    session.reset()
+    np.testing.assert_array_equal(session.run({"x": np.zeros(9, np.float32)})["y"], drawn[0])

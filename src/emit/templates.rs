@@ -27,6 +27,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/border"),
     piece!("shared/activations", opencl),
     piece!("shared/coordinate"),
+    piece!("shared/exact"),
     piece!("shared/functions"),
     piece!("shared/group_sum"),
     piece!("shared/hyperbolic"),

@@ -5,12 +5,15 @@ mod elementwise;
 mod integers;
 mod moves;
 mod part;
+mod random;
 mod reductions;
 mod state;
 mod value;
 
 pub use build::{Extras, Right};
 pub use elementwise::Term;
+use random::Draws;
+pub(crate) use random::{Key, key_of};
 pub(crate) use state::State;
 pub use value::{Node, TensorType, Value};
 pub(crate) use value::{Origin, ValueInfo};
@@ -68,6 +71,7 @@ pub struct Graph {
     inputs: Vec<Value>,
     outputs: Vec<Value>,
     states: Vec<State>,
+    draws: Draws,
     dimensions: BTreeMap<String, usize>,
     /// Whether integers of 64 bits are kept in 32.
     narrow: bool,
@@ -97,6 +101,7 @@ impl Default for Graph {
             inputs: Vec::new(),
             outputs: Vec::new(),
             states: Vec::new(),
+            draws: Draws::default(),
             dimensions: BTreeMap::new(),
             narrow: false,
             casts: None,
@@ -351,7 +356,8 @@ impl Graph {
                 Ok(vec![(view.dims, shown)])
             }
             Lowered::Op(lowered) => {
-                self.check_operands(&*lowered, inputs)?;
+                let read = inputs.iter().filter(|(operand, _)| operator.like() != Some(*operand));
+                self.check_operands(&*lowered, &read.copied().collect::<Vec<_>>())?;
                 let dims = operator.outputs(given, &*lowered);
                 Ok(dims.into_iter().zip(operator.types(given, &*lowered)).collect())
             }
@@ -550,7 +556,8 @@ impl Graph {
 
     /// The same graph with other inputs or dimensions, every shape checked again.
     fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
-        let mut graph = Graph { number: self.number, dimensions, narrow: self.narrow, ..Graph::default() };
+        let (number, narrow, draws) = (self.number, self.narrow, self.draws.clone());
+        let mut graph = Graph { number, dimensions, narrow, draws, ..Graph::default() };
         for (index, info) in self.values.iter().enumerate() {
             match &info.origin {
                 Origin::State => graph.state_again(self, Value { graph: self.number, index }),

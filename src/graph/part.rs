@@ -47,6 +47,11 @@ impl Graph {
                 Origin::Constant(tensor) => {
                     known.insert(value, part.constant(self.name(value)?, tensor.clone()));
                 }
+                // A part draws its own numbers.
+                Origin::State if self.draws.key == Some(value) => {
+                    known.insert(value, part.key()?);
+                    part.draws.streams.clone_from(&self.draws.streams);
+                }
                 Origin::Input(_) | Origin::State => {
                     let found = format!("one that depends on {:?}", self.name(value)?);
                     return Err(Error::input("part of a graph", found, "one of the inputs that are given"));

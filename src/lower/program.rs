@@ -46,6 +46,8 @@ pub(crate) struct Program {
     pub(super) forms: [Vec<Forms>; 2],
     /// Where the graph's states are stored, and what they are at first.
     pub(crate) states: Vec<(Part, HostTensor)>,
+    /// Which of them is the key of random numbers.
+    pub(crate) key: Option<usize>,
 }
 
 impl Program {
@@ -134,6 +136,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             forms: Default::default(),
             states: Vec::new(),
+            key: network.graph.key_place(),
         };
         let (places, targets) = (HashMap::new(), HashMap::new());
         Builder { network, precision, program, places, targets, alike: Alike::default() }

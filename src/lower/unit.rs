@@ -300,7 +300,8 @@ impl<'a> Network<'a> {
             let constant = self.constants.get(&value).cloned();
             (operand, constant.map_or(Input::Value(value), |tensor| Input::Constant(tensor, Some(value))))
         };
-        let inputs: Vec<(Operand, Input)> = node.inputs().iter().map(input).collect();
+        let read = node.inputs().iter().filter(|(operand, _)| node.operator().like() != Some(*operand));
+        let inputs: Vec<(Operand, Input)> = read.map(input).collect();
         match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
             Lowered::View(view) => self.view(node, &inputs, view),
             Lowered::Op(op) => {

@@ -25,6 +25,7 @@ pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod random;
 pub mod reduce;
 pub mod remap;
 pub mod resize;

@@ -166,6 +166,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// An input of which it takes the extents alone, where a node has it: the op does not read it.
+    #[doc(hidden)]
+    fn like(&self) -> Option<Operand> {
+        None
+    }
+
     /// Whether `other` is the same operator with the same options.
     #[doc(hidden)]
     fn same(&self, other: &dyn Operator) -> bool;

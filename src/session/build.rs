@@ -16,6 +16,8 @@ use crate::device::Wait;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 #[cfg(feature = "onnx")]
+use crate::graph::key_of;
+#[cfg(feature = "onnx")]
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
@@ -183,6 +185,12 @@ impl Session {
         built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
     }
 
+    /// Draws the random numbers of this seed from the next run on.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn draw_by(&self, seed: u64) -> Result<()> {
+        self.runner.draw_by(key_of(seed, 0))
+    }
+
     /// [`Session::run`] of a session on the CPU, wherever that is.
     #[cfg(feature = "onnx")]
     pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
@@ -308,7 +316,10 @@ fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Gra
     }
     let fixed: Vec<(&str, usize)> =
         options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
-    Ok(if fixed.is_empty() { Cow::Borrowed(graph) } else { Cow::Owned(graph.with_dimensions(&fixed)?) })
+    if fixed.is_empty() {
+        return graph.seeded(options.seed);
+    }
+    Ok(Cow::Owned(graph.with_dimensions(&fixed)?.seeded(options.seed)?.into_owned()))
 }
 
 #[cfg(not(target_family = "wasm"))]

@@ -19,6 +19,7 @@ use crate::device::Wait;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::word;
@@ -104,8 +105,9 @@ impl Session {
         };
         let shown = changing.given(inputs)?;
         let given = changing.with_caches(shown.clone())?;
+        let key = changing.begin_run();
         let mut path = Vec::new();
-        let mut outcome = self.part(FIRST, &given, &mut path, wait).await?;
+        let mut outcome = self.part(FIRST, &given, &mut path, key, wait).await?;
         let mut feeds: Option<Vec<(String, HostTensor)>> = None;
         let last = loop {
             match outcome {
@@ -115,7 +117,7 @@ impl Session {
                     return Err(Error::unsupported("this network", why));
                 }
                 Outcome::Next(stage, tensors) => {
-                    outcome = self.part(stage, &given_of(&tensors), &mut path, wait).await?;
+                    outcome = self.part(stage, &given_of(&tensors), &mut path, key, wait).await?;
                     feeds = Some(tensors);
                 }
             }
@@ -133,11 +135,13 @@ impl Session {
             Some(feeds) => {
                 let own = given_of(&feeds);
                 self.make_current(last, &own, wait).await?;
+                self.draw_last(last, key)?;
                 let inputs = self.feeds(own)?;
                 inputs.into_iter().map(Input::into_owned).collect()
             }
             None => {
                 self.make_current(last, &given, wait).await?;
+                self.draw_last(last, key)?;
                 self.feeds(given)
             }
         }
@@ -175,6 +179,7 @@ impl Session {
         stage: u64,
         given: &[Given<'_>],
         path: &mut Vec<u64>,
+        key: Key,
         wait: Wait,
     ) -> Result<Outcome> {
         let changing = self.changing_mut()?;
@@ -204,6 +209,7 @@ impl Session {
         let Some(next) = plan.next else { return Ok(Outcome::Last(number)) };
         let outputs = match &plan.session {
             Some(session) => {
+                session.runner.draw_by(key)?;
                 let inputs = session.feeds(given.to_vec())?;
                 session.completed(&inputs, wait).await?
             }

@@ -3,6 +3,7 @@
 #[cfg(all(shuttle, test))]
 mod interleavings;
 mod run;
+mod states;
 
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
@@ -25,9 +26,10 @@ use crate::lower::{self, Alias, InPlace, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 use crate::parallel;
-use crate::sync::{Mutex, lock};
+use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use run::Held;
+use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -94,17 +96,6 @@ struct CpuNetwork {
     /// worker that waits for a part of one run may begin the next on the same stack.
     idle: Mutex<Vec<Buffers>>,
     memory: MemoryUse,
-}
-
-/// What runs leave to the next ones.
-#[derive(Debug)]
-struct States {
-    initial: Vec<Arc<[f32]>>,
-    held: Mutex<Vec<Arc<[f32]>>>,
-    /// What each becomes, where it does.
-    next: Vec<Option<Place>>,
-    /// Those that a run changes in place, in order: it takes them, and puts them back.
-    changed: Vec<usize>,
 }
 
 /// The planned buffers of one run.
@@ -284,7 +275,8 @@ impl CpuSession {
         let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
         let mut changed: Vec<usize> = places.changed.values().copied().collect();
         changed.sort_unstable();
-        let states = States { held: Mutex::new(initial.clone()), initial, next, changed };
+        let key = graph.key_place();
+        let states = States { held: Mutex::new(initial.clone()), initial, next, changed, key };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             flops: steps.iter().map(|step| step.flops).sum(),
@@ -306,18 +298,6 @@ impl CpuSession {
     /// leaves something to the next one, and where there is no other thread.
     fn runs_at_once(&self) -> bool {
         parallel::in_pool() || !self.0.states.initial.is_empty() || cfg!(target_family = "wasm")
-    }
-
-    /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
-    pub(super) fn follow(&self, before: &CpuSession) {
-        let states = &self.0.states;
-        // Only one of them has them: a state that changes in place is not copied.
-        let before = std::mem::replace(&mut *lock(&before.0.states.held), before.0.states.initial.clone());
-        let mut before = before.into_iter();
-        for (own, initial) in lock(&states.held).iter_mut().zip(&states.initial) {
-            let other = before.next().filter(|other| other.len() == initial.len());
-            *own = other.unwrap_or_else(|| Arc::clone(initial));
-        }
     }
 
     /// A run on the caller's thread.
@@ -396,8 +376,7 @@ impl Run for CpuSession {
     }
 
     fn reset(&self) -> Result<()> {
-        let states = &self.0.states;
-        lock(&states.held).clone_from(&states.initial);
+        self.0.states.reset();
         Ok(())
     }
 

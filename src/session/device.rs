@@ -21,7 +21,7 @@ use crate::context::Engine;
 use crate::device::Recording;
 use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Key};
 use crate::host::HostTensor;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use crate::lower::Wiring;
@@ -42,6 +42,8 @@ pub(super) struct DeviceSession {
     states: Vec<(Slice, HostTensor)>,
     /// Whether sessions for other extents have the same states.
     shares_states: bool,
+    /// Which of them is the key of random numbers.
+    key: Option<usize>,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
     layout: Layout,
@@ -108,6 +110,14 @@ impl DeviceSession {
             .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
     }
 
+    /// Draws the random numbers of this key in the next run.
+    pub(super) fn draw_by(&self, key: Key) -> Result<()> {
+        match self.key.and_then(|place| self.states.get(place)) {
+            Some((own, _)) => self.engine.device()?.write(own, bytemuck::cast_slice(&key)),
+            None => Ok(()),
+        }
+    }
+
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
     pub(super) async fn refresh(
         &mut self,
@@ -170,6 +180,7 @@ impl DeviceSession {
         let session = DeviceSession {
             states,
             shares_states: shared.is_some_and(Shared::keeps_states),
+            key: program.key,
             inputs,
             layout: Layout {
                 spare: Arc::new(Spare::new(places.len())),

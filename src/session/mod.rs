@@ -29,6 +29,7 @@ mod carried;
 mod changing;
 mod cpu;
 mod device;
+mod draws;
 #[cfg(feature = "wgpu")]
 mod encode;
 #[cfg(feature = "opencl")]
@@ -233,6 +234,7 @@ impl Session {
     pub fn reset(&mut self) -> Result<()> {
         self.forget_carried();
         if let Some(changing) = &mut self.changing {
+            changing.draws = draws::Draws::default();
             changing.others().try_for_each(|other| other.runner.reset())?;
         }
         self.runner.reset()

@@ -2,6 +2,7 @@
 //! used out, and where they begin in the network.
 
 use super::cached::Cached;
+use super::draws::Draws;
 use super::flight::Layout;
 use super::given::{declared, shown};
 use super::input::RunInput;
@@ -47,6 +48,7 @@ pub(super) struct Changing {
     pub(super) next: u64,
     /// The plan whose session is the outer one's.
     pub(super) current: Option<u64>,
+    pub(super) draws: Draws,
     /// The outputs of the last run, where they are not just those of the current plan's session.
     pub(super) composed: Option<Composed>,
     /// What [`Session::cache`] keeps.
@@ -140,6 +142,7 @@ impl Changing {
             plans: BTreeMap::new(),
             next: FIRST + 1,
             current: None,
+            draws: Draws::default(),
             composed,
             cached: None,
         })

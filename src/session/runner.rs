@@ -8,6 +8,7 @@ use super::profile::{MemoryUse, Profile, StageTimes, Step};
 use crate::device::{Readback, Wait};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::graph::Key;
 use crate::task::Awaited;
 
 /// What the caller does once a run is launched.
@@ -135,6 +136,18 @@ impl Runner {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Draws the random numbers of this key in the next run, if there are any.
+    pub(super) fn draw_by(&self, key: Key) -> Result<()> {
+        match self {
+            Runner::Device(session) => session.draw_by(key),
+            Runner::Cpu(session) => {
+                session.draw_by(key);
+                Ok(())
+            }
+            Runner::Idle(_) => Ok(()),
         }
     }
 

@@ -88,7 +88,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot
+    conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
     integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
 );
 
@@ -215,6 +215,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("normalize", [13, 11]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("random", [1, 1]),
     ("remap", [4, 4]),
     ("reduce", [6, 6]),
     ("resize", [1, 1]),

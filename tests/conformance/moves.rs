@@ -6,11 +6,12 @@ use diptych::internals::emit::Operand;
 use diptych::internals::ops::concat::ConcatOp;
 use diptych::internals::ops::gather::GatherOp;
 use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
+use diptych::internals::ops::random::RandomOp;
 use diptych::{
     Bits, Dims, Precision,
     nn::{
-        AxisRange, BatchToSpace, BroadcastTo, CumSum, DepthToSpace, Gather, OneHot, Pad, PadMode, Reverse,
-        SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose, UpdateSlice,
+        AxisRange, BatchToSpace, BroadcastTo, CumSum, DepthToSpace, Gather, OneHot, Pad, PadMode, Random,
+        Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose, UpdateSlice,
     },
 };
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     table.update_slice();
     table.chosen();
     table.suppress();
+    table.random();
     table.0
 }
 
@@ -219,6 +221,18 @@ impl Table {
                 let inputs = [(Operand::Arg(0), boxes), (Operand::Arg(1), scores)];
                 let name = format!("{options:?} of {boxes:?}, {scores:?}");
                 self.push(name, lowered(&options, &inputs, Precision::F32), Breadth::Variants);
+            }
+        }
+    }
+
+    fn random(&mut self) {
+        let all = [Random::uniform(-1.0, 3.0), Random::normal(0.5, 2.0), Random::gumbel()];
+        for (options, stream) in all.into_iter().zip([0, 1 << 40, u64::MAX]) {
+            for extents in [&[][..], &[3], &[4], &[5], &[17, 19], &[2, 3, 5, 7, 11]] {
+                let dims = Dims::new(extents).expect("a valid row");
+                let problem: Problem =
+                    Arc::new(RandomOp::new(options, stream, dims).expect("a distribution"));
+                self.0.push((format!("random {}", problem.problem_key()), problem, Breadth::Groups));
             }
         }
     }

@@ -13,11 +13,13 @@ use diptych::internals::ops::gather::GatherOp;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::ops::pool::PoolOp;
+use diptych::internals::ops::random::RandomOp;
 use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
     nn::{
-        AxisRange, CumSum, Gather, OneHot, Pad, PadMode, StridedSlice, Suppress, TopK, Transpose, UpdateSlice,
+        AxisRange, CumSum, Gather, OneHot, Pad, PadMode, Random, StridedSlice, Suppress, TopK, Transpose,
+        UpdateSlice,
     },
 };
 use std::sync::Arc;
@@ -48,6 +50,11 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
         Precision::F32,
     );
     Arc::new(op.expect("a valid op"))
+}
+
+fn random() -> Problem {
+    let dims = Dims::new(&[37]).expect("small");
+    Arc::new(RandomOp::new(Random::uniform(0.0, 1.0), 5, dims).expect("a distribution"))
 }
 
 /// A row of seven taps.
@@ -733,6 +740,15 @@ fn mistakes() -> Vec<Mistake> {
             [1; 3],
             "f32(row % @depth)",
             "f32(row / @depth)",
+        ),
+        ("a round too few", random(), "rows", [1; 3], "round < 10u", "round < 9u"),
+        (
+            "the words of another block",
+            random(),
+            "rows",
+            [1; 3],
+            "vec4<u32>(block, 0u",
+            "vec4<u32>(block + 1u, 0u",
         ),
         (
             "an index beyond the axis",

@@ -32,6 +32,9 @@ mod pool;
 mod precision;
 mod promises;
 mod public_api;
+mod random;
+#[cfg(feature = "onnx")]
+mod random_files;
 mod reductions;
 mod replay;
 mod session;

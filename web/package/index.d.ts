@@ -126,6 +126,8 @@ export interface LoadOptions {
   precision?: "f32" | "f16s" | "f16";
   /** Fixes extents that the model leaves open, by name. Each run decides the others. */
   dimensions?: Record<string, number>;
+  /** What random numbers follow from that the model draws, 0 unless said otherwise: the same on every device. */
+  seed?: number | bigint;
   /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
   record?: boolean;
   /** The folder of the `.wasm` files, if not the package's own. */

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
     pub(crate) range: Option<Pixels>,
 
-    /// The seed of random inputs.
+    /// The seed of random inputs, and of what the model draws.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
@@ -265,6 +265,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         pick: arguments.pick.clone(),
         precision: arguments.precision.precision(),
         on_cpu: arguments.on_cpu.iter().cloned().collect(),
+        seed: arguments.seed,
         ..Default::default()
     };
     if let Some(model) = &model {

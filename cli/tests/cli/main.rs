@@ -11,6 +11,7 @@ mod network;
 mod npy;
 mod onnx;
 mod pipes;
+mod random;
 mod replay;
 mod run;
 mod tune;

@@ -22,6 +22,7 @@ class Network:
         dimensions: Dict[str, int],
         values: Dict[str, _Array],
         record: Optional[Union[str, "os.PathLike[str]"]],
+        seed: int,
         caches: Optional[int],
     ) -> Network: ...
     def inputs(self) -> _Ports: ...

@@ -120,6 +120,8 @@ class Session:
     :param dims: Extents to fix although the file leaves them open, by name, such as ``{"batch": 8}``; an axis without a name
         is ``"image.1"``, its input's name and its number. The other ones each run decides.
     :param values: Inputs that are known beforehand and are no inputs of the session.
+    :param seed: What random numbers follow from that the model draws. Sessions of one seed draw the same numbers, run for
+        run, on every device; :meth:`reset` begins again.
     :param caches: Places for the keys and values that a decoder keeps from run to run (``past_key_values`` and
         ``present``): they stay on the device, and are no inputs and outputs of the session. The first run may have
         several tokens, each later one has one. Masks and positions are those of all tokens so far. :meth:`reset` empties
@@ -136,12 +138,13 @@ class Session:
         database: Record = None,
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
+        seed: int = 0,
         caches: Optional[int] = None,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
         extents = dict(dims or {})
-        self._native = _native.Network(_ports.model(model), device, f16, extents, known, record, caches)
+        self._native = _native.Network(_ports.model(model), device, f16, extents, known, record, seed, caches)
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())
         self._outputs = _ports.distinct(self._native.outputs())

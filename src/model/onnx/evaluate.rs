@@ -17,13 +17,14 @@ const MAX_ELEMENTS: usize = 1 << 24;
 const MAX_FLOPS: u64 = 1 << 32;
 
 impl<'a> Import<'a> {
-    /// Whether all inputs of an operator are known, and it has no branches that read others.
+    /// Whether all inputs of an operator are known, and it has no branches that read others and draws nothing.
     pub(super) fn has_known_inputs(&self, op: &Op<'a>) -> bool {
         let mut inputs = op.node.inputs.iter().filter(|name| !name.is_empty()).peekable();
         inputs.peek().is_some()
             && inputs
                 .all(|name| matches!(self.find(name), Ok(Operand::Constant(_, kind)) if !kind.is_handle()))
             && op.node.attributes.iter().all(|attribute| attribute.graph.is_none())
+            && !super::random::draws(op)
     }
 
     /// What the results of an operator on large constants are kept under, where the file is read several times.

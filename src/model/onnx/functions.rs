@@ -1,7 +1,7 @@
 //! Functions of each element that are made of others.
 
 use super::import::{Import, Op};
-use crate::model::build::{Arg, Kind, Operand};
+use crate::model::build::Arg;
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
@@ -261,26 +261,6 @@ pub(super) fn is_inf<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 pub(super) fn xor<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let args = i.args(op, 2)?;
     i.result(op, F::NotEqual, &args)
-}
-
-/// `Identity` in inference; the mask, where it is wanted, is true everywhere.
-pub(super) fn dropout<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if op.has(2) && i.integers(op, 2)?.iter().any(|&training| training != 0) {
-        let ratio = if op.has(1) { i.list(op, 1)? } else { vec![0.5] };
-        if ratio.iter().any(|&ratio| ratio != 0.0) {
-            return refused!("found a dropout in training, wanted inference");
-        }
-    }
-    let slot = i.slot(op, 0)?;
-    i.set(op, 0, slot.clone())?;
-    if op.writes(1) {
-        let extents = i.extents_of(op, 0)?;
-        let count = crate::model::constant::elements_of(&extents)?;
-        i.budget.spend(count.saturating_mul(2 * size_of::<i64>()))?;
-        let ones = vec![1; count];
-        i.set(op, 1, Operand::Constant(crate::model::build::integers(&extents, ones)?, Kind::Bool))?;
-    }
-    Ok(())
 }
 
 /// The error function.

@@ -59,6 +59,7 @@ mod pixels;
 mod pooling;
 mod products;
 mod quantised;
+mod random;
 mod recurrent;
 mod reductions;
 mod regions;

@@ -6,8 +6,8 @@ use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
     fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
-    products, quantised, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
-    suppression, transposed, unpool,
+    products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
+    states, suppression, transposed, unpool,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
@@ -144,7 +144,13 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Clip", elementwise::clip),
     ("Cast", elementwise::cast),
     ("CastLike", elementwise::cast_like),
-    ("Dropout", functions::dropout),
+    ("Dropout", random::dropout),
+    ("RandomNormal", |i, op| random::of_shape(i, op, true)),
+    ("RandomNormalLike", |i, op| random::like(i, op, true)),
+    ("RandomUniform", |i, op| random::of_shape(i, op, false)),
+    ("RandomUniformLike", |i, op| random::like(i, op, false)),
+    ("Bernoulli", random::bernoulli),
+    ("Multinomial", random::multinomial),
 
     ("Relu", |i, op| elementwise::of(i, op, Function::Relu)),
     ("Sigmoid", |i, op| elementwise::of(i, op, Function::Sigmoid)),

@@ -6,14 +6,18 @@ use super::schema::{Graph as Network, captures};
 use crate::error::Error;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::model::build::{Kind, Mapped, Operand, Wanted};
+use crate::model::build::{Kind, Mapped, Operand, Wanted, drawn};
 use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
+use crate::ops::random::Random;
 use crate::session::Session;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 type Done = Result<(), Reason>;
+
+/// Numbers that the seed of a body's random numbers is made of.
+const SEED: usize = 3;
 
 /// The body of a loop as a network: what it reads of the values around it, and what it writes.
 struct Body {
@@ -52,6 +56,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
     }
     let Body { graph, outer, places } = network(i, op, body, &carried, &extents)?;
     let session = Session::on_cpu(&graph)?;
+    let draws = graph.draws();
     let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
     let dims: Vec<_> = session.inputs().iter().map(|port| port.dims).collect();
     let kinds: Vec<Kind> = carried.iter().map(Operand::kind).collect();
@@ -60,8 +65,12 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
     let mut inputs: Vec<Operand> = most.into_iter().chain(go_on).collect();
     inputs.extend(carried);
     inputs.extend(outer);
+    if draws {
+        inputs.push(drawn(i, "seed", Random::uniform(0.0, 1.0), &[SEED])?);
+    }
     let session = Mutex::new(session);
     let written = i.hosted("", "loop", inputs, &extents, move |inputs, outputs| {
+        let (inputs, seed) = inputs.split_at(inputs.len() - usize::from(draws));
         let (numbers, values) = inputs.split_at(usize::from(counted) + usize::from(conditional));
         let number = |at: usize| numbers.get(at).and_then(|own| own.first().copied());
         let most = if counted { number(0).unwrap_or(0.0) } else { f32::INFINITY };
@@ -73,6 +82,9 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
             .map(|(at, values)| tensor(at + 2, values))
             .collect::<Result<Vec<_>, Error>>()?;
         let session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        if let [seed] = seed {
+            session.draw_by(seed_of(seed))?;
+        }
         let mut turn = first;
         while go_on && (turn as f32) < most {
             let own = [tensor(0, &[turn as f32])?, tensor(1, &[1.0])?];
@@ -97,6 +109,11 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>, start: Start, carried:
         i.set(op, index, slot.of_kind(kind))?;
     }
     Ok(())
+}
+
+/// The seed that random numbers from 0 to 1 make: 24 bits are of each.
+fn seed_of(numbers: &[f32]) -> u64 {
+    numbers.iter().fold(0, |seed, number| seed << 24 ^ (number * (1 << 24) as f32) as u64)
 }
 
 /// The body with its turn's number, the condition, what is carried and what it reads of the values around it as inputs.

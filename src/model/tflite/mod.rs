@@ -46,6 +46,7 @@ mod operators;
 mod options;
 mod pooling;
 mod products;
+mod random;
 mod recurrent;
 mod reductions;
 mod rounding;

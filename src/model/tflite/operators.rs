@@ -3,10 +3,12 @@
 use super::import::Handler;
 use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, lists, moves, norms,
-    pooling, products, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf, volumes,
+    pooling, products, random, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf,
+    volumes,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
+use crate::ops::random::Random;
 use crate::ops::reduce::Reduction;
 
 /// The function of an operator, by its name.
@@ -193,6 +195,10 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("STABLEHLO_SELECT", |i, op| elementwise::of(i, op, Function::Select)),
     ("STABLEHLO_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("STABLEHLO_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
+
+    ("RANDOM_UNIFORM", |i, op| random::of_shape(i, op, Random::uniform(0.0, 1.0))),
+    ("RANDOM_STANDARD_NORMAL", |i, op| random::of_shape(i, op, Random::normal(0.0, 1.0))),
+    ("MULTINOMIAL", random::multinomial),
 
     ("WHERE", scatter::places_where),
 

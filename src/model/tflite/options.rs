@@ -307,6 +307,12 @@ options! {
         name: 1 => Offset<&'a str>,
     }
 
+    /// Options of `RANDOM_UNIFORM`, `RANDOM_STANDARD_NORMAL` and `MULTINOMIAL`.
+    random: 114 => RandomOptions {
+        seed: 0 => i64 = 0,
+        other_seed: 1 => i64 = 0,
+    }
+
     /// Options of `BUCKETIZE`.
     bucketize: 115 => BucketizeOptions {
         bounds: 0 => Offset<Vector<'a, f32>>,

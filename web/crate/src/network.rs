@@ -30,7 +30,7 @@ fn database(record: &str) -> Database {
 
 #[wasm_bindgen]
 impl Network {
-    /// Reads a model and makes it ready. `options` is JSON: `precision` and `dimensions`. `record` is the text that
+    /// Reads a model and makes it ready. `options` is JSON: `precision`, `dimensions` and `seed`. `record` is the text that
     /// [`Network::record`] gave earlier. `on_progress` is called with JSON.
     pub async fn build(
         engine: &Engine,
@@ -39,10 +39,10 @@ impl Network {
         record: String,
         on_progress: Function,
     ) -> Result<Network, JsValue> {
-        let (file, precision) = read(model, &options)?;
+        let ((file, precision), seed) = (read(model, &options)?, seed(&options)?);
         let record = Arc::new(Mutex::new(database(&record)));
         let tuning = Tuning::Database(Arc::clone(&record));
-        let options = SessionOptions { precision, tuning, ..Default::default() };
+        let options = SessionOptions { precision, tuning, seed, ..Default::default() };
         let context = engine.context.clone();
         let mut told = |progress: diptych::BuildProgress| {
             let numbers = json!({
@@ -251,6 +251,14 @@ pub(crate) fn read(model: &[u8], options: &str) -> Result<(ModelFile, Precision)
         }
     };
     Ok((ModelFile::from_bytes(model, &load).map_err(failed)?, precision))
+}
+
+/// The seed of `options`: digits, because a number of JSON has fewer bits.
+fn seed(options: &str) -> Result<u64, JsValue> {
+    let options: Value = serde_json::from_str(options).map_err(error)?;
+    let Some(seed) = options["seed"].as_str() else { return Ok(0) };
+    let wanted = |_| error(format!("seed: found {seed}, wanted a whole number from 0 to {}", u64::MAX));
+    seed.parse().map_err(wanted)
 }
 
 /// A buffer with these bytes.

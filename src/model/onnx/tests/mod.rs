@@ -2,6 +2,7 @@
 
 mod attention;
 mod operators;
+mod random;
 mod writer;
 
 use super::{LoadOptions, Model};

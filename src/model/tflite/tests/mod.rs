@@ -14,5 +14,6 @@ mod open;
 mod operators;
 mod quantised;
 mod quantised_expected;
+mod random;
 mod refuses;
 mod writer;

@@ -76,6 +76,7 @@ pub(super) enum Field {
     Byte(i8),
     Bool(bool),
     Int(i32),
+    Long(i64),
     Float(f32),
     Ints(Vec<i32>),
     Floats(Vec<f32>),
@@ -492,6 +493,7 @@ fn options_table(fbb: &mut FlatBufferBuilder<'_>, fields: &[(u16, Field)]) -> Wr
             Field::Byte(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Bool(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Int(value) => fbb.push_slot_always(slot(*id), *value),
+            Field::Long(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Float(value) => fbb.push_slot_always(slot(*id), *value),
             Field::Ints(_) | Field::Floats(_) | Field::Text(_) => {
                 fbb.push_slot_always(slot(*id), WIPOffset::<u8>::new(outside.expect("written")));
