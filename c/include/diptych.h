@@ -232,7 +232,8 @@ enum diptych_status diptych_options_f16(struct diptych_options *options, bool f1
 //
 // # Safety
 // `options` are those of diptych_options_new.
-enum diptych_status diptych_options_seed(struct diptych_options *options, uint64_t seed);
+enum diptych_status diptych_options_seed(struct diptych_options *options,
+                                         uint64_t seed);
 
 // The folder of the tuner's record, which sessions ask and diptych_tune writes.
 //

@@ -4,9 +4,11 @@ use super::Port;
 use super::input::RunInput;
 use super::source::{Given, OpenInput, Source};
 use crate::dims::Dims;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::options::SessionOptions;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An input as it is shown before the first run: open extents are 1.
@@ -55,4 +57,17 @@ pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<Given<'_>> {
         input: Some(RunInput::from(tensor)),
     });
     given.collect()
+}
+
+/// Refuses options that leave a dimension open which no input has.
+pub(super) fn check_open(inputs: &[OpenInput], options: &SessionOptions) -> Result<()> {
+    let open = inputs.iter().flat_map(|input| &input.open);
+    let known: BTreeSet<&str> = open.map(|open| open.name.as_str()).collect();
+    match options.open.keys().find(|name| !known.contains(name.as_str())) {
+        Some(name) => {
+            let wanted = format!("one of {known:?}, which inputs have");
+            Err(Error::input("open dimension", format!("{name:?}"), wanted))
+        }
+        None => Ok(()),
+    }
 }

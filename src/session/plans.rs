@@ -4,7 +4,7 @@
 use super::cached::Cached;
 use super::draws::Draws;
 use super::flight::Layout;
-use super::given::{declared, shown};
+use super::given::{check_open, declared, shown};
 use super::input::RunInput;
 use super::ports::unknown;
 use super::profile::MemoryUse;
@@ -115,14 +115,7 @@ impl Plan {
 
 impl Changing {
     pub(super) fn new(context: &Context, source: Arc<dyn Source>, options: SessionOptions) -> Result<Self> {
-        for name in options.open.keys() {
-            let open = source.inputs().iter().flat_map(|input| &input.open);
-            let known: BTreeSet<&str> = open.map(|open| open.name.as_str()).collect();
-            if !known.contains(name.as_str()) {
-                let wanted = format!("one of {known:?}, which inputs have");
-                return Err(Error::input("open dimension", format!("{name:?}"), wanted));
-            }
-        }
+        check_open(source.inputs(), &options)?;
         let required = source.inputs().iter().filter(|input| !input.is_optional);
         let inputs = required.map(shown).collect::<Result<_>>()?;
         let composed = Some(Composed { ports: source.outputs().into(), layout: Layout::default() });
