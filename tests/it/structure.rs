@@ -91,6 +91,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
 const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
     ("src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
+    ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
     ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
