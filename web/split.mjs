@@ -100,9 +100,24 @@ function change(folder, name, head, changes) {
   writeFileSync(file, text);
 }
 
+const short = (number) => number.toString(36);
+
+/** Short names for what JavaScript gives a module: wasm-bindgen's have digits that compress to half their length. */
+function shorten(imports) {
+  const changes = [];
+  imports.forEach((form, at) => {
+    form.text = form.text.replace(/" "(\w+)"/, (_, long) => {
+      changes.push([`\n        ${long}: `, `\n        _${short(at)}: `]);
+      return `" "_${short(at)}"`;
+    });
+  });
+  return changes;
+}
+
 function divide(folder, name) {
   const forms = read(folder, name);
   const of = (kind) => forms.filter((form) => form.kind === kind);
+  const shortened = shorten(of("import"));
   const listed = new Set(readFileSync(join(here, "rare.txt"), "utf8").split("\n"));
   const exported = new Set(of("export").map(({ text }) => new RegExp(`\\(func (${NAME})\\)`).exec(text)?.[1]));
   // Vectors do not go through JavaScript, by way of which the rest is called.
@@ -117,7 +132,6 @@ function divide(folder, name) {
   const table = of("elem").flatMap(({ text }) => text.match(new RegExp(NAME, "g")));
   const fromKept = [...new Set([...wantedOf(kept), ...table])].filter((name) => rareNames.has(name));
   const fromRare = [...wantedOf(rare)].filter((name) => keptNames.has(name));
-  const short = (number) => number.toString(36);
   const globals = of("global");
   const type = ({ text }) => /\(mut \w+\)|(?<= )\w+(?= \()/.exec(text)[0];
   const limits = ({ text }) => text.trim().replace(/^\(\w+ \S+ |\)$/g, "");
@@ -153,6 +167,7 @@ function divide(folder, name) {
   );
   const head = `import { Rest } from "../rest.js";\nexport const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));\n`;
   change(folder, name, head, [
+    ...shortened,
     ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
     ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
   ]);
