@@ -4,7 +4,7 @@
 //   node split.mjs divide FOLDER NAME FEATURES...
 //       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
 //   node split.mjs count FOLDER NAME FEATURES...
-//       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions
+//       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions[NAME]
 //
 // FEATURES are what browsers have, as Binaryen's tools are told.
 //
@@ -191,7 +191,7 @@ function count(folder, name) {
   write(folder, `${name}_bg`, counted);
   const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
   writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
-  const called = "{ called: (number) => (globalThis.calledFunctions ??= new Set()).add(number) }";
+  const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
   change(folder, name, "", [
     ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
   ]);
