@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::shape::Shape;
+use crate::sorted;
 use half::{bf16, f16};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -154,7 +155,7 @@ impl Weights {
     /// Whether the tensors lie one behind the other, with nothing between or behind them.
     fn check(&self) -> std::result::Result<(), String> {
         let mut places: Vec<(&String, &Entry)> = self.tensors.iter().collect();
-        places.sort_by_key(|(_, entry)| entry.data_offsets);
+        sorted::sort_by_key(&mut places, |(_, entry)| entry.data_offsets);
         let mut end = 0;
         for (name, entry) in places {
             let [from, to] = entry.data_offsets;

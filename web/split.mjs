@@ -4,7 +4,7 @@
 //   node split.mjs divide FOLDER NAME FEATURES...
 //       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
 //   node split.mjs count FOLDER NAME FEATURES...
-//       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions
+//       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions[NAME]
 //
 // FEATURES are what browsers have, as Binaryen's tools are told.
 //
@@ -100,9 +100,24 @@ function change(folder, name, head, changes) {
   writeFileSync(file, text);
 }
 
+const short = (number) => number.toString(36);
+
+/** Short names for what JavaScript gives a module: wasm-bindgen's have digits that compress to half their length. */
+function shorten(imports) {
+  const changes = [];
+  imports.forEach((form, at) => {
+    form.text = form.text.replace(/" "(\w+)"/, (_, long) => {
+      changes.push([`\n        ${long}: `, `\n        _${short(at)}: `]);
+      return `" "_${short(at)}"`;
+    });
+  });
+  return changes;
+}
+
 function divide(folder, name) {
   const forms = read(folder, name);
   const of = (kind) => forms.filter((form) => form.kind === kind);
+  const shortened = shorten(of("import"));
   const listed = new Set(readFileSync(join(here, "rare.txt"), "utf8").split("\n"));
   const exported = new Set(of("export").map(({ text }) => new RegExp(`\\(func (${NAME})\\)`).exec(text)?.[1]));
   // Vectors do not go through JavaScript, by way of which the rest is called.
@@ -117,7 +132,6 @@ function divide(folder, name) {
   const table = of("elem").flatMap(({ text }) => text.match(new RegExp(NAME, "g")));
   const fromKept = [...new Set([...wantedOf(kept), ...table])].filter((name) => rareNames.has(name));
   const fromRare = [...wantedOf(rare)].filter((name) => keptNames.has(name));
-  const short = (number) => number.toString(36);
   const globals = of("global");
   const type = ({ text }) => /\(mut \w+\)|(?<= )\w+(?= \()/.exec(text)[0];
   const limits = ({ text }) => text.trim().replace(/^\(\w+ \S+ |\)$/g, "");
@@ -153,6 +167,7 @@ function divide(folder, name) {
   );
   const head = `import { Rest } from "../rest.js";\nexport const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));\n`;
   change(folder, name, head, [
+    ...shortened,
     ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
     ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
   ]);
@@ -176,7 +191,7 @@ function count(folder, name) {
   write(folder, `${name}_bg`, counted);
   const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
   writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
-  const called = "{ called: (number) => (globalThis.calledFunctions ??= new Set()).add(number) }";
+  const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
   change(folder, name, "", [
     ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
   ]);

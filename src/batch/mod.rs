@@ -16,6 +16,7 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::session::{Port, Session};
+use crate::sorted;
 use crate::sync::thread::{self, JoinHandle};
 use crate::unwind::caught;
 use crate::word;
@@ -100,7 +101,7 @@ impl BatchOptions {
         }
         let mut sizes = self.sizes.clone();
         sizes.push(self.max_batch);
-        sizes.sort_unstable();
+        sorted::sort(&mut sizes, Ord::cmp);
         sizes.dedup();
         Ok(sizes)
     }

@@ -318,7 +318,10 @@ impl ContextBuilder {
     async fn opened(&self) -> Result<Context> {
         let options = self.options.clone().overridden_by_environment();
         let by_environment = match self.choice {
-            DeviceChoice::Best => self.of_environment(environment(DEVICE_VARIABLE))?,
+            DeviceChoice::Best => match environment(DEVICE_VARIABLE) {
+                Some(text) => self.of_environment(&text)?,
+                None => None,
+            },
             _ => None,
         };
         if let Some((backend, choice)) = by_environment {
@@ -330,8 +333,7 @@ impl ContextBuilder {
     }
 
     /// What a selector in the environment chooses, if it concerns this backend.
-    fn of_environment(&self, text: Option<String>) -> Result<Option<(Backend, DeviceChoice)>> {
-        let Some(text) = text else { return Ok(None) };
+    fn of_environment(&self, text: &str) -> Result<Option<(Backend, DeviceChoice)>> {
         let selector: DeviceSelector = text.parse().map_err(|error| match error {
             Error::Input { found, wanted, .. } => Error::input(DEVICE_VARIABLE, found, wanted),
             other => other,

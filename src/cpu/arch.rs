@@ -18,7 +18,12 @@ impl Arch {
 
     #[inline(always)]
     pub(crate) fn dispatch<Op: pulp::WithSimd>(self, op: Op) -> Op::Output {
-        // A constant with `simd128` among the features that are compiled for.
-        pulp::Arch::new().dispatch(op)
+        // `pulp::Arch` asks a variable, so that code for both would be kept.
+        #[cfg(target_feature = "simd128")]
+        // SAFETY: where there are no such vectors, a module that was compiled with them is not loaded.
+        let simd = unsafe { pulp::wasm::Simd128::new_unchecked() };
+        #[cfg(not(target_feature = "simd128"))]
+        let simd = pulp::Scalar::new();
+        pulp::Simd::vectorize(simd, op)
     }
 }

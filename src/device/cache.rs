@@ -15,6 +15,7 @@
 //! | the folder grows beyond its bound | the files that were longest unused go |
 
 use crate::error::{Error, Result};
+use crate::sorted;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -159,7 +160,7 @@ impl KernelCache {
         if bytes <= self.bound {
             return Ok(());
         }
-        files.sort();
+        sorted::sort(&mut files, Ord::cmp);
         for (_, length, path) in files {
             if bytes <= self.bound / 4 * 3 {
                 break;

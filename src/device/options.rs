@@ -99,8 +99,12 @@ impl DeviceOptions {
     }
 }
 
-/// The value of an environment variable, if it is set, not empty, and text.
+/// The value of an environment variable, if it is set, not empty, and text. A browser has none, and need not have what
+/// reads them.
 pub(crate) fn environment(name: &str) -> Option<String> {
+    if cfg!(target_family = "wasm") {
+        return None;
+    }
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -9,6 +9,7 @@ use crate::graph::{Graph, Node, Origin, TensorType, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
 use crate::ops::{Op, Operands, Purpose, Role};
+use crate::sorted;
 use crate::word;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -203,7 +204,7 @@ impl Unit {
             Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.to_nhwc())),
             _ => None,
         });
-        constants.collect()
+        sorted::map(constants)
     }
 }
 
@@ -354,7 +355,7 @@ impl<'a> Network<'a> {
         let infos = op.operands();
         let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
         let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
-        let constants = of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())).collect();
+        let constants = sorted::map(of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())));
         let kernel = op.cpu(&constants)?;
         let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
         let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;

@@ -3,6 +3,7 @@
 
 use super::unit::{Network, Unit};
 use crate::graph::Value;
+use crate::sorted;
 use std::collections::{HashMap, HashSet};
 
 /// The places of writers and readers.
@@ -57,7 +58,7 @@ impl Uses {
         if let Some(moved) = self.readers.remove(&value) {
             let readers = self.readers.entry(of).or_default();
             readers.extend(moved);
-            readers.sort_unstable();
+            sorted::sort(readers, Ord::cmp);
             readers.dedup();
         }
         if self.leaving.remove(&value) {

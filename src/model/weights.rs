@@ -4,6 +4,7 @@ use super::MAX_FILE_BYTES;
 use super::reason::Reason;
 use super::spans::{FEWEST, Span, Stored};
 use crate::error::{Error, Result};
+use crate::sorted;
 use crate::tune::random::Random;
 use half::{bf16, f16};
 
@@ -98,7 +99,7 @@ pub fn with_random_weights(file: &[u8], seed: u64) -> Result<Vec<u8>> {
     };
     let mut spans = spans.map_err(failed)?;
     // Constants may share bytes.
-    spans.sort_by_key(|span| (span.bytes.start, span.bytes.end, span.stored));
+    sorted::sort_by_key(&mut spans, |span| (span.bytes.start, span.bytes.end, span.stored));
     spans.dedup_by_key(|span| span.bytes.clone());
     let mut changed = file.to_vec();
     let mut random = Random::new(seed);

@@ -7,6 +7,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Access, Binding, Foreign, Interface, Least, Operand, Param, ParamType, Scalar};
 use crate::error::{Error, Result};
+use crate::sorted;
 use crate::unwind::caught;
 use std::any::Any;
 use std::fmt;
@@ -379,7 +380,7 @@ impl Custom {
     /// The dimensions of the inputs, in the order of their bindings.
     fn inputs(arguments: Arguments<'_>) -> Vec<Dims> {
         let mut inputs: Vec<_> = arguments.inputs.iter().collect();
-        inputs.sort_by_key(|argument| argument.operand);
+        sorted::sort_by_key(&mut inputs, |argument| argument.operand);
         inputs.iter().map(|argument| argument.dims).collect()
     }
 }

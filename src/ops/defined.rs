@@ -20,6 +20,7 @@ use crate::emit::{Dialect, KernelSpec, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use crate::shape::Shape;
 use crate::sorted;
 use std::any::Any;
 use std::sync::Arc;
@@ -143,20 +144,106 @@ impl<'a, O: Definition> Bound<'a, O> {
         let own = self.kernel.form(self.op, operand, choice);
         own.unwrap_or_else(|| self.op.form(operand, choice))
     }
+}
 
-    /// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
-    fn layout_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
-        let layouts = self.kernel.layouts();
-        if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
-            let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
-            let offered = layouts.contains(&choice.layout);
-            return (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
-        }
-        let Some(maps) = self.op.maps() else {
-            return Some(format!("{} has no feature maps to keep in {}", O::NAME, choice.layout));
-        };
-        spec::map_obstacle(choice, layouts, maps, limits)
+/// What a kernel is asked before it is planned. What is written for it is compiled once, not for each op.
+trait Asked: BoundKernel {
+    /// The op's name.
+    fn op(&self) -> &'static str;
+
+    /// As [`Definition::maps`].
+    fn maps(&self) -> Option<[Shape; 2]>;
+
+    /// The op's precision.
+    fn precision(&self) -> Precision;
+
+    /// As [`Kernel::obstacle`].
+    fn obstacle(&self, limits: &Limits) -> Option<String>;
+
+    /// As [`Kernel::choice_obstacle`].
+    fn choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String>;
+}
+
+impl<O: Definition> Asked for Bound<'_, O> {
+    fn op(&self) -> &'static str {
+        O::NAME
     }
+
+    fn maps(&self) -> Option<[Shape; 2]> {
+        self.op.maps()
+    }
+
+    fn precision(&self) -> Precision {
+        Definition::precision(self.op)
+    }
+
+    fn obstacle(&self, limits: &Limits) -> Option<String> {
+        self.kernel.obstacle(self.op, limits)
+    }
+
+    fn choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+        self.kernel.choice_obstacle(self.op, choice, limits)
+    }
+}
+
+/// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
+fn layout_obstacle(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Option<String> {
+    let layouts = kernel.layouts();
+    if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
+        let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
+        let offered = layouts.contains(&choice.layout);
+        return (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
+    }
+    let Some(maps) = kernel.maps() else {
+        return Some(format!("{} has no feature maps to keep in {}", kernel.op(), choice.layout));
+    };
+    spec::map_obstacle(choice, layouts, maps, limits)
+}
+
+/// As [`BoundKernel::fits`].
+fn fits(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Result<()> {
+    let reject = |reason| spec::reject(kernel.op(), choice, reason);
+    if choice.variant != kernel.name() {
+        return reject(format!("a choice for {}", kernel.name()));
+    }
+    if let Some(reason) = layout_obstacle(kernel, choice, limits) {
+        return reject(reason);
+    }
+    if let Some(reason) = kernel.obstacle(limits) {
+        return reject(reason);
+    }
+    let offered = kernel.offers(limits);
+    if !offered.iter().any(|offer| offer.tile == choice.tile) {
+        let mut tiles: Vec<String> =
+            offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
+        sorted::sort(&mut tiles, Ord::cmp);
+        return reject(if tiles.is_empty() {
+            "this variant does not serve these shapes on this device".to_owned()
+        } else {
+            format!("tile is not one of {}", tiles.join(", "))
+        });
+    }
+    if kernel.precision() == Precision::F16 && !limits.native_half {
+        let reason = "precision f16 needs native half arithmetic, which the device lacks";
+        return reject(reason.to_owned());
+    }
+    let label = spec::label(kernel.op(), choice);
+    check_work_group(&label, choice.work_group, limits)?;
+    check_grid(&label, choice.work_group, kernel.grid(choice.tile), limits)?;
+    kernel.choice_obstacle(choice, limits).map_or(Ok(()), reject)
+}
+
+/// The role of an operand that an op may have as a constant, if `data` has its length.
+fn constant(op: &'static str, info: Option<OperandInfo>, operand: Operand, data: &[f32]) -> Result<Role> {
+    let Some(info) = info.filter(|info| matches!(info.role, Role::Constant | Role::Input)) else {
+        return Err(Error::Internal(format!("{op} has no constant operand {}", operand.name())));
+    };
+    let wanted = info.elements();
+    if data.len() != wanted {
+        let found = format!("{} values of {}", data.len(), operand.name());
+        return Err(Error::shape(op, found, format!("{wanted}")));
+    }
+    Ok(info.role)
 }
 
 impl<O: Definition> BoundKernel for Bound<'_, O> {
@@ -222,35 +309,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
-        let reject = |reason| spec::reject(O::NAME, choice, reason);
-        if choice.variant != self.name() {
-            return reject(format!("a choice for {}", self.name()));
-        }
-        if let Some(reason) = self.layout_obstacle(choice, limits) {
-            return reject(reason);
-        }
-        if let Some(reason) = self.kernel.obstacle(self.op, limits) {
-            return reject(reason);
-        }
-        let offered = self.offers(limits);
-        if !offered.iter().any(|offer| offer.tile == choice.tile) {
-            let mut tiles: Vec<String> =
-                offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
-            sorted::sort(&mut tiles, Ord::cmp);
-            return reject(if tiles.is_empty() {
-                "this variant does not serve these shapes on this device".to_owned()
-            } else {
-                format!("tile is not one of {}", tiles.join(", "))
-            });
-        }
-        if Definition::precision(self.op) == Precision::F16 && !limits.native_half {
-            let reason = "precision f16 needs native half arithmetic, which the device lacks";
-            return reject(reason.to_owned());
-        }
-        let label = spec::label(O::NAME, choice);
-        check_work_group(&label, choice.work_group, limits)?;
-        check_grid(&label, choice.work_group, self.grid(choice.tile), limits)?;
-        self.kernel.choice_obstacle(self.op, choice, limits).map_or(Ok(()), reject)
+        fits(self, choice, limits)
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {
@@ -289,16 +348,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
     }
 
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
-        let info = self.info(operand).filter(|info| matches!(info.role, Role::Constant | Role::Input));
-        let Some(info) = info else {
-            return Err(Error::Internal(format!("{} has no constant operand {}", O::NAME, operand.name())));
-        };
-        let wanted = info.elements();
-        if data.len() != wanted {
-            let found = format!("{} values of {}", data.len(), operand.name());
-            return Err(Error::shape(O::NAME, found, format!("{wanted}")));
-        }
-        Ok(match info.role {
+        Ok(match constant(O::NAME, self.info(operand), operand, data)? {
             Role::Constant => self.kernel.pack(self.op, choice, operand, data),
             // A constant that is read as it is.
             _ => data.to_vec(),

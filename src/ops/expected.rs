@@ -11,6 +11,7 @@ use super::reference::{Reference, Sum};
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::{Error, Result};
+use crate::sorted;
 use std::borrow::Cow;
 
 /// What covers the rounding of a bound that was itself computed in f32: a thousandth more.
@@ -47,7 +48,7 @@ pub(super) fn of_sum(
 
 fn absolute<'a>(operands: &Operands<'_>) -> Operands<'a> {
     let absolute = |values: &[f32]| Cow::Owned(values.iter().map(|value| value.abs()).collect());
-    operands.iter().map(|(operand, values)| (*operand, absolute(values))).collect()
+    sorted::map(operands.iter().map(|(operand, values)| (*operand, absolute(values))))
 }
 
 /// The destination's elements, without gaps between rows, as the CPU computes them. Operands that `op`

@@ -5,6 +5,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::shape::Shape;
+use crate::sorted;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -154,7 +155,7 @@ pub(super) trait Renamed {
 impl Renamed for Operands<'_> {
     fn renamed(&self, names: &[(Operand, Operand)]) -> Operands<'_> {
         let one = |&(from, to)| Some((to, Cow::Borrowed(get(self, from)?)));
-        names.iter().filter_map(one).collect()
+        sorted::map(names.iter().filter_map(one))
     }
 }
 

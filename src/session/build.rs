@@ -20,6 +20,7 @@ use crate::graph::key_of;
 #[cfg(feature = "onnx")]
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
+use crate::sorted;
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
 use crate::task;
 use std::borrow::Cow;
@@ -290,7 +291,7 @@ impl Session {
             changed.extend(other.refreshed_alone(wait).await?);
         }
         if self.changing.is_some() {
-            changed.sort_unstable();
+            sorted::sort(&mut changed, Ord::cmp);
             changed.dedup();
         }
         Ok(changed)

@@ -20,6 +20,7 @@ use crate::host::HostTensor;
 use crate::lower::{Observed, has_halves, observed};
 use crate::ops::LARGEST_HALF;
 use crate::options::SessionOptions;
+use crate::sorted;
 use std::collections::HashMap;
 
 /// Inputs of one run, by name.
@@ -336,7 +337,7 @@ impl<'a> Search<'a> {
             (index, if read.is_finite() { written - read } else { f32::NEG_INFINITY })
         };
         let mut ranked: Vec<(usize, f32)> = open.map(added).collect();
-        ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        sorted::sort(&mut ranked, |(_, one), (_, other)| other.total_cmp(one));
         ranked
     }
 }
@@ -364,7 +365,7 @@ mod tests {
 
     fn found(errors: [f32; 12], tolerance: f32) -> Best {
         let mut ranked: Vec<(usize, f32)> = errors.into_iter().enumerate().collect();
-        ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        sorted::sort(&mut ranked, |(_, one), (_, other)| other.total_cmp(one));
         search(tolerance, &vec![None; 12], &[true; 12], ranked, &mut |kept| Ok(chain(errors, kept)))
             .expect("a search")
     }

@@ -26,6 +26,7 @@ use crate::lower::{self, Alias, InPlace, Input as Read, Network, Unit};
 use crate::ops::{Op, Role};
 use crate::options::SessionOptions;
 use crate::parallel;
+use crate::sorted;
 use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use run::Held;
@@ -273,8 +274,7 @@ impl CpuSession {
         let next = graph.states().iter().map(of_state).collect::<Result<Vec<_>>>()?;
         let initial = graph.states().iter().map(|state| state.initial.clone().into_words());
         let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
-        let mut changed: Vec<usize> = places.changed.values().copied().collect();
-        changed.sort_unstable();
+        let changed = sorted::set(places.changed.values().copied()).into_iter().collect();
         let key = graph.key_place();
         let states = States { held: Mutex::new(initial.clone()), initial, next, changed, key };
         Ok(CpuSession(Arc::new(CpuNetwork {

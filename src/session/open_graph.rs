@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
+use crate::sorted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ fn outputs(graph: &Graph, options: &SessionOptions) -> Result<Vec<Port>> {
             port.open.extend(changed.map(|(axis, _)| OpenAxis { axis, name: name.clone() }));
         }
     }
-    ports.iter_mut().for_each(|port| port.open.sort_by_key(|open| open.axis));
+    ports.iter_mut().for_each(|port| sorted::sort_by_key(&mut port.open, |open| open.axis));
     Ok(ports)
 }
 

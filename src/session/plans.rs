@@ -18,6 +18,7 @@ use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
+use crate::sorted;
 use crate::tune::db::SharedDatabase;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -375,7 +376,7 @@ impl Changing {
         if stage == FIRST && part.next.is_none() {
             return options;
         }
-        let names: BTreeSet<&str> = part.graph.nodes().iter().map(|node| node.name()).collect();
+        let names = sorted::set(part.graph.nodes().iter().map(|node| node.name()));
         options.choices.retain(|name, _| names.contains(name.as_str()));
         options.precisions.retain(|name, _| names.contains(name.as_str()));
         options.on_cpu.retain(|name| names.contains(name.as_str()));

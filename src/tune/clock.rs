@@ -23,6 +23,7 @@ use super::statistics::median;
 use crate::clock::Instant;
 use crate::device::{Device, Recording, Wait};
 use crate::error::{Error, Result};
+use crate::sorted;
 use std::fmt;
 use std::time::Duration;
 
@@ -209,7 +210,7 @@ pub(super) async fn host_time(wait: Wait, device: &dyn Device, recording: &Recor
 /// The smallest step between different times: a clock's tick, if the times are of equal kernels.
 fn tick(times: &[Duration]) -> Option<Duration> {
     let mut sorted = times.to_vec();
-    sorted.sort();
+    sorted::sort(&mut sorted, Ord::cmp);
     sorted.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0])).filter(|step| !step.is_zero()).min()
 }
 

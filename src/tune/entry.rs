@@ -4,6 +4,7 @@ use super::statistics::{Interval, median, percentile, spread};
 use super::verdict::{Outcome, Trial};
 use crate::error::Error;
 use crate::ops::Choice;
+use crate::sorted;
 use std::time::Duration;
 
 /// How far a candidate has come.
@@ -101,7 +102,7 @@ impl Entry {
             return median(&self.scores);
         }
         let mut sorted = self.scores.clone();
-        sorted.sort_by(f64::total_cmp);
+        sorted::sort(&mut sorted, f64::total_cmp);
         sorted.get(sorted.len().saturating_sub(1) / 2).copied()
     }
 
@@ -132,7 +133,7 @@ impl Entry {
         }
         let middle = median(&self.times);
         let mut sorted = self.times.clone();
-        sorted.sort_by(f64::total_cmp);
+        sorted::sort(&mut sorted, f64::total_cmp);
         let tenth = |index: usize| sorted.get(index).map(|&seconds| duration(seconds));
         let cut = sorted.len() / 10;
         Some(Trial {

@@ -10,6 +10,7 @@
 use super::db::{Database, LOCK_WAIT, Row, Verdict, io, open_lock, wait_for};
 use super::key::Key;
 use crate::error::Result;
+use crate::sorted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -217,7 +218,7 @@ fn recover(folder: &Path, database: &mut Database) -> Result<()> {
             paths.push(path);
         }
     }
-    paths.sort();
+    sorted::sort(&mut paths, Ord::cmp);
     for path in paths {
         let mut file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,

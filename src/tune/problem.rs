@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Form;
 use crate::ops::{Answer, BoundKernel, Op, OperandInfo, Operands, Role, expected_tolerance};
+use crate::sorted;
 use crate::tune::bench::Check;
 
 fn noise(seed: u64, len: usize) -> Vec<f32> {
@@ -17,7 +18,7 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
 /// What `op` reads, the same at every call.
 pub(super) fn operands(op: &dyn Op) -> Operands<'static> {
     let infos = op.operands().into_iter().filter(|info| info.role != Role::Output);
-    infos.map(|info| (info.operand, noise(info.operand.number() + 1, info.elements()).into())).collect()
+    sorted::map(infos.map(|info| (info.operand, noise(info.operand.number() + 1, info.elements()).into())))
 }
 
 /// The operand that `op` writes.

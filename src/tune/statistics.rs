@@ -4,10 +4,12 @@
 //! here is a mean. All comparisons are differences of logarithms: `ln(t / t_anchor)` is symmetric
 //! in the two, and a drift of the clock multiplies both times and cancels.
 
+use crate::sorted;
+
 /// The median; the mean of the middle two for an even count.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted::sort(&mut sorted, f64::total_cmp);
     median_of_sorted(&sorted)
 }
 
@@ -22,7 +24,7 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
 /// The value below which `share` (0 to 1) of the values lie, linear between neighbours.
 pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted::sort(&mut sorted, f64::total_cmp);
     let place = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
     Some(low + (high - low) * place.fract())
@@ -66,7 +68,7 @@ pub fn signed_rank_interval(differences: &[f64], alpha: f64) -> Option<Interval>
     for (i, first) in differences.iter().enumerate() {
         walsh.extend(differences.iter().skip(i).map(|second| (first + second) / 2.0));
     }
-    walsh.sort_by(f64::total_cmp);
+    sorted::sort(&mut walsh, f64::total_cmp);
     let last = walsh.len().checked_sub(1 + cut)?;
     Some(Interval { centre: median_of_sorted(&walsh)?, low: *walsh.get(cut)?, high: *walsh.get(last)? })
 }

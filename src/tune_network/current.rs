@@ -7,6 +7,7 @@ use super::rows::{recalled, recorded, same_trial, timing};
 use super::work::{Current, Work};
 use crate::error::{Error, Result};
 use crate::ops::{Choice, OperandInfo};
+use crate::sorted;
 use crate::tune::db::{Relative, Row, Source, Verdict as RowVerdict};
 use crate::tune::heat::HOT;
 use crate::tune::key::{DeviceKey, ProblemKey};
@@ -87,7 +88,7 @@ impl Work {
     fn defaults_of_similar(&self, problem: &ProblemKey) -> Vec<Choice> {
         let near = |(key, choice): &(ProblemKey, Choice)| Some((problem.distance(key)?, *choice));
         let mut near: Vec<(f64, Choice)> = self.defaults.iter().filter_map(near).collect();
-        near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        sorted::sort(&mut near, |(a, _), (b, _)| a.total_cmp(b));
         let mut seen = Vec::new();
         for (_, choice) in near {
             if !seen.contains(&choice) {
@@ -265,7 +266,7 @@ fn fastest(known: &[Trial]) -> Vec<Choice> {
     let timed = known.iter().filter(|trial| !trial.outcome.is_defect());
     let mut timed: Vec<(f64, Choice)> =
         timed.filter_map(|trial| Some((trial.relative?, trial.choice))).collect();
-    timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    sorted::sort(&mut timed, |(a, _), (b, _)| a.total_cmp(b));
     timed.into_iter().take(MAX_AGAIN).map(|(_, choice)| choice).collect()
 }
 
@@ -276,7 +277,7 @@ fn begin_with(relatives: &[Relative], fits: &dyn Fn(&Choice) -> bool) -> Vec<Cho
         .filter(|near| near.behind <= MAX_LOG_TIME_BEHIND)
         .map(|near| (near.behind + LOG_TIME_PER_OCTAVE * near.distance, near))
         .collect();
-    near.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    sorted::sort(&mut near, |(a, _), (b, _)| a.total_cmp(b));
     let (mut chosen, mut same_api, mut other_api) = (Vec::new(), 0, 0);
     for (_, relative) in near {
         let (count, most) =

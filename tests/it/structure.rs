@@ -92,6 +92,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
 const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
     ("src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
+    ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
     ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
@@ -127,6 +128,10 @@ const MAY_BLOCK: &[(&str, &[&str])] = &[
     ("Instant", &["src/clock.rs"]),
     ("SystemTime", &["src/clock.rs", "src/device/cache.rs"]),
 ];
+
+/// Where std's sorters are used: each type that one is given to adds kilobytes to what a page downloads.
+const MAY_SORT: &[(&str, &str)] =
+    &[("src/sorted.rs", "the sorter of all types"), ("src/ops/top_k/rows.rs", "it sorts at each run")];
 
 /// The most lines of a file, its tests and the examples of its documentation not counted: about 400.
 const MAX_LINES: usize = 420;
@@ -418,6 +423,20 @@ fn unsafe_is_used_where_it_must_be() {
         }
     }
     failures.extend(unused.iter().map(|place| format!("{place}: may use `unsafe`, and does not")));
+    refuse(&failures);
+}
+
+#[test]
+fn one_sorter_sorts_all_types() {
+    let mut failures = Vec::new();
+    let mut unused: BTreeSet<&str> = MAY_SORT.iter().map(|(place, _)| *place).collect();
+    for source in library() {
+        let uses = source.code.split(".sort").skip(1).any(|rest| rest.starts_with(['(', '_']));
+        if uses && !unused.remove(&*source.path) {
+            failures.push(format!("{}: a sorter of std's, wanted `crate::sorted`", source.path));
+        }
+    }
+    failures.extend(unused.iter().map(|place| format!("{place}: may sort, and does not")));
     refuse(&failures);
 }
 

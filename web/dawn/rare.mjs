@@ -1,5 +1,6 @@
 // Writes which functions few models need (../rare.txt): those that none of these models calls, from its bytes to results
-// and their profile, and no page in Chromium. `scripts/web rare` builds SITE for it, whose modules count what is called.
+// and their profile, on WebGPU and on the CPU, and no page in Chromium. `scripts/web rare` builds SITE for it, whose modules
+// count what is called.
 //
 //   node rare.mjs SITE MODEL...
 
@@ -19,27 +20,47 @@ const FEW_LINES = 12;
 /** What pages do, with pictures and when a device is lost. */
 const PAGES = /^(?!.*fmt::Debug).*(diptych_web|picture|lost)/i;
 
+/** What was called of each module, as numbers. */
+const numbersOf = (called) => Object.fromEntries(Object.entries(called).map(([name, numbers]) => [name, [...numbers]]));
+
+/** What is tried for extents that a model leaves open, but for the outermost, and for whole numbers: ids, a rate. */
+const TRIES = [64, 320, 512].flatMap((extent) => [1, 16000].map((whole) => ({ extent, whole })));
+
+/** Values for inputs of a model. */
+function values(inputs, { extent, whole }) {
+  const opened = inputs.flatMap(({ open }) => open);
+  const batches = new Set(opened.filter(({ axis }) => axis === 0).map(({ name }) => name));
+  return inputs.map(({ name, dims, dtype, open }) => {
+    const extents = [...dims];
+    open.forEach(({ axis, name }) => (extents[axis] = batches.has(name) ? 1 : extent));
+    const one = dtype === "f32" || dtype === "f16" ? 0.5 : whole;
+    return [name, { data: new Array(extents.reduce((a, b) => a * b, 1)).fill(one), dims: extents }];
+  });
+}
+
 /** What a model calls, in a process of its own: some functions are called once in each. */
-async function use(site, model) {
-  // It computes nothing, and any machine has it.
-  provideWebGpu("null");
+async function use(site, backend, model, number) {
+  if (backend === "webgpu") {
+    // It computes nothing, and any machine has it.
+    provideWebGpu("null");
+  }
   const server = await serve(resolve(site));
   const { Diptych } = await import(pathToFileURL(resolve(site, "diptych/index.js")));
   const wasm = `http://127.0.0.1:${server.address().port}/diptych/wasm/`;
-  const session = await Diptych.load(new Uint8Array(readFileSync(model)), { backend: "webgpu", record: false, wasm });
-  const whole = (dims) => dims.reduce((a, b) => a * b, 1);
-  const inputs = Object.fromEntries(
-    session.inputs.map(({ name, dims }) => [name, { data: new Float32Array(whole(dims)).fill(0.5), dims }]),
-  );
+  const session = await Diptych.load(new Uint8Array(readFileSync(model)), { backend, record: false, wasm });
+  const inputs = Object.fromEntries(values(session.inputs, TRIES[number]));
   await session.run(inputs);
   await session.run(inputs);
   await session.profile(inputs).catch((error) => console.error(`${basename(model)}: no profile: ${error.message}`));
   await session.restore();
   await session.free();
-  return [...globalThis.calledFunctions];
+  return numbersOf(globalThis.calledFunctions);
 }
 
-/** What a page calls, of the two modules: with pictures, buffers of its own, a device that is lost. */
+/**
+ * What a page calls of each module: with pictures, buffers of its own, a device that is lost; on the CPU; of a model a part of
+ * which the CPU computes.
+ */
 async function inPage(site) {
   for (const name of ["blank.html", "figure.png", "tiny.mjs"]) {
     copyFileSync(fileURLToPath(new URL(`../tests/${name}`, import.meta.url)), join(site, name));
@@ -50,16 +71,14 @@ async function inPage(site) {
     const page = await browser.page(`http://127.0.0.1:${server.address().port}/blank.html`);
     return await page.evaluate(async () => {
       const { Diptych } = await import("./diptych/index.js");
-      const { tiny } = await import("./tiny.mjs");
+      const { folded, tiny } = await import("./tiny.mjs");
       const picture = await createImageBitmap(await (await fetch("figure.png")).blob());
-      const called = {};
-      for (const [name, model] of [["tflite", "posenet_figures.tflite"], ["onnx", tiny()]]) {
-        globalThis.calledFunctions = new Set();
+      for (const model of ["posenet_figures.tflite", tiny(), folded()]) {
         const session = await Diptych.load(model, { backend: "webgpu" });
         const [{ name: input, dims }] = session.inputs;
         const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
         await session.run(numbers);
-        await session.run(name === "tflite" ? { [input]: picture } : numbers);
+        await session.run(model === "posenet_figures.tflite" ? { [input]: picture } : numbers);
         await session.profile(numbers).catch(() => {});
         const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
         const buffer = session.device.createBuffer({ size: 4 * numbers[input].length, usage });
@@ -70,9 +89,17 @@ async function inPage(site) {
         await session.restore();
         await session.run(numbers);
         await session.free();
-        called[name] = [...globalThis.calledFunctions];
       }
-      return called;
+      for (const model of ["posenet_figures.tflite", tiny()]) {
+        const session = await Diptych.load(model, { backend: "cpu" });
+        const [{ name: input, dims }] = session.inputs;
+        const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
+        await session.run(model === "posenet_figures.tflite" ? { [input]: picture } : numbers);
+        await session.profile(numbers);
+        await session.free();
+      }
+      const numbersOf = ([name, numbers]) => [name, [...numbers]];
+      return Object.fromEntries(Object.entries(globalThis.calledFunctions).map(numbersOf));
     });
   } finally {
     await browser.close();
@@ -80,48 +107,60 @@ async function inPage(site) {
   }
 }
 
-function called(site, model) {
+function called(site, backend, model, number) {
   return new Promise((done) => {
-    const child = fork(fileURLToPath(import.meta.url), ["--one", site, model], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const given = ["--one", site, backend, model, String(number)];
+    const child = fork(fileURLToPath(import.meta.url), given, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     let answer = { error: "the process ended" };
     child.on("message", (message) => (answer = message));
     child.on("close", () => done(answer));
   });
 }
 
-async function all(site, models) {
-  const formats = { tflite: { models: 0, called: new Set() }, onnx: { models: 0, called: new Set() } };
+/** What each model calls: the functions' names, those of all modules together. */
+async function perModel(site, models, namesOf) {
+  const found = [];
   const left = [...models];
   const lane = async () => {
     for (let model = left.shift(); model !== undefined; model = left.shift()) {
-      const { numbers, error } = await called(site, model);
-      // A model that such a module does not run says nothing of it.
-      console.error(`${basename(model)}: ${numbers ? `${numbers.length} functions` : `left out: ${error.slice(0, 100)}`}`);
-      const format = formats[model.endsWith(".onnx") ? "onnx" : "tflite"];
-      format.models += numbers ? 1 : 0;
-      numbers?.forEach((number) => format.called.add(number));
+      const names = new Set();
+      for (const backend of ["webgpu", "cpu"]) {
+        let answer = {};
+        for (let number = 0; number < TRIES.length && !answer.called; number += 1) {
+          answer = await called(site, backend, model, number);
+        }
+        // A model that does not run says nothing.
+        console.error(`${basename(model)}, ${backend}: ${answer.called ? "runs" : `left out: ${answer.error.slice(0, 100)}`}`);
+        namesOf(answer.called ?? {}).forEach((name) => names.add(name));
+      }
+      if (names.size) {
+        found.push({ model, names });
+      }
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, lane));
-  for (const [name, numbers] of Object.entries(await inPage(site))) {
-    console.error(`a page: ${numbers.length} functions of ${name}`);
-    numbers.forEach((number) => formats[name].called.add(number));
-  }
+  return found;
+}
 
-  const [kept, rare] = [new Set(), new Set()];
-  for (const [name, { models, called }] of Object.entries(formats)) {
-    const functions = JSON.parse(readFileSync(join(site, "diptych/wasm", `${name}_functions.json`), "utf8"));
-    functions.forEach(([name, lines], number) => {
-      // Names of the compiler's own that are numbers mean another function in each build.
-      if (called.has(number) || /^\d*$/.test(name) || PAGES.test(name)) {
-        kept.add(name);
-      } else if (lines >= FEW_LINES) {
-        rare.add(name);
-      }
-    });
-    console.error(`${name}: ${models} models`);
+async function all(site, models) {
+  const modules = Object.fromEntries(
+    ["tflite", "onnx", "full"].map((name) => {
+      const functions = readFileSync(join(site, "diptych/wasm", `${name}_functions.json`), "utf8");
+      return [name, JSON.parse(functions)];
+    }),
+  );
+  const namesOf = (called) =>
+    Object.entries(called).flatMap(([module, numbers]) => numbers.map((number) => modules[module][number][0]));
+  const lines = new Map(Object.values(modules).flat());
+  const kept = new Set(namesOf(await inPage(site)));
+  const found = await perModel(site, models, namesOf);
+  found.forEach(({ names }) => names.forEach((name) => kept.add(name)));
+  for (const format of ["tflite", "onnx"]) {
+    console.error(`${found.filter(({ model }) => model.endsWith(`.${format}`)).length} models of ${format}`);
   }
-  const list = [...rare].filter((name) => !kept.has(name)).map(digest).sort();
+  // Names of the compiler's own that are numbers mean another function in each build.
+  const isRare = (name) => !kept.has(name) && !/^\d*$/.test(name) && !PAGES.test(name) && lines.get(name) >= FEW_LINES;
+  const list = [...lines.keys()].filter(isRare).map(digest).sort();
   writeFileSync(fileURLToPath(new URL("../rare.txt", import.meta.url)), list.map((digest) => `${digest}\n`).join(""));
   console.error(`${list.length} functions are rare`);
 }
@@ -129,7 +168,7 @@ async function all(site, models) {
 const [site, ...models] = process.argv.slice(2);
 if (site === "--one") {
   const answer = await use(...models).then(
-    (numbers) => ({ numbers }),
+    (called) => ({ called }),
     (error) => ({ error: error.message }),
   );
   process.send(answer, () => process.exit(0));

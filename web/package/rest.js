@@ -17,8 +17,11 @@ export class Rest {
     this.#url = url;
   }
 
-  /** Fetches it already. */
+  /** Fetches it already, unless it is there. */
   async ahead() {
+    if (this.#bytes || this.#exports) {
+      return;
+    }
     const response = await fetch(this.#url);
     if (!response.ok) {
       throw new Error(`${this.#url}: ${response.status} ${response.statusText}`);

@@ -259,6 +259,8 @@ export class LocalSession {
 
   async tune({ budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = {}) {
     const module = await moduleOf("full", this.#options.wasm);
+    // The tuner lies in the module's second file.
+    await module.rest?.ahead();
     const start = performance.now();
     const verdicts = [];
     // The tuner may be another module's than the network, on the same device.

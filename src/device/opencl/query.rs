@@ -9,6 +9,7 @@ use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, MatrixUnit};
+use crate::sorted;
 use cl3::device::{
     CL_DEVICE_PCI_BUS_ID_NV, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PCI_SLOT_ID_NV,
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
@@ -82,7 +83,7 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
             found.push(Found { device, info: describe(&device, options), platform: platform.clone(), rank });
         }
     }
-    found.sort_by_key(|device: &Found| std::cmp::Reverse(device.rank));
+    sorted::sort_by_key(&mut found, |device: &Found| std::cmp::Reverse(device.rank));
     Ok(Devices { found, failed })
 }
 

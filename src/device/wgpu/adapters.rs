@@ -18,7 +18,10 @@ const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
 /// thread-local values behind: a thread that used it crashed when it ended. And it does not survive that two
 /// threads make an instance at once (<https://github.com/gfx-rs/wgpu/issues/5930>).
 static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    if cfg!(not(target_family = "wasm")) {
+        descriptor = descriptor.with_env();
+    }
     descriptor.backends &= wgpu::Instance::enabled_backend_features() & wgpu::Backends::PRIMARY;
     // No dispatch here takes its grid from a buffer. To check those that do, wgpu compiles kernels of
     // its own whenever a device is made.
@@ -89,10 +92,10 @@ impl Adapters {
                 None => hidden.push(format!("{}: hidden by {}", adapter.get_info().name, visible.told())),
             }
         }
-        kept.sort_by_key(|(place, _)| *place);
+        sorted::sort_by_key(&mut kept, |(place, _)| *place);
         let kept = slots.into_iter().zip(kept.into_iter().map(|(_, adapter)| adapter));
         let mut seen: Vec<_> = others.into_iter().chain(kept).collect();
-        seen.sort_by_key(|(slot, _)| *slot);
+        sorted::sort_by_key(&mut seen, |(slot, _)| *slot);
         Adapters { seen: seen.into_iter().map(|(_, adapter)| adapter).collect(), hidden }
     }
 }

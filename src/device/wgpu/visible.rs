@@ -11,6 +11,7 @@
 
 use crate::device::identity::Identity;
 use crate::device::visible::Visible;
+use crate::sorted;
 
 /// PCI's number of NVIDIA.
 pub(super) const NVIDIA: u32 = 0x10de;
@@ -22,7 +23,7 @@ pub(super) fn places(visible: &Visible, cards: &[Identity]) -> Vec<usize> {
         (pci.is_none(), pci)
     };
     let mut counted: Vec<usize> = (0..cards.len()).collect();
-    counted.sort_by_key(address);
+    sorted::sort_by_key(&mut counted, address);
     let mut visible_cards = Vec::new();
     for entry in visible.0.split(',').map(str::trim) {
         let found = match entry.parse::<usize>() {

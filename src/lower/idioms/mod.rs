@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::ops::elementwise::{Function, Source};
 use crate::ops::reduce::{Reduce, Reduction};
+use crate::sorted;
 use std::any::Any;
 
 /// Replaces what is recognised; units that `alone` names stay as they are.
@@ -58,7 +59,7 @@ struct Found {
 impl Found {
     /// Puts the new units in; the place of the first that is no more.
     fn replace(mut self, network: &mut Network<'_>) -> usize {
-        self.old.sort_unstable();
+        sorted::sort(&mut self.old, Ord::cmp);
         self.old.dedup();
         let last = self.old.last().copied().unwrap_or(0);
         let first = self.old.first().copied().unwrap_or(0);

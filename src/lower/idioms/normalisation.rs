@@ -11,6 +11,7 @@ use crate::ops::elementwise::{Elementwise, Function, Program, Source, Step};
 use crate::ops::normalize::{Finished, Normalize};
 use crate::ops::operator::Operator;
 use crate::ops::reduce::Reduction;
+use crate::sorted;
 use std::sync::Arc;
 
 /// What a normalisation is over.
@@ -249,9 +250,9 @@ impl Finder<'_, '_> {
         let &[reader] = &self.readers(a)?[..] else { return None };
         let end = self.single(reader, Function::Add)?;
         let mut parts: Vec<Option<Value>> = end.terms.iter().map(Term::value).collect();
-        parts.sort_unstable();
+        sorted::sort(&mut parts, Ord::cmp);
         let mut wanted = [Some(a), Some(b)];
-        wanted.sort_unstable();
+        sorted::sort(&mut wanted, Ord::cmp);
         (parts == wanted).then_some(end)
     }
 }

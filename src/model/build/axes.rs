@@ -2,6 +2,7 @@
 
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
+use crate::sorted;
 
 /// Numbers in a list of axes, extents or parts, at most.
 pub(crate) const MOST_LISTED: usize = 1 << 16;
@@ -19,7 +20,7 @@ pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
         return refused!("found axes {list:?}, wanted at most {rank}");
     }
     let mut axes = list.iter().map(|&own| axis(own, rank)).collect::<Result<Vec<_>, _>>()?;
-    axes.sort_unstable();
+    sorted::sort(&mut axes, Ord::cmp);
     match axes.windows(2).any(|pair| pair[0] == pair[1]) {
         true => refused!("found axes {list:?}, wanted each once"),
         false => Ok(axes),

@@ -11,6 +11,7 @@ use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use crate::session::{Caching, Found, Given, PLACES};
+use crate::sorted;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Where a part begins.
@@ -181,7 +182,7 @@ impl<'a> Import<'a> {
         let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
         let absorbed = self.scopes.last().map(|scope| scope.absorbed.clone()).unwrap_or_default();
         let wanted = needed(&network.nodes, &outputs);
-        let mut read: BTreeSet<&str> = outputs.iter().copied().collect();
+        let mut read = sorted::set(outputs.iter().copied());
         for (index, node) in network.nodes.iter().enumerate().skip(until) {
             if wanted.get(index) != Some(&true) || absorbed.contains(&index) {
                 continue;

@@ -4,6 +4,7 @@ use super::import::{Import, Op};
 use crate::model::build::{Operand, product, reduced};
 use crate::model::reason::Reason;
 use crate::ops::reduce::Reduction;
+use crate::sorted;
 use std::collections::HashMap;
 
 type Done = Result<(), Reason>;
@@ -61,7 +62,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         factors.push(without_diagonal(i, Factor { slot, letters })?);
     }
     let mut open: Vec<u32> = counts.keys().copied().filter(|letter| *letter >= 0x0011_0000).collect();
-    open.sort_unstable_by(|a, b| b.cmp(a));
+    sorted::sort(&mut open, |a, b| b.cmp(a));
     let wanted: Vec<u32> = match output {
         Some(output) => {
             let own = output.replace(' ', "");
@@ -75,7 +76,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
                 .filter(|(letter, count)| **count == 1 && **letter < 0x0011_0000)
                 .map(|(letter, _)| *letter)
                 .collect();
-            once.sort_unstable();
+            sorted::sort(&mut once, Ord::cmp);
             open.into_iter().chain(once).collect()
         }
     };

@@ -4,6 +4,7 @@ use super::import::{Import, Op};
 use crate::model::build::{Kind, Operand, Wanted, floats, integers};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
+use crate::sorted;
 use std::cmp::Ordering;
 
 type Done = Result<(), Reason>;
@@ -46,11 +47,11 @@ struct Kinds {
 /// The kinds of `count` things, in ascending order or in that of the first ones.
 fn kinds(count: usize, sorted: bool, compare: impl Fn(usize, usize) -> Ordering) -> Kinds {
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&a, &b| compare(a, b).then(a.cmp(&b)));
+    sorted::sort(&mut order, |&a, &b| compare(a, b));
     let mut groups: Vec<Vec<usize>> =
         order.chunk_by(|&a, &b| compare(a, b).is_eq()).map(<[usize]>::to_vec).collect();
     if !sorted {
-        groups.sort_by_key(|group| group.first().copied());
+        sorted::sort_by_key(&mut groups, |group| group.first().copied());
     }
     let mut of = vec![0; count];
     for (kind, group) in groups.iter().enumerate() {

@@ -9,6 +9,7 @@ use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::remap::PadMode;
+use crate::sorted;
 
 type Done = Result<(), Reason>;
 
@@ -21,7 +22,7 @@ pub(super) fn transpose<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         None => (0..rank).rev().collect(),
     };
     let mut sorted = permutation.clone();
-    sorted.sort_unstable();
+    sorted::sort(&mut sorted, Ord::cmp);
     if sorted.iter().enumerate().any(|(place, &axis)| place != axis) || sorted.len() != rank {
         return refused!("found the permutation {permutation:?} for rank {rank}, wanted each axis once");
     }

@@ -24,6 +24,7 @@ use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
 use crate::session::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use crate::sorted;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -313,7 +314,7 @@ impl Source for OnnxSource {
 
     fn on_host(&self, place: &Place, given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
         let at = self.at(place)?;
-        let every: BTreeSet<String> = given.iter().map(|own| own.name.clone().into_owned()).collect();
+        let every = sorted::set(given.iter().map(|own| own.name.clone().into_owned()));
         let ended = self.read(|import, network, options| {
             import.computes = true;
             begin(import, network, options, at, given, &every, None)?;

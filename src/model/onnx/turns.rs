@@ -11,6 +11,7 @@ use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::ops::random::Random;
 use crate::session::Session;
+use crate::sorted;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -126,7 +127,7 @@ fn network<'a>(
 ) -> Result<Body, Reason> {
     let mut names = Vec::new();
     captures(op.node, &mut names);
-    names.sort_unstable();
+    sorted::sort(&mut names, Ord::cmp);
     names.dedup();
     // What the body has of its own is no value around it.
     let inner = body.nodes.iter().flat_map(|node| node.outputs.iter().copied());

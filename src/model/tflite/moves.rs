@@ -11,6 +11,7 @@ use crate::emit::Bits;
 use crate::model::build::{Operand, axis, gathered, sizes, spread, tiled};
 use crate::model::reason::Reason;
 use crate::ops::remap::PadMode;
+use crate::sorted;
 
 /// `TRANSPOSE` by a constant permutation.
 pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
@@ -20,7 +21,7 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     let permutation =
         wanted.values.iter().map(|&from| axis(from, extents.len())).collect::<Result<Vec<_>, _>>()?;
     let mut sorted = permutation.clone();
-    sorted.sort_unstable();
+    sorted::sort(&mut sorted, Ord::cmp);
     if sorted != (0..extents.len()).collect::<Vec<_>>() {
         return refused!("found permutation {:?} for {extents:?}, wanted each axis once", wanted.values);
     }

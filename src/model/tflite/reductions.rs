@@ -6,6 +6,7 @@ use crate::model::build::{self, Extreme, axis, reduced};
 use crate::model::reason::Reason;
 use crate::ops::reduce::Reduction;
 use crate::ops::resize::{Resize, ResizeMode};
+use crate::sorted;
 
 /// `MEAN`, `SUM` and the others, over the axes that input 1 lists; negative and repeated ones are allowed.
 pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduction) -> Result<(), Reason> {
@@ -15,7 +16,7 @@ pub(super) fn reduce<'a>(import: &mut Import<'a>, op: &Op<'a>, reduction: Reduct
     let x = import.operand(op, 0)?;
     let rank = import.build.shape(&x)?.len();
     let mut axes = listed.iter().map(|&at| axis(at, rank)).collect::<Result<Vec<_>, _>>()?;
-    axes.sort_unstable();
+    sorted::sort(&mut axes, Ord::cmp);
     axes.dedup();
     let build = import.begin(op, 0)?;
     let result = reduced(build, "", x, reduction, &axes, keeps)?;

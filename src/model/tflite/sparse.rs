@@ -8,6 +8,7 @@ use super::constant::{elements_of, position};
 use super::schema::{Level, Sparsity};
 use crate::model::budget::Budget;
 use crate::model::reason::Reason;
+use crate::sorted;
 
 enum Indices {
     All(usize),
@@ -45,7 +46,7 @@ pub(super) fn densify<T: Copy>(
     let levels: Vec<Level<'_>> = sparsity.levels().map_or_else(Vec::new, |levels| levels.iter().collect());
     let wanted = extents.len() + map.len();
     let mut sorted = order.clone();
-    sorted.sort_unstable();
+    sorted::sort(&mut sorted, Ord::cmp);
     if sorted != (0..wanted).collect::<Vec<_>>() || levels.len() != wanted {
         return refused!(
             "found a sparse tensor of order {order:?} and {} levels, wanted each of {wanted} axes once",

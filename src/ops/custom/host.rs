@@ -5,6 +5,7 @@ use crate::cpu::{CpuKernel, check_len};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::OperandInfo;
+use crate::sorted;
 use crate::unwind::caught;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ impl CpuKernel for HostKernel {
             check_len("custom", info.operand.name(), values.len(), info.elements())?;
             read.push(values);
         }
-        outputs.sort_by_key(|(operand, _)| *operand);
+        sorted::sort_by_key(outputs, |(operand, _)| *operand);
         for (operand, values) in outputs.iter_mut() {
             let info = self.operands.iter().find(|info| info.operand == *operand && info.role.writes());
             let wanted = info.map_or(0, |info| info.elements());

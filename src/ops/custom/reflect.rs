@@ -36,6 +36,7 @@ mod naga_reflection {
     use crate::emit::depth::on_large_stack;
     use crate::emit::{Access, Element, ParamType, check};
     use crate::error::{Error, Result, numbered};
+    use crate::sorted;
     use naga::{
         AddressSpace, ArraySize, GlobalVariable, Module, Scalar, ShaderStage, StorageAccess, TypeInner,
         VectorSize,
@@ -82,7 +83,7 @@ mod naga_reflection {
         for (_, global) in module.global_variables.iter() {
             bound.extend(global.binding.as_ref().map(|at| (at.group, at.binding, global)));
         }
-        bound.sort_by_key(|(group, binding, _)| (*group, *binding));
+        sorted::sort_by_key(&mut bound, |(group, binding, _)| (*group, *binding));
         for (place, &(group, binding, global)) in bound.iter().enumerate() {
             let name = global.name.as_deref().unwrap_or("(unnamed)");
             if (group, binding as usize) != (0, place) {

@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::Params;
+use crate::sorted;
 
 /// The most rows of a tile.
 const ROWS: usize = 8;
@@ -66,7 +67,7 @@ impl Kernel<GemmOp> for Split {
     fn work_groups(&self, op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let mut widths = WIDTHS.to_vec();
         if op.transpose_b {
-            widths.sort_unstable();
+            sorted::sort(&mut widths, Ord::cmp);
         }
         let sizes = widths.into_iter().map(|x| [x, 1, tile[2]]);
         sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()

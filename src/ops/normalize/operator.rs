@@ -7,6 +7,7 @@ use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::sorted;
 use std::sync::Arc;
 
 impl Normalize {
@@ -26,7 +27,7 @@ impl Normalize {
     /// The same as an operator that has an activation and a residual, if it is one of a feature map.
     fn of_map(&self) -> Option<Finished> {
         let mut axes = self.axes.clone();
-        axes.sort_unstable();
+        sorted::sort(&mut axes, Ord::cmp);
         matches!(axes[..], [1, 2] | [-3, -2]).then(|| Finished::new(self.clone()))
     }
 }

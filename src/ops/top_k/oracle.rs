@@ -2,6 +2,7 @@
 
 use super::TopKOp;
 use crate::ops::reference::Reference;
+use crate::sorted;
 use crate::word::numbers;
 
 /// The result, which is exact.
@@ -11,7 +12,7 @@ pub(super) fn oracle(op: &TopKOp, src: &[f32]) -> Reference {
     let mut value = Vec::with_capacity(op.target.elements());
     for (row, keys) in src.chunks(extent).zip(keys.chunks(extent)) {
         let mut places: Vec<usize> = (0..row.len()).collect();
-        places.sort_by_key(|&place| std::cmp::Reverse(keys[place]));
+        sorted::sort_by_key(&mut places, |&place| std::cmp::Reverse(keys[place]));
         let largest = places.iter().take(k);
         value.extend(largest.map(|&place| if op.indices { place as f64 } else { row[place] }));
     }

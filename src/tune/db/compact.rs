@@ -1,6 +1,7 @@
 //! Keeps a database within its bounds.
 
 use super::{Bounds, Database, Entry, Verdict};
+use crate::sorted;
 use crate::tune::key::{ChoiceKey, TUNER_VERSION};
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ impl Database {
                 (newest, key.clone())
             })
             .collect();
-        ages.sort();
+        sorted::sort(&mut ages, Ord::cmp);
         let last = ages.pop();
         let mut rows = self.len();
         for (_, key) in ages {
@@ -61,7 +62,7 @@ impl Database {
                 (row.verdict == Verdict::Winner, row.from.unix_ms, tried.clone())
             })
             .collect();
-        oldest.sort();
+        sorted::sort(&mut oldest, Ord::cmp);
         for (_, _, tried) in oldest {
             if self.bytes <= target.max_bytes && group.len() <= target.max_rows {
                 break;
@@ -85,10 +86,10 @@ impl Database {
                     newest.insert(choice, entry);
                 }
             }
-            *group = newest
-                .into_iter()
-                .map(|(choice, entry)| ((choice, entry.row.key.tuner, entry.row.key.source), entry))
-                .collect();
+            let keyed = |(choice, entry): (ChoiceKey, Entry)| {
+                ((choice, entry.row.key.tuner, entry.row.key.source), entry)
+            };
+            *group = sorted::map(newest.into_iter().map(keyed));
         }
         self.groups.retain(|_, group| !group.is_empty());
         self.count_bytes();

@@ -1,6 +1,7 @@
 //! The race of a tuning run, and its end.
 
 use super::*;
+use crate::sorted;
 
 impl TuningRun {
     /// The next sample of the round.
@@ -96,7 +97,7 @@ impl TuningRun {
         let half_width = |entry: &Entry| race_half_width(sigma, entry.scores.len(), RACE_Z);
         let scored = |index: usize| self.entries[index].score().unwrap_or(f64::INFINITY);
         let mut live = std::mem::take(&mut self.live);
-        live.sort_by(|&a, &b| scored(a).total_cmp(&scored(b)).then(a.cmp(&b)));
+        sorted::sort(&mut live, |&a, &b| scored(a).total_cmp(&scored(b)).then(a.cmp(&b)));
         let bar = live.first().map_or(f64::INFINITY, |&best| scored(best) + half_width(&self.entries[best]));
         let stays = |&index: &usize| scored(index) - half_width(&self.entries[index]) <= bar;
         // A quarter stays whatever the interval says of it: one sample that is too good to be true
