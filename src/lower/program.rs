@@ -29,6 +29,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A run before anything is allocated or compiled.
+#[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) limits: Limits,
     pub(crate) stored: Vec<StoredValue>,
@@ -94,6 +95,13 @@ impl Program {
             Lifetime { bytes: value.bytes, first, last }
         };
         self.stored.iter().zip(uses).map(lifetime).collect()
+    }
+
+    /// Lets go of the constants, which are on the device.
+    pub(crate) fn let_go_of_constants(&mut self) {
+        self.constants.clear();
+        self.setup.clear();
+        self.stored.iter_mut().for_each(|value| value.constant = None);
     }
 
     /// What the packed constants begin at multiples of, in bytes.

@@ -3,16 +3,17 @@
 #[cfg(all(shuttle, test))]
 mod interleavings;
 mod run;
+mod sets;
 
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
 use super::memory::CpuMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::runner::{Next, Run};
+use super::shared::Shared;
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
-use crate::cpu::aligned::Aligned;
 use crate::cpu::shelf::{Shelf, Shelves};
 use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
@@ -28,6 +29,7 @@ use crate::parallel;
 use crate::sync::{Mutex, lock};
 use crate::task::{Awaited, Running, offload};
 use run::Held;
+pub(super) use sets::Sets;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -82,9 +84,10 @@ struct CpuNetwork {
     flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
-    /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
-    /// worker that waits for a part of one run may begin the next on the same stack.
-    idle: Mutex<Vec<Buffers>>,
+    /// Buffers of runs that are over.
+    sets: Arc<Sets>,
+    /// Bytes of each buffer, if sessions for other extents use the same.
+    shared: Vec<u64>,
     memory: MemoryUse,
 }
 
@@ -96,9 +99,6 @@ struct States {
     /// What each becomes, where it does.
     next: Vec<Option<Place>>,
 }
-
-/// The planned buffers of one run.
-type Buffers = Vec<Aligned>;
 
 /// A network made ready to run on the CPU.
 #[derive(Debug)]
@@ -172,9 +172,7 @@ impl Places<'_> {
         let (name, flops) = (unit.name.clone(), op.flops());
         Ok(Step { name, op: op.name(), source, kernel, flops, inputs, outputs })
     }
-}
 
-impl Places<'_> {
     /// The kernel of a unit: one that was made already of the same op and constants, as the passes of a loop that was
     /// unrolled have, which would lay out the same weights again.
     fn kernel(
@@ -234,8 +232,8 @@ impl CpuSession {
         Ok(CpuMemory::of(&lowered(graph, options)?)?.memory)
     }
 
-    /// `shelves`: what sessions of the same constants for other extents have packed.
-    pub(super) fn new(graph: &Graph, options: &SessionOptions, shelves: Option<&Shelves>) -> Result<Self> {
+    /// `shared`: what sessions of the same network for other extents have.
+    pub(super) fn new(graph: &Graph, options: &SessionOptions, shared: Option<&Shared>) -> Result<Self> {
         let network = lowered(graph, options)?;
         let sources = lower::on_cpu(&network, options)?;
         let CpuMemory { values, plan, memory, constants: counted } = CpuMemory::of(&network)?;
@@ -245,7 +243,7 @@ impl CpuSession {
             buffers: buffers.collect(),
             constants: Vec::new(),
             kernels: HashMap::new(),
-            shelves,
+            shelves: shared.map(|shared| &shared.shelves),
             shelved: Vec::new(),
         };
         let mut steps = Vec::with_capacity(network.units().len());
@@ -271,8 +269,10 @@ impl CpuSession {
             counted,
             _shelved: places.shelved,
             lengths: plan.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
-            idle: Mutex::default(),
-            memory,
+            sets: shared.map_or_else(Arc::default, |shared| Arc::clone(&shared.sets)),
+            // The largest first.
+            shared: shared.map_or_else(Vec::new, |_| plan.buffers),
+            memory: MemoryUse { planned: if shared.is_some() { 0 } else { memory.planned }, ..memory },
         })))
     }
 
@@ -365,6 +365,10 @@ impl Run for CpuSession {
 
     fn constants(&self) -> &[(usize, u64)] {
         &self.0.counted
+    }
+
+    fn shared_values(&self) -> &[u64] {
+        &self.0.shared
     }
 
     fn reset(&self) -> Result<()> {

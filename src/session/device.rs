@@ -7,9 +7,10 @@ use super::flight::{Launched, Layout, Place};
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
 use super::profile::{self, MemoryUse, Profile, StageTimes};
+use super::ready::{MadeOf, Ready};
 use super::resources::{allocate, dispatches, kernels};
 use super::runner::{Next, Run};
-use super::segments::{Segment, SegmentPlan, Segments};
+use super::segments::{Segment, SegmentPlan};
 use super::shared::Shared;
 use super::spare::Spare;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -23,8 +24,6 @@ use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use crate::lower::Wiring;
 use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
@@ -35,20 +34,17 @@ use std::sync::Arc;
 /// A network made ready to run on a GPU.
 #[derive(Debug)]
 pub(super) struct DeviceSession {
-    pub(super) engine: Engine,
-    pub(super) segments: Segments,
-    pub(super) inputs: Vec<Slice>,
+    engine: Engine,
+    /// Nothing while others have the buffers for its values.
+    ready: Option<Ready>,
+    /// What it is made of, if it lets others have them.
+    made_of: Option<MadeOf>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
-    /// The buffers that the outputs lie in: what a run reads.
-    pub(super) reads: Vec<Slice>,
     layout: Layout,
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
-    /// Nothing, if the CPU computes a step.
-    #[cfg(any(feature = "wgpu", feature = "opencl"))]
-    bindings: Option<Bindings>,
     /// Last, so that all else is dropped before.
     _release: Release,
 }
@@ -81,7 +77,7 @@ impl DeviceSession {
         teller: &Teller<'_>,
     ) -> Result<Self> {
         let program = lowered(&engine, graph, options)?;
-        Self::of(engine, &program, shared, teller).await
+        Self::of(engine, program, shared, teller).await
     }
 
     /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
@@ -101,13 +97,14 @@ impl DeviceSession {
         &mut self,
         graph: &Graph,
         options: &SessionOptions,
+        shared: Option<&Shared>,
         wait: Wait,
     ) -> Result<Vec<String>> {
         let program = lowered(&self.engine, graph, options)?;
         if chosen(&program) == self.kernels {
             return Ok(Vec::new());
         }
-        let next = Self::of(self.engine.clone(), &program, None, &Teller::new(&|_| {})).await?;
+        let next = Self::of(self.engine.clone(), program, shared, &Teller::new(&|_| {})).await?;
         next.follow(self, wait).await?;
         let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
         let changed = changed.map(|(name, _)| name.clone()).collect();
@@ -117,57 +114,51 @@ impl DeviceSession {
 
     async fn of(
         engine: Engine,
-        program: &Program,
+        program: Program,
         shared: Option<&Shared>,
         teller: &Teller<'_>,
     ) -> Result<Self> {
         let device = engine.device()?;
         // A browser compiles kernels while constants are packed here.
-        let segments = SegmentPlan::of(program)?;
-        let memory = DeviceMemory::of(program, &segments);
-        let allocated = allocate(device, program, &memory, shared, teller);
-        let (resources, kernels) = both(allocated, kernels(device, program, teller)).await?;
+        let memory = DeviceMemory::of(&program, &SegmentPlan::of(&program)?, shared.is_some());
+        let allocated = allocate(device, &program, &memory, shared, teller);
+        let (resources, kernels) = both(allocated, kernels(device, &program, teller)).await?;
         if !program.setup.is_empty() {
-            let setup = dispatches(&program.setup, kernels.setup, &resources)?;
+            let setup = dispatches(&program.setup, &kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
-        let slice = |part: &Part| resources.slice(part);
-        let mut reads: Vec<Slice> = Vec::new();
+        let mut reads: Vec<Part> = Vec::new();
         let mut places: Vec<Place> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| places.get(earlier)) {
                 Some(Place { read, .. }) => *read,
                 None => {
-                    reads.push(resources.slice(&program.whole(part.stored))?);
+                    reads.push(program.whole(part.stored));
                     reads.len() - 1
                 }
             };
             places.push(Place { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
-        let steps = dispatches(&program.steps, kernels.steps, &resources)?;
-        let segments = Segments::new(device, segments, &resources, &steps)?;
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
-        let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
-        let memory = resources.memory;
-        #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
+        let words = program.output_words.clone().into();
+        let (used, chosen) = (resources.memory, chosen(&program));
+        let mut made_of = MadeOf { program, reads, memory, kernels: kernels.steps, resources };
+        let ready = made_of.record(device)?;
+        made_of.program.let_go_of_constants();
         let session = DeviceSession {
+            ready: Some(ready),
+            made_of: shared.map(|_| made_of),
             states,
-            inputs,
             layout: Layout {
                 spare: Arc::new(Spare::new(places.len())),
                 places: places.into(),
-                words: program.output_words.clone().into(),
+                words,
                 fixed: Arc::default(),
             },
-            reads,
-            memory,
-            kernels: chosen(program),
-            #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            bindings,
-            segments,
+            memory: used,
+            kernels: chosen,
             _release: Release(engine.clone()),
             engine,
         };
@@ -176,10 +167,31 @@ impl DeviceSession {
         Ok(session)
     }
 
+    /// What a run needs.
+    fn ready(&self) -> Result<&Ready> {
+        self.ready.as_ref().ok_or_else(|| Error::Internal("a run without buffers".to_owned()))
+    }
+
+    /// Takes the buffers for values that it shares with sessions for other extents, if it let go of them.
+    pub(super) fn take_buffers(&mut self, shared: &Shared) -> Result<()> {
+        if let (None, Some(made_of)) = (&self.ready, &mut self.made_of) {
+            self.ready = Some(made_of.take_buffers(self.engine.device()?, shared)?);
+        }
+        Ok(())
+    }
+
+    /// Lets go of buffers for values in whose place others are given now.
+    pub(super) fn leave_buffers(&mut self, shared: &Shared) {
+        if self.made_of.as_mut().is_some_and(|made_of| made_of.leave_buffers(shared)) {
+            self.ready = None;
+            self.engine.device().into_iter().for_each(|device| device.release());
+        }
+    }
+
     /// What is written of the inputs, each where it belongs.
     fn writes<'a>(&'a self, inputs: &'a [Input<'_>]) -> Result<Vec<Write<'a>>> {
         let mut writes = Vec::with_capacity(inputs.len());
-        for (slice, input) in self.inputs.iter().zip(inputs) {
+        for (slice, input) in self.ready()?.inputs.iter().zip(inputs) {
             match input {
                 Input::Whole(elements) => writes.push((Cow::Borrowed(slice), bytemuck::cast_slice(elements))),
                 Input::Parts(parts) => {
@@ -209,10 +221,11 @@ impl DeviceSession {
 
     /// The inputs as the CPU reads them, if it reads any.
     fn for_cpu<'a>(&self, inputs: &'a [Input<'_>]) -> Result<Vec<Cow<'a, [f32]>>> {
-        if self.segments.lead().is_empty() {
+        let ready = self.ready()?;
+        if ready.segments.lead().is_empty() {
             return Ok(Vec::new());
         }
-        let lengths: Vec<usize> = self.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
+        let lengths: Vec<usize> = ready.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
         whole(inputs, &lengths)
     }
 
@@ -235,12 +248,13 @@ impl DeviceSession {
     }
 
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
+        let Ready { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
         for input in self.for_cpu(inputs)? {
             given.push(Cow::<'static, [f32]>::Owned(alloc::copied(&input, "an input")?));
         }
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = self.start(segment, inputs, &results, &segment.reads, Next::GoesOn)?.arrived().await?;
             let host = Arc::clone(&segment.host);
             let work = move || {
@@ -249,11 +263,12 @@ impl DeviceSession {
             };
             (given, results) = offload(work)?.await?;
         }
-        self.start(self.segments.last(), inputs, &results, &self.reads, Next::GoesOn)
+        self.start(segments.last(), inputs, &results, reads, Next::GoesOn)
     }
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
         let device = self.engine.device()?;
+        let Ready { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
         let mut clock = Instant::now();
         let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
@@ -261,15 +276,15 @@ impl DeviceSession {
         wait.wait(device).await?;
         let upload = lap();
         let mut results = Vec::new();
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = segment.submit(device, wait, &results).await?;
             segment.host.run(&given, &read.parts(), &mut results)?;
         }
-        self.segments.last().submit(device, wait, &results).await?;
+        segments.last().submit(device, wait, &results).await?;
         wait.wait(device).await?;
         let network = lap();
-        let mut read = Vec::with_capacity(self.reads.len());
-        for slice in &self.reads {
+        let mut read = Vec::with_capacity(reads.len());
+        for slice in reads {
             read.push(wait.read(device, slice).await?);
         }
         Ok((Box::new(read), StageTimes { upload, network, download: lap() }))
@@ -281,10 +296,11 @@ impl DeviceSession {
         let given = self.for_cpu(inputs)?;
         let mut results = Vec::new();
         let mut steps = Vec::new();
-        for segment in self.segments.all() {
+        let segments = &self.ready()?.segments;
+        for segment in segments.all() {
             steps.extend(segment.profile(device, wait, &given, &mut results).await?);
         }
-        let clock = match (device.info().api, self.segments.lead().is_empty()) {
+        let clock = match (device.info().api, segments.lead().is_empty()) {
             ("OpenCL", true) => "profiling events",
             ("OpenCL", false) => "profiling events, the host clock for the CPU",
             (_, true) => "GPU timestamps",
@@ -299,11 +315,16 @@ type Write<'a> = (Cow<'a, Slice>, &'a [u8]);
 
 impl Run for DeviceSession {
     fn steps(&self) -> Vec<profile::Step> {
-        self.segments.steps()
+        // The one that runs has its buffers.
+        self.ready.as_ref().map_or_else(Vec::new, |ready| ready.segments.steps())
     }
 
     fn memory(&self) -> MemoryUse {
         self.memory
+    }
+
+    fn shared_values(&self) -> &[u64] {
+        self.made_of.as_ref().map_or(&[], |made_of| &made_of.memory.plan.buffers)
     }
 
     fn reset(&self) -> Result<()> {
@@ -318,12 +339,13 @@ impl Run for DeviceSession {
     }
 
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        let Ready { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = self.start(segment, inputs, &results, &segment.reads, Next::Waits)?.waited()?;
             segment.host.run(&given, &read.parts(), &mut results)?;
         }
-        self.start(self.segments.last(), inputs, &results, &self.reads, next)
+        self.start(segments.last(), inputs, &results, reads, next)
     }
 
     fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>> {
@@ -357,16 +379,17 @@ impl DeviceSession {
 
     /// What an application's buffers are bound by.
     pub(super) fn bindings(&self, what: &str) -> Result<&Bindings> {
-        let on_cpu = || self.segments.on_cpu().unwrap_or_default();
+        let ready = self.ready()?;
+        let on_cpu = || ready.segments.on_cpu().unwrap_or_default();
         let reason =
             || format!("the CPU computes {}, which an application's queue cannot wait for", on_cpu());
-        self.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
+        ready.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
     }
 
     /// The run with these buffers.
     pub(super) async fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
         bindings.bound(self.engine.device()?, buffers).await
     }
 
@@ -378,11 +401,11 @@ impl DeviceSession {
         shown: Shown,
     ) -> Result<(PortBuffer, Arc<Recording>)> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
         bindings.pictures(self.engine.device()?, index, port, shown).await
     }
 
     pub(super) fn unbind(&mut self) {
-        self.bindings.iter_mut().for_each(Bindings::clear);
+        self.ready.iter_mut().flat_map(|ready| &mut ready.bindings).for_each(Bindings::clear);
     }
 }
