@@ -211,7 +211,7 @@ impl Session {
         match &context.engine {
             Engine::Cpu => cpu::CpuSession::plan_memory(graph, options),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            engine => DeviceMemory::planned(&device::lowered(engine, graph, options)?),
+            engine => DeviceMemory::planned(&device::lowered(engine, graph, options, None)?),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::lower::{Part, Program, Step, Work};
+use crate::lower::{Known, Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
 use crate::task::{Awaited, both, offload};
@@ -49,14 +49,20 @@ pub(super) struct DeviceSession {
     _release: Release,
 }
 
-pub(super) fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
+/// `known`: kernels that are compiled for other extents of the graph.
+pub(super) fn lowered(
+    engine: &Engine,
+    graph: &Graph,
+    options: &SessionOptions,
+    known: Option<&Known>,
+) -> Result<Program> {
     let device = engine.device()?;
     #[cfg(not(target_family = "wasm"))]
     let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
     #[cfg(target_family = "wasm")]
     let changes =
         |_: Shape| Err(Error::unsupported("feature maps in images", "WebGPU's kernels take buffers"));
-    Program::of(graph, options, device.info(), &changes)
+    Program::of(graph, options, device.info(), &changes, known)
 }
 
 /// The kernel of each step, by the step's name.
@@ -76,7 +82,7 @@ impl DeviceSession {
         shared: Option<&Shared>,
         teller: &Teller<'_>,
     ) -> Result<Self> {
-        let program = lowered(&engine, graph, options)?;
+        let program = lowered(&engine, graph, options, shared.map(|shared| &shared.known))?;
         Self::of(engine, program, shared, teller).await
     }
 
@@ -100,7 +106,7 @@ impl DeviceSession {
         shared: Option<&Shared>,
         wait: Wait,
     ) -> Result<Vec<String>> {
-        let program = lowered(&self.engine, graph, options)?;
+        let program = lowered(&self.engine, graph, options, shared.map(|shared| &shared.known))?;
         if chosen(&program) == self.kernels {
             return Ok(Vec::new());
         }
@@ -122,7 +128,8 @@ impl DeviceSession {
         // A browser compiles kernels while constants are packed here.
         let memory = DeviceMemory::of(&program, &SegmentPlan::of(&program)?, shared.is_some());
         let allocated = allocate(device, &program, &memory, shared, teller);
-        let (resources, kernels) = both(allocated, kernels(device, &program, teller)).await?;
+        let known = shared.map(|shared| &shared.known);
+        let (resources, kernels) = both(allocated, kernels(device, &program, known, teller)).await?;
         if !program.setup.is_empty() {
             let setup = dispatches(&program.setup, &kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;

@@ -10,7 +10,7 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
+use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub(super) async fn allocate(
     for (index, value) in program.stored.iter().enumerate() {
         let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
         let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
-        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.known(name)) {
+        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.uploaded(name)) {
             spared += value.bytes;
             stored.push(Some(Resource::Buffer(known.slice.clone())));
             held.push(known);
@@ -136,7 +136,7 @@ pub(super) async fn allocate(
     let name = |constant: &Constant| shared_with.and_then(|shared| Some((shared, constant.name()?)));
     let names: Vec<Option<(&Shared, String)>> = program.constants.iter().map(name).collect();
     let known =
-        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.known(name));
+        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.uploaded(name));
     let known: Vec<Option<Arc<Uploaded>>> = names.iter().map(known).collect();
     let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
     let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
@@ -200,7 +200,12 @@ pub(super) struct Kernels {
 }
 
 /// Compiles the device's kernels, several at a time.
-pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Teller<'_>) -> Result<Kernels> {
+pub(super) async fn kernels(
+    device: &dyn Device,
+    program: &Program,
+    known: Option<&Known>,
+    teller: &Teller<'_>,
+) -> Result<Kernels> {
     let turns = &mut Turns::new();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
@@ -218,6 +223,9 @@ pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Tel
     let mut compiled = Vec::with_capacity(all.len());
     for (Own { step, launch, .. }, text) in all.iter().zip(&texts) {
         compiled.push(compile(device, launch, text).await.map_err(|error| error.at_node(&step.name))?);
+        if let Some(known) = known {
+            known.note(&launch.spec, text, dialect);
+        }
     }
     let steps = compiled.split_off(own(&program.setup).count());
     Ok(Kernels { setup: compiled, steps })

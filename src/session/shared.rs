@@ -8,6 +8,7 @@ use super::slots::Slots;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
 use crate::host::HostTensor;
+use crate::lower::Known;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,6 +22,8 @@ pub(super) struct Shared {
     pub(super) sets: Arc<Sets>,
     /// Buffers on a device.
     pub(super) slots: Slots,
+    /// Kernels that are compiled.
+    pub(super) known: Known,
     /// What lies on a device, by what it was made of.
     uploaded: Mutex<HashMap<String, Weak<Uploaded>>>,
 }
@@ -35,7 +38,7 @@ pub(super) struct Uploaded {
 
 impl Shared {
     /// The constant of this name, if some session has it.
-    pub(super) fn known(&self, name: &str) -> Option<Arc<Uploaded>> {
+    pub(super) fn uploaded(&self, name: &str) -> Option<Arc<Uploaded>> {
         lock(&self.uploaded).get(name).and_then(Weak::upgrade)
     }
 
