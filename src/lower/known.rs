@@ -74,19 +74,18 @@ impl Known {
         most: f64,
         limits: &Limits,
     ) -> Result<Option<(Choice, f64)>> {
+        let state = lock(&self.0);
+        let Some(sizes) = state.sizes.get(&(op.name(), ruled.variant)) else { return Ok(None) };
         let kernel = op.kernel(ruled.variant)?;
         let spec = decisive(&kernel.plan(ruled, limits)?.spec);
-        let state = lock(&self.0);
         if state.has(&spec) {
             return Ok(None);
         }
         let mut best: Option<(Choice, f64)> = None;
-        for &Size { tile, work_group, alone } in
-            state.sizes.get(&(op.name(), ruled.variant)).into_iter().flatten()
-        {
+        for &Size { tile, work_group, alone } in sizes {
             let choice = Choice { tile, work_group, ..*ruled };
             let times = times_as_long(&*kernel, ruled, &choice, limits);
-            if times > best.map_or(most, |(_, best)| best) {
+            if times.is_nan() || times > best.map_or(most, |(_, best)| best) {
                 continue;
             }
             let Ok(planned) = kernel.plan(&choice, limits) else { continue };

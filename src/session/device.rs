@@ -149,7 +149,7 @@ impl DeviceSession {
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
-        let words = program.output_words.clone().into();
+        let (count, words) = (places.len(), program.output_words.clone().into());
         let (used, chosen) = (resources.memory, chosen(&program));
         let mut made_of = MadeOf { program, reads, memory, kernels: kernels.steps, resources };
         let ready = made_of.record(device)?;
@@ -159,7 +159,7 @@ impl DeviceSession {
             made_of: shared.map(|_| made_of),
             states,
             layout: Layout {
-                spare: Arc::new(Spare::new(places.len())),
+                spare: shared.map_or_else(|| Arc::new(Spare::new(count)), |shared| shared.spare(count)),
                 places: places.into(),
                 words,
                 fixed: Arc::default(),

@@ -5,13 +5,14 @@ use super::cpu::Sets;
 use super::plans::Changing;
 use super::runner::Runner;
 use super::slots::Slots;
+use super::spare::Spare;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
 use crate::host::HostTensor;
 use crate::lower::Known;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Constants of sessions that are alive, and buffers that one session uses at a time.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     pub(super) sets: Arc<Sets>,
     /// Buffers on a device.
     pub(super) slots: Slots,
+    /// Memory of large outputs.
+    spare: OnceLock<Arc<Spare>>,
     /// Kernels that are compiled.
     pub(super) known: Known,
     /// What lies on a device, by what it was made of.
@@ -37,6 +40,11 @@ pub(super) struct Uploaded {
 }
 
 impl Shared {
+    /// Memory of large outputs of any session, of which there are so many.
+    pub(super) fn spare(&self, outputs: usize) -> Arc<Spare> {
+        Arc::clone(self.spare.get_or_init(|| Arc::new(Spare::new(outputs))))
+    }
+
     /// The constant of this name, if some session has it.
     pub(super) fn uploaded(&self, name: &str) -> Option<Arc<Uploaded>> {
         lock(&self.uploaded).get(name).and_then(Weak::upgrade)
