@@ -18,6 +18,7 @@ pub(crate) mod depth;
 mod folded;
 #[cfg(feature = "shaders")]
 pub mod opencl;
+mod order;
 mod template;
 mod templates;
 #[cfg(test)]

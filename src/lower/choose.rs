@@ -2,6 +2,7 @@
 //! the record, or by rule.
 
 use super::forms;
+use super::known::Known;
 use super::unit::{Assigned, Network, Unit};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::pick::{self, Candidate, KernelPlace, Pick, Place, Tensors};
 use crate::shape::Shape;
 use crate::tune::db::{self, Chosen, Source};
 use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{untuned_in, untuned_of};
+use crate::tune::work_group::{WorkGroup, untuned_in, untuned_of};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub(super) type ChangeTimes<'a> = dyn Fn(Shape) -> Result<[Duration; 2]> + 'a;
 /// The layouts of feature maps, in the order of [`cheapest`].
 const LAYOUTS: [Layout; 2] = [Layout::C4, Layout::Image2d];
 
+/// How a step says that the rule chose its kernel.
+pub(super) const RULE: &str = "rule";
+
 /// What a choice depends on beside the unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choosing<'a> {
@@ -33,6 +37,23 @@ pub(crate) struct Choosing<'a> {
     /// What the device is in the tuner's record.
     pub(crate) device: &'a DeviceKey,
     pub(crate) limits: &'a Limits,
+    /// Kernels that are compiled for other extents.
+    pub(crate) known: Option<&'a Known>,
+}
+
+/// How many times as long a unit may take with a kernel that is compiled, whichever it is.
+const MOST_TIMES: f64 = 1.1;
+
+/// How much longer the network may take with such kernels beyond that, as a part of what it takes by rule.
+const MOST_LONGER: f64 = 0.05;
+
+/// How many times as long no unit may take with one.
+const LEAST_LIKE: f64 = 4.0;
+
+/// What an op asks of a device, roughly: operations, and elements that are moved.
+fn work(op: &dyn Op) -> f64 {
+    let moved: usize = op.operands().iter().map(|info| info.elements()).sum();
+    op.flops() as f64 + moved as f64
 }
 
 /// A unit's op and the kernel that computes it.
@@ -79,7 +100,30 @@ impl Choosing<'_> {
             let chosen = self.chosen(network.graph, unit, layout, picks.get(unit.name.as_str()));
             chosen.map_err(|error| error.at_node(&unit.name))
         });
-        chosen.collect()
+        let mut kernels = chosen.collect::<Result<Vec<Kernel>>>()?;
+        if let Some(known) = self.known.filter(|_| self.options.work_group == WorkGroup::Table) {
+            self.prefer(known, &mut kernels)?;
+        }
+        Ok(kernels)
+    }
+
+    /// Takes kernels that are compiled in place of others that the rule chose.
+    fn prefer(&self, known: &Known, kernels: &mut [Kernel]) -> Result<()> {
+        let all: f64 = kernels.iter().map(|kernel| work(&*kernel.op)).sum();
+        let mut left = MOST_LONGER;
+        for kernel in kernels.iter_mut().filter(|kernel| kernel.from.starts_with(RULE)) {
+            let Some(choice) = &mut kernel.choice else { continue };
+            let part = work(&*kernel.op) / all.max(1.0);
+            let most = (1.0 + left / part.max(f64::MIN_POSITIVE)).clamp(MOST_TIMES, LEAST_LIKE);
+            if let Some((compiled, times)) = known.instead(&*kernel.op, choice, most, self.limits)? {
+                *choice = compiled;
+                kernel.from.insert_str(RULE.len(), ", as compiled for other extents");
+                if times > MOST_TIMES {
+                    left -= (times - 1.0) * part;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn chosen(&self, graph: &Graph, unit: &Unit, layout: Layout, pick: Option<&UnitPick>) -> Result<Kernel> {
@@ -96,7 +140,7 @@ impl Choosing<'_> {
         } else {
             match self.recorded(&*op, layout) {
                 Some(found) => (found.choice, found.from.to_string()),
-                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, "rule".to_owned()),
+                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, RULE.to_owned()),
             }
         };
         let described = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);

@@ -50,7 +50,7 @@ pub(crate) fn followed(
     let network = match device {
         Some(info) => {
             let device = DeviceKey::of(info);
-            prepared(graph, asked, &Choosing { options, device: &device, limits: &info.limits })?
+            prepared(graph, asked, &Choosing { options, device: &device, limits: &info.limits, known: None })?
         }
         None => simplified(graph, &|name| options.choices.contains_key(name))?,
     };

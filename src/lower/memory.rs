@@ -26,7 +26,7 @@ impl Lifetime {
 /// Buffers, and which values share each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    /// Bytes of each buffer.
+    /// Bytes of each buffer, the largest first.
     pub(crate) buffers: Vec<u64>,
     /// The buffer of each value.
     pub(crate) place: Vec<usize>,
@@ -109,6 +109,7 @@ mod tests {
                 .map(|(bytes, first, length)| Lifetime { bytes, first, last: first + length })
                 .collect();
             let plan = plan(&lifetimes);
+            prop_assert!(plan.buffers.is_sorted_by(|one, next| one >= next));
             for (i, a) in lifetimes.iter().enumerate() {
                 prop_assert!(plan.buffers[plan.place[i]] >= a.bytes);
                 for (j, b) in lifetimes.iter().enumerate().skip(i + 1) {

@@ -13,7 +13,8 @@
 //! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
-//! | `program` | forms of values and the conversions between them: the steps of a run |
+//! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |
+//! | `program`, `moved` | forms of values and the conversions between them: the steps of a run |
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `alike` | constants that are alike are stored once |
@@ -37,7 +38,9 @@ mod host;
 mod idioms;
 mod join;
 mod kind;
+mod known;
 mod memory;
+mod moved;
 mod parts;
 mod precision;
 mod prepare;
@@ -62,6 +65,7 @@ pub(crate) use choose::on_cpu;
 pub(crate) use constants::{Constant, MIN_SHARED, pack, packed_bytes};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use followed::{Followed, Given, followed};
+pub(crate) use known::Known;
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};
 pub(crate) use precision::has_halves;
 #[cfg(not(target_family = "wasm"))]

@@ -5,6 +5,7 @@ use super::alike::Alike;
 use super::choose::{ChangeTimes, Choosing, Kernel};
 use super::constants::Constant;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
+use super::known::Known;
 use super::memory::Lifetime;
 use super::prepare::{base, prepared};
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
@@ -19,16 +20,15 @@ use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::convert::ConvertOp;
 use crate::ops::copy::CopyOp;
 use crate::ops::{Op, OperandInfo, Role};
 use crate::options::SessionOptions;
 use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{WorkGroup, untuned};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A run before anything is allocated or compiled.
+#[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) limits: Limits,
     pub(crate) stored: Vec<StoredValue>,
@@ -51,20 +51,22 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The whole of `graph` on a device; `changes` measures changes of layout, where they are asked for.
+    /// The whole of `graph` on a device; `changes` measures changes of layout, where they are asked for, and `known` are
+    /// kernels that are compiled for other extents of the graph.
     pub(crate) fn of(
         graph: &Graph,
         asked: &SessionOptions,
         info: &DeviceInfo,
         changes: &ChangeTimes<'_>,
+        known: Option<&Known>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);
         let graph = &*graph.on_device()?;
         let options = &*base(asked);
-        let choosing = Choosing { options, device: &device, limits: &info.limits };
+        let choosing = Choosing { options, device: &device, limits: &info.limits, known };
         let network = prepared(graph, asked, &choosing)?;
         let kernels = choosing.choose(&network, changes)?;
-        let mut builder = Builder::new(&network, options.precision, &info.limits);
+        let mut builder = Builder::new(&network, options.precision, &info.limits, known);
         for &input in graph.inputs() {
             builder.store(input, builder.rows(input)?, None);
         }
@@ -98,6 +100,13 @@ impl Program {
         self.stored.iter().zip(uses).map(lifetime).collect()
     }
 
+    /// Lets go of the constants, which are on the device.
+    pub(crate) fn let_go_of_constants(&mut self) {
+        self.constants.clear();
+        self.setup.clear();
+        self.stored.iter_mut().for_each(|value| value.constant = None);
+    }
+
     /// What the packed constants begin at multiples of, in bytes.
     pub(crate) fn constant_alignment(&self) -> u64 {
         self.limits.binding_alignment.max(256)
@@ -112,7 +121,7 @@ impl Program {
 pub(super) struct Builder<'n, 'g> {
     pub(super) network: &'n Network<'g>,
     /// The session's.
-    precision: Precision,
+    pub(super) precision: Precision,
     pub(super) program: Program,
     /// Where values are, in each form that they are stored in.
     pub(super) places: HashMap<Value, Vec<(Kind, Part)>>,
@@ -120,10 +129,17 @@ pub(super) struct Builder<'n, 'g> {
     pub(super) targets: HashMap<Value, (Kind, Part)>,
     /// The constants that others may share.
     pub(super) alike: Alike,
+    /// Kernels that are compiled for other extents.
+    pub(super) known: Option<&'n Known>,
 }
 
 impl<'n, 'g> Builder<'n, 'g> {
-    fn new(network: &'n Network<'g>, precision: Precision, limits: &Limits) -> Self {
+    fn new(
+        network: &'n Network<'g>,
+        precision: Precision,
+        limits: &Limits,
+        known: Option<&'n Known>,
+    ) -> Self {
         let program = Program {
             limits: limits.clone(),
             stored: Vec::new(),
@@ -139,7 +155,7 @@ impl<'n, 'g> Builder<'n, 'g> {
             key: network.graph.key_place(),
         };
         let (places, targets) = (HashMap::new(), HashMap::new());
-        Builder { network, precision, program, places, targets, alike: Alike::default() }
+        Builder { network, precision, program, places, targets, alike: Alike::default(), known }
     }
 
     fn finish(mut self) -> Result<Program> {
@@ -292,47 +308,6 @@ impl<'n, 'g> Builder<'n, 'g> {
         self.program.steps.push(step);
         place(self, own);
         Ok(Some(own))
-    }
-
-    /// A step that changes the form of `value`.
-    fn convert(
-        &mut self,
-        value: Value,
-        (from, source): (Kind, Part),
-        (to, target): (Kind, Part),
-    ) -> Result<()> {
-        let maps = if from.0 == Form::Rows { to } else { from };
-        let precision = match maps.2 {
-            dtype if dtype == self.precision.storage() => self.precision,
-            DType::F16 => Precision::F16Storage,
-            _ => Precision::F32,
-        };
-        let name = self.network.name(value)?;
-        let (op, name) = match (from.0.layout(), to.0.layout()) {
-            (one, other) if one == other => {
-                (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
-            }
-            (from, to) => (ConvertOp::new(maps.1, from, to, precision)?, format!("{name} ({from} to {to})")),
-        };
-        let step = self.single(name, &op, source, target)?;
-        // What is the same at each run is converted once.
-        if self.network.constant(value).is_some() {
-            self.program.setup.push(step);
-        } else {
-            self.program.steps.push(step);
-        }
-        Ok(())
-    }
-
-    /// A step that moves a value, between buffers.
-    pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
-        let limits = &self.program.limits;
-        let choice = untuned(op, WorkGroup::Table, limits)?;
-        let launch = op.plan(&choice, limits)?;
-        let sources = vec![Source::Stored(source), Source::Stored(target)];
-        let from = "rule".to_owned();
-        let work = Work::Device { launch: Box::new(launch), sources };
-        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, work })
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.

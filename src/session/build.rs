@@ -225,7 +225,7 @@ impl Session {
         match &context.engine {
             Engine::Cpu => cpu::CpuSession::plan_memory(graph, options),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            engine => DeviceMemory::planned(&device::lowered(engine, graph, options)?),
+            engine => DeviceMemory::planned(&device::lowered(engine, graph, options, None)?),
         }
     }
 
@@ -240,7 +240,7 @@ impl Session {
         let graph = &*checked(graph, &options)?;
         let runner = match &context.engine {
             Engine::Cpu if cfg!(feature = "cpu") => {
-                Runner::Cpu(cpu::CpuSession::new(graph, &options, shared.map(|shared| &shared.shelves))?)
+                Runner::Cpu(cpu::CpuSession::new(graph, &options, shared)?)
             }
             Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -286,9 +286,10 @@ impl Session {
     }
 
     pub(super) async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
-        let mut changed = self.refreshed_alone(wait).await?;
+        let shared = self.changing.as_ref().map(|changing| Arc::clone(&changing.shared));
+        let mut changed = self.refreshed_alone(shared.as_deref(), wait).await?;
         for other in self.changing.iter_mut().flat_map(|changing| changing.others()) {
-            changed.extend(other.refreshed_alone(wait).await?);
+            changed.extend(other.refreshed_alone(shared.as_deref(), wait).await?);
         }
         if self.changing.is_some() {
             sorted::sort(&mut changed, Ord::cmp);
@@ -297,11 +298,11 @@ impl Session {
         Ok(changed)
     }
 
-    async fn refreshed_alone(&mut self, wait: Wait) -> Result<Vec<String>> {
+    async fn refreshed_alone(&mut self, shared: Option<&Shared>, wait: Wait) -> Result<Vec<String>> {
         let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
             return Ok(Vec::new());
         };
-        session.refresh(&made_of.0, &made_of.1, wait).await
+        session.refresh(&made_of.0, &made_of.1, shared, wait).await
     }
 }
 

@@ -203,10 +203,13 @@ impl Session {
             }
         };
         path.push(number);
-        let changing = self.changing.as_deref().ok_or_else(|| Error::Internal("no plans".to_owned()))?;
+        let changing = self.changing_mut()?;
         let gone = || Error::Internal("a plan is gone".to_owned());
-        let plan = changing.plans.get(&number).ok_or_else(gone)?;
+        let plan = changing.plans.get_mut(&number).ok_or_else(gone)?;
         let Some(next) = plan.next else { return Ok(Outcome::Last(number)) };
+        if let Some(session) = &mut plan.session {
+            session.runner.take_buffers(&changing.shared)?;
+        }
         let outputs = match &plan.session {
             Some(session) => {
                 session.runner.draw_by(key)?;
@@ -263,7 +266,11 @@ impl Session {
         };
         let changing = self.changing_mut()?;
         changing.make_room(path);
-        changing.keep(stage, given, part, session)
+        let number = changing.keep(stage, given, part, session)?;
+        if let Some(changing) = &mut self.changing {
+            changing.tidy(&self.runner);
+        }
+        Ok(number)
     }
 
     /// Makes a plan of the last part what the session runs. It takes the states of the plan before it.
@@ -272,7 +279,8 @@ impl Session {
         if changing.current != Some(plan) {
             let gone = || Error::Internal("a plan is gone".to_owned());
             let next = changing.plans.get_mut(&plan).ok_or_else(gone)?;
-            if let Some(next) = &next.session {
+            if let Some(next) = &mut next.session {
+                next.runner.take_buffers(&changing.shared)?;
                 next.runner.follow(&self.runner, wait).await?;
             }
             let next = next.session.take();
@@ -290,6 +298,7 @@ impl Session {
             if let Some(before) = before.and_then(|before| changing.plans.get_mut(&before)) {
                 before.session = (!matches!(own.runner, Runner::Idle(_))).then_some(own);
             }
+            changing.tidy(&self.runner);
         }
         self.compose(plan, given)
     }

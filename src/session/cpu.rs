@@ -2,7 +2,9 @@
 
 #[cfg(all(shuttle, test))]
 mod interleavings;
+mod kernels;
 mod run;
+mod sets;
 mod states;
 
 use super::flight::{self, Launched, Layout};
@@ -10,26 +12,27 @@ use super::input::{Input, whole};
 use super::memory::CpuMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
 use super::runner::{Next, Run};
+use super::shared::Shared;
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
-use crate::cpu::aligned::Aligned;
-use crate::cpu::shelf::{Shelf, Shelves};
+use crate::cpu::shelf::Shelves;
 use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
-use crate::layout::Layout as Order;
 use crate::lower::{self, Alias, InPlace, Input as Read, Network, Unit};
-use crate::ops::{Op, Role};
+use crate::ops::Role;
 use crate::options::SessionOptions;
 use crate::parallel;
 use crate::sorted;
 use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
+use kernels::Making;
 use run::Held;
+pub(super) use sets::Sets;
 use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -93,14 +96,12 @@ struct CpuNetwork {
     flops: u64,
     /// Elements of each buffer of a run.
     lengths: Vec<usize>,
-    /// Sets of buffers that no run uses. A run takes one or makes one, and never waits for another run: a
-    /// worker that waits for a part of one run may begin the next on the same stack.
-    idle: Mutex<Vec<Buffers>>,
+    /// Buffers of runs that are over.
+    sets: Arc<Sets>,
+    /// Bytes of each buffer, if sessions for other extents use the same.
+    shared: Vec<u64>,
     memory: MemoryUse,
 }
-
-/// The planned buffers of one run.
-type Buffers = Vec<Aligned>;
 
 /// A network made ready to run on the CPU.
 #[derive(Debug)]
@@ -119,12 +120,6 @@ struct Places<'n> {
     /// The constants that are known to them by their places.
     shelved: Vec<HostTensor>,
 }
-
-/// What a kernel is made of: its op in words, and each constant's operand and place in memory.
-type Making = (String, Vec<(Operand, (usize, Order))>);
-
-/// Constants of fewer elements are not worth looking for a kernel that was made with them already.
-const MIN_SHARED: usize = 1024;
 
 impl Places<'_> {
     fn of(&mut self, value: Value) -> Result<Place> {
@@ -189,55 +184,6 @@ impl Places<'_> {
     }
 }
 
-impl Places<'_> {
-    /// The kernel of a unit: one that was made already of the same op and constants, as the passes of a loop that was
-    /// unrolled have, which would lay out the same weights again.
-    fn kernel(
-        &mut self,
-        unit: &Unit,
-        op: &dyn Op,
-        inputs: &[(Operand, Place)],
-    ) -> Result<Arc<dyn CpuKernel>> {
-        let constants = || {
-            unit.inputs.iter().filter_map(|(operand, input)| match input {
-                Read::Constant(tensor, _) => Some((*operand, tensor)),
-                Read::Value(value) => Some((*operand, self.network.constant(*value)?)),
-            })
-        };
-        let elements: usize = constants().map(|(_, tensor)| tensor.dims().elements()).sum();
-        // The network holds the tensors as long as this lives: no place is another one's later.
-        let parts = constants().map(|(operand, tensor)| (operand, tensor.place()));
-        let words = if elements < MIN_SHARED { None } else { op.words() };
-        let making = words.map(|words| (words, parts.collect()));
-        if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
-            return Ok(Arc::clone(known));
-        }
-        let largest = constants().map(|(_, tensor)| tensor).max_by_key(|tensor| tensor.dims().elements());
-        let largest = largest.filter(|tensor| tensor.dims().elements() >= MIN_SHARED);
-        let identity =
-            largest.map_or_else(String::new, |tensor| format!("{} {:?}", op.name(), tensor.place()));
-        let shelf = match (self.shelves, largest) {
-            (Some(shelves), Some(tensor)) => {
-                self.shelved.push(tensor.clone());
-                shelves.of(&identity)
-            }
-            _ => Shelf::default(),
-        };
-        let mut kernel = op.cpu_on(&unit.constants(op), shelf)?;
-        for (operand, place) in inputs {
-            if let Holder::Constant(constant) = place.holder {
-                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
-                kernel.hold(*operand, values.unwrap_or_default(), shelf);
-            }
-        }
-        let kernel: Arc<dyn CpuKernel> = Arc::from(kernel);
-        if let Some(making) = making {
-            self.kernels.insert(making, Arc::clone(&kernel));
-        }
-        Ok(kernel)
-    }
-}
-
 /// The units that the CPU runs.
 fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
     lower::simplified(graph, &|name| options.choices.contains_key(name))
@@ -249,8 +195,8 @@ impl CpuSession {
         Ok(CpuMemory::of(&lowered(graph, options)?)?.memory)
     }
 
-    /// `shelves`: what sessions of the same constants for other extents have packed.
-    pub(super) fn new(graph: &Graph, options: &SessionOptions, shelves: Option<&Shelves>) -> Result<Self> {
+    /// `shared`: what sessions of the same network for other extents have.
+    pub(super) fn new(graph: &Graph, options: &SessionOptions, shared: Option<&Shared>) -> Result<Self> {
         let network = lowered(graph, options)?;
         let sources = lower::on_cpu(&network, options)?;
         let CpuMemory { values, plan, memory, constants: counted } = CpuMemory::of(&network)?;
@@ -261,7 +207,7 @@ impl CpuSession {
             changed: HashMap::new(),
             constants: Vec::new(),
             kernels: HashMap::new(),
-            shelves,
+            shelves: shared.map(|shared| &shared.shelves),
             shelved: Vec::new(),
         };
         let mut steps = Vec::with_capacity(network.units().len());
@@ -289,8 +235,10 @@ impl CpuSession {
             counted,
             _shelved: places.shelved,
             lengths: plan.buffers.iter().map(|&bytes| bytes as usize / 4).collect(),
-            idle: Mutex::default(),
-            memory,
+            sets: shared.map_or_else(Arc::default, |shared| Arc::clone(&shared.sets)),
+            // The largest first.
+            shared: shared.map_or_else(Vec::new, |_| plan.buffers),
+            memory: MemoryUse { planned: if shared.is_some() { 0 } else { memory.planned }, ..memory },
         })))
     }
 
@@ -373,6 +321,10 @@ impl Run for CpuSession {
 
     fn constants(&self) -> &[(usize, u64)] {
         &self.0.counted
+    }
+
+    fn shared_values(&self) -> &[u64] {
+        &self.0.shared
     }
 
     fn reset(&self) -> Result<()> {

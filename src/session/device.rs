@@ -1,15 +1,18 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod states;
+
 use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
 use super::profile::{self, MemoryUse, Profile, StageTimes};
+use super::ready::{MadeOf, Ready};
 use super::resources::{allocate, dispatches, kernels};
 use super::runner::{Next, Run};
-use super::segments::{Segment, SegmentPlan, Segments};
+use super::segments::{Segment, SegmentPlan};
 use super::shared::Shared;
 use super::spare::Spare;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
@@ -21,11 +24,9 @@ use crate::context::Engine;
 use crate::device::Recording;
 use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Key};
+use crate::graph::Graph;
 use crate::host::HostTensor;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use crate::lower::Wiring;
-use crate::lower::{Part, Program, Step, Work};
+use crate::lower::{Known, Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
 use crate::task::{Awaited, both, offload};
@@ -35,36 +36,39 @@ use std::sync::Arc;
 /// A network made ready to run on a GPU.
 #[derive(Debug)]
 pub(super) struct DeviceSession {
-    pub(super) engine: Engine,
-    pub(super) segments: Segments,
-    pub(super) inputs: Vec<Slice>,
+    engine: Engine,
+    /// Nothing while others have the buffers for its values.
+    ready: Option<Ready>,
+    /// What it is made of, if it lets others have them.
+    made_of: Option<MadeOf>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
     /// Whether sessions for other extents have the same states.
     shares_states: bool,
     /// Which of them is the key of random numbers.
     key: Option<usize>,
-    /// The buffers that the outputs lie in: what a run reads.
-    pub(super) reads: Vec<Slice>,
     layout: Layout,
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
-    /// Nothing, if the CPU computes a step.
-    #[cfg(any(feature = "wgpu", feature = "opencl"))]
-    bindings: Option<Bindings>,
     /// Last, so that all else is dropped before.
     _release: Release,
 }
 
-pub(super) fn lowered(engine: &Engine, graph: &Graph, options: &SessionOptions) -> Result<Program> {
+/// `known`: kernels that are compiled for other extents of the graph.
+pub(super) fn lowered(
+    engine: &Engine,
+    graph: &Graph,
+    options: &SessionOptions,
+    known: Option<&Known>,
+) -> Result<Program> {
     let device = engine.device()?;
     #[cfg(not(target_family = "wasm"))]
     let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
     #[cfg(target_family = "wasm")]
     let changes =
         |_: Shape| Err(Error::unsupported("feature maps in images", "WebGPU's kernels take buffers"));
-    Program::of(graph, options, device.info(), &changes)
+    Program::of(graph, options, device.info(), &changes, known)
 }
 
 /// The kernel of each step, by the step's name.
@@ -84,38 +88,8 @@ impl DeviceSession {
         shared: Option<&Shared>,
         teller: &Teller<'_>,
     ) -> Result<Self> {
-        let program = lowered(&engine, graph, options)?;
-        Self::of(engine, &program, shared, teller).await
-    }
-
-    /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
-    pub(super) async fn follow(&self, before: &DeviceSession, wait: Wait) -> Result<()> {
-        let device = self.engine.device()?;
-        for (index, (own, initial)) in self.states.iter().enumerate() {
-            match before.states.get(index).filter(|(other, _)| other.bytes == own.bytes) {
-                Some(_) if self.shares_states && before.shares_states => (),
-                Some((other, _)) => device.write(own, &wait.read(device, other).await?)?,
-                None => device.write(own, bytemuck::cast_slice(&initial.words()?))?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives some of the states what they are in the first run.
-    fn reset_those(&self, which: &dyn Fn(usize) -> bool) -> Result<()> {
-        let device = self.engine.device()?;
-        let states = self.states.iter().enumerate().filter(|(index, _)| which(*index));
-        states
-            .map(|(_, state)| state)
-            .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
-    }
-
-    /// Draws the random numbers of this key in the next run.
-    pub(super) fn draw_by(&self, key: Key) -> Result<()> {
-        match self.key.and_then(|place| self.states.get(place)) {
-            Some((own, _)) => self.engine.device()?.write(own, bytemuck::cast_slice(&key)),
-            None => Ok(()),
-        }
+        let program = lowered(&engine, graph, options, shared.map(|shared| &shared.known))?;
+        Self::of(engine, program, shared, teller).await
     }
 
     /// Takes the kernels that the record has now; the names of the steps that have others than before.
@@ -123,13 +97,14 @@ impl DeviceSession {
         &mut self,
         graph: &Graph,
         options: &SessionOptions,
+        shared: Option<&Shared>,
         wait: Wait,
     ) -> Result<Vec<String>> {
-        let program = lowered(&self.engine, graph, options)?;
+        let program = lowered(&self.engine, graph, options, shared.map(|shared| &shared.known))?;
         if chosen(&program) == self.kernels {
             return Ok(Vec::new());
         }
-        let next = Self::of(self.engine.clone(), &program, None, &Teller::new(&|_| {})).await?;
+        let next = Self::of(self.engine.clone(), program, shared, &Teller::new(&|_| {})).await?;
         next.follow(self, wait).await?;
         let changed = next.kernels.iter().filter(|kernel| !self.kernels.contains(kernel));
         let changed = changed.map(|(name, _)| name.clone()).collect();
@@ -139,61 +114,56 @@ impl DeviceSession {
 
     async fn of(
         engine: Engine,
-        program: &Program,
+        program: Program,
         shared: Option<&Shared>,
         teller: &Teller<'_>,
     ) -> Result<Self> {
         let device = engine.device()?;
         // A browser compiles kernels while constants are packed here.
-        let segments = SegmentPlan::of(program)?;
-        let memory = DeviceMemory::of(program, &segments);
-        let allocated = allocate(device, program, &memory, shared, teller);
-        let (resources, kernels) = both(allocated, kernels(device, program, teller)).await?;
+        let memory = DeviceMemory::of(&program, &SegmentPlan::of(&program)?, shared.is_some());
+        let allocated = allocate(device, &program, &memory, shared, teller);
+        let known = shared.map(|shared| &shared.known);
+        let (resources, kernels) = both(allocated, kernels(device, &program, known, teller)).await?;
         if !program.setup.is_empty() {
-            let setup = dispatches(&program.setup, kernels.setup, &resources)?;
+            let setup = dispatches(&program.setup, &kernels.setup, &resources)?;
             device.submit(&device.record(&setup)?)?;
         }
-        let slice = |part: &Part| resources.slice(part);
-        let mut reads: Vec<Slice> = Vec::new();
+        let mut reads: Vec<Part> = Vec::new();
         let mut places: Vec<Place> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| places.get(earlier)) {
                 Some(Place { read, .. }) => *read,
                 None => {
-                    reads.push(resources.slice(&program.whole(part.stored))?);
+                    reads.push(program.whole(part.stored));
                     reads.len() - 1
                 }
             };
             places.push(Place { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
-        let steps = dispatches(&program.steps, kernels.steps, &resources)?;
-        let segments = Segments::new(device, segments, &resources, &steps)?;
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
-        let inputs = program.inputs.iter().map(slice).collect::<Result<_>>()?;
         let fresh: Vec<bool> =
             program.states.iter().map(|(part, _)| !resources.written.contains(&part.stored)).collect();
-        let memory = resources.memory;
-        #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources));
+        let (count, words, key) = (places.len(), program.output_words.clone().into(), program.key);
+        let (used, chosen) = (resources.memory, chosen(&program));
+        let mut made_of = MadeOf { program, reads, memory, kernels: kernels.steps, resources };
+        let ready = made_of.record(device)?;
+        made_of.program.let_go_of_constants();
         let session = DeviceSession {
+            ready: Some(ready),
+            made_of: shared.map(|_| made_of),
             states,
             shares_states: shared.is_some_and(Shared::keeps_states),
-            key: program.key,
-            inputs,
+            key,
             layout: Layout {
-                spare: Arc::new(Spare::new(places.len())),
+                spare: shared.map_or_else(|| Arc::new(Spare::new(count)), |shared| shared.spare(count)),
                 places: places.into(),
-                words: program.output_words.clone().into(),
+                words,
                 fixed: Arc::default(),
             },
-            reads,
-            memory,
-            kernels: chosen(program),
-            #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            bindings,
-            segments,
+            memory: used,
+            kernels: chosen,
             _release: Release(engine.clone()),
             engine,
         };
@@ -203,10 +173,31 @@ impl DeviceSession {
         Ok(session)
     }
 
+    /// What a run needs.
+    fn ready(&self) -> Result<&Ready> {
+        self.ready.as_ref().ok_or_else(|| Error::Internal("a run without buffers".to_owned()))
+    }
+
+    /// Takes the buffers for values that it shares with sessions for other extents, if it let go of them.
+    pub(super) fn take_buffers(&mut self, shared: &Shared) -> Result<()> {
+        if let (None, Some(made_of)) = (&self.ready, &mut self.made_of) {
+            self.ready = Some(made_of.take_buffers(self.engine.device()?, shared)?);
+        }
+        Ok(())
+    }
+
+    /// Lets go of buffers for values in whose place others are given now.
+    pub(super) fn leave_buffers(&mut self, shared: &Shared) {
+        if self.made_of.as_mut().is_some_and(|made_of| made_of.leave_buffers(shared)) {
+            self.ready = None;
+            self.engine.device().into_iter().for_each(|device| device.release());
+        }
+    }
+
     /// What is written of the inputs, each where it belongs.
     fn writes<'a>(&'a self, inputs: &'a [Input<'_>]) -> Result<Vec<Write<'a>>> {
         let mut writes = Vec::with_capacity(inputs.len());
-        for (slice, input) in self.inputs.iter().zip(inputs) {
+        for (slice, input) in self.ready()?.inputs.iter().zip(inputs) {
             match input {
                 Input::Whole(elements) => writes.push((Cow::Borrowed(slice), bytemuck::cast_slice(elements))),
                 Input::Parts(parts) => {
@@ -236,10 +227,11 @@ impl DeviceSession {
 
     /// The inputs as the CPU reads them, if it reads any.
     fn for_cpu<'a>(&self, inputs: &'a [Input<'_>]) -> Result<Vec<Cow<'a, [f32]>>> {
-        if self.segments.lead().is_empty() {
+        let ready = self.ready()?;
+        if ready.segments.lead().is_empty() {
             return Ok(Vec::new());
         }
-        let lengths: Vec<usize> = self.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
+        let lengths: Vec<usize> = ready.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
         whole(inputs, &lengths)
     }
 
@@ -262,12 +254,13 @@ impl DeviceSession {
     }
 
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
+        let Ready { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
         for input in self.for_cpu(inputs)? {
             given.push(Cow::<'static, [f32]>::Owned(alloc::copied(&input, "an input")?));
         }
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = self.start(segment, inputs, &results, &segment.reads, Next::GoesOn)?.arrived().await?;
             let host = Arc::clone(&segment.host);
             let work = move || {
@@ -276,11 +269,12 @@ impl DeviceSession {
             };
             (given, results) = offload(work)?.await?;
         }
-        self.start(self.segments.last(), inputs, &results, &self.reads, Next::GoesOn)
+        self.start(segments.last(), inputs, &results, reads, Next::GoesOn)
     }
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
         let device = self.engine.device()?;
+        let Ready { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
         let mut clock = Instant::now();
         let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
@@ -288,15 +282,15 @@ impl DeviceSession {
         wait.wait(device).await?;
         let upload = lap();
         let mut results = Vec::new();
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = segment.submit(device, wait, &results).await?;
             segment.host.run(&given, &read.parts(), &mut results)?;
         }
-        self.segments.last().submit(device, wait, &results).await?;
+        segments.last().submit(device, wait, &results).await?;
         wait.wait(device).await?;
         let network = lap();
-        let mut read = Vec::with_capacity(self.reads.len());
-        for slice in &self.reads {
+        let mut read = Vec::with_capacity(reads.len());
+        for slice in reads {
             read.push(wait.read(device, slice).await?);
         }
         Ok((Box::new(read), StageTimes { upload, network, download: lap() }))
@@ -308,10 +302,11 @@ impl DeviceSession {
         let given = self.for_cpu(inputs)?;
         let mut results = Vec::new();
         let mut steps = Vec::new();
-        for segment in self.segments.all() {
+        let segments = &self.ready()?.segments;
+        for segment in segments.all() {
             steps.extend(segment.profile(device, wait, &given, &mut results).await?);
         }
-        let clock = match (device.info().api, self.segments.lead().is_empty()) {
+        let clock = match (device.info().api, segments.lead().is_empty()) {
             ("OpenCL", true) => "profiling events",
             ("OpenCL", false) => "profiling events, the host clock for the CPU",
             (_, true) => "GPU timestamps",
@@ -326,11 +321,16 @@ type Write<'a> = (Cow<'a, Slice>, &'a [u8]);
 
 impl Run for DeviceSession {
     fn steps(&self) -> Vec<profile::Step> {
-        self.segments.steps()
+        // The one that runs has its buffers.
+        self.ready.as_ref().map_or_else(Vec::new, |ready| ready.segments.steps())
     }
 
     fn memory(&self) -> MemoryUse {
         self.memory
+    }
+
+    fn shared_values(&self) -> &[u64] {
+        self.made_of.as_ref().map_or(&[], |made_of| &made_of.memory.plan.buffers)
     }
 
     fn reset(&self) -> Result<()> {
@@ -342,12 +342,13 @@ impl Run for DeviceSession {
     }
 
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        let Ready { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
-        for segment in self.segments.lead() {
+        for segment in segments.lead() {
             let read = self.start(segment, inputs, &results, &segment.reads, Next::Waits)?.waited()?;
             segment.host.run(&given, &read.parts(), &mut results)?;
         }
-        self.start(self.segments.last(), inputs, &results, &self.reads, next)
+        self.start(segments.last(), inputs, &results, reads, next)
     }
 
     fn launch_async<'a>(&'a self, inputs: &'a [Input<'a>]) -> Awaited<'a, Result<Launched>> {
@@ -381,16 +382,17 @@ impl DeviceSession {
 
     /// What an application's buffers are bound by.
     pub(super) fn bindings(&self, what: &str) -> Result<&Bindings> {
-        let on_cpu = || self.segments.on_cpu().unwrap_or_default();
+        let ready = self.ready()?;
+        let on_cpu = || ready.segments.on_cpu().unwrap_or_default();
         let reason =
             || format!("the CPU computes {}, which an application's queue cannot wait for", on_cpu());
-        self.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
+        ready.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
     }
 
     /// The run with these buffers.
     pub(super) async fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
         bindings.bound(self.engine.device()?, buffers).await
     }
 
@@ -402,11 +404,11 @@ impl DeviceSession {
         shown: Shown,
     ) -> Result<(PortBuffer, Arc<Recording>)> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.bindings.as_mut().ok_or_else(missing)?;
+        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
         bindings.pictures(self.engine.device()?, index, port, shown).await
     }
 
     pub(super) fn unbind(&mut self) {
-        self.bindings.iter_mut().for_each(Bindings::clear);
+        self.ready.iter_mut().flat_map(|ready| &mut ready.bindings).for_each(Bindings::clear);
     }
 }

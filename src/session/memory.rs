@@ -13,29 +13,41 @@ use std::collections::HashSet;
 pub(super) struct DeviceMemory {
     /// The values that share buffers.
     pub(super) shared: Vec<Stored>,
-    /// Their buffers.
+    /// Their buffers, the largest first.
     pub(super) plan: MemoryPlan,
     /// What is known before constants are packed.
     memory: MemoryUse,
 }
 
+/// Whether a value lies in a buffer only while a run is under way, where it may not share that with others of the run: an
+/// input or an output.
+fn is_port(program: &Program, stored: Stored) -> bool {
+    let value = &program.stored[stored];
+    let is_state = program.states.iter().any(|(part, _)| part.stored == stored);
+    value.pinned && !value.is_constant && value.image.is_none() && !is_state
+}
+
 impl DeviceMemory {
-    pub(super) fn of(program: &Program, segments: &SegmentPlan) -> Self {
-        let lifetimes = program.lifetimes();
-        let shared: Vec<Stored> =
-            (0..program.stored.len()).filter(|&stored| !program.stored[stored].pinned).collect();
+    /// `pooled`: sessions for other extents use the same buffers. Then inputs and outputs lie in them, too, each in one of
+    /// its own, and they do not count.
+    pub(super) fn of(program: &Program, segments: &SegmentPlan, pooled: bool) -> Self {
+        let mut lifetimes = program.lifetimes();
+        let is_in =
+            |stored: &Stored| !program.stored[*stored].pinned || (pooled && is_port(program, *stored));
+        let (shared, own): (Vec<Stored>, Vec<Stored>) = (0..program.stored.len()).partition(is_in);
+        for &stored in shared.iter().filter(|&&stored| program.stored[stored].pinned) {
+            lifetimes[stored] = Lifetime { first: 0, last: program.steps.len(), ..lifetimes[stored] };
+        }
         let shared_lifetimes: Vec<_> = shared.iter().map(|&stored| lifetimes[stored]).collect();
         let plan = plan(&shared_lifetimes);
         let bytes = |is_constant: bool| {
-            let own = program
-                .stored
-                .iter()
-                .filter(move |stored| stored.pinned && stored.is_constant == is_constant);
-            own.map(|stored| stored.bytes).sum::<u64>()
+            let own = own.iter().map(|&stored| &program.stored[stored]);
+            own.filter(|stored| stored.is_constant == is_constant).map(|stored| stored.bytes).sum::<u64>()
         };
         let values = program.stored.iter().filter(|stored| !stored.is_constant);
+        let buffers: u64 = plan.buffers.iter().sum();
         let memory = MemoryUse {
-            planned: plan.buffers.iter().sum::<u64>() + bytes(false),
+            planned: if pooled { 0 } else { buffers } + bytes(false),
             unshared: values.map(|stored| stored.bytes).sum(),
             least: least(&shared_lifetimes) + bytes(false),
             constants: bytes(true),
@@ -52,7 +64,7 @@ impl DeviceMemory {
 
     /// What a session of `program` would take. Its constants are packed one after the other to know how long they are.
     pub(super) fn planned(program: &Program) -> Result<MemoryUse> {
-        let memory = DeviceMemory::of(program, &SegmentPlan::of(program)?);
+        let memory = DeviceMemory::of(program, &SegmentPlan::of(program)?, false);
         Ok(memory.with_packed(lower::packed_bytes(&program.constants, program.constant_alignment())?))
     }
 }

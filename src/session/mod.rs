@@ -4,11 +4,11 @@
 //! | file | does |
 //! |---|---|
 //! | `runner` | what a session does, on a device or on the CPU |
-//! | `device`, `segments`, `resources` | the session on a device: its submissions, and its memory and kernels |
+//! | `device`, `ready`, `segments`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
 //! | `cpu` | the session on the CPU |
 //! | `input`, `flight` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
-//! | `changing`, `plans`, `shared`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
+//! | `changing`, `plans`, `shared`, `slots`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
 //! | `carried` | outputs that are inputs of the next run |
 //! | `stream` | frames, several of them under way at once |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
@@ -49,11 +49,13 @@ mod picture;
 mod plans;
 mod ports;
 mod profile;
+mod ready;
 mod rebuild;
 mod resources;
 mod runner;
 mod segments;
 mod shared;
+mod slots;
 mod source;
 mod spare;
 #[cfg(not(target_family = "wasm"))]

@@ -188,7 +188,7 @@ struct Kernel {
 
 /// The kernels of `graph`'s steps, by their names.
 fn kernels(context: &Context, graph: &Graph, options: &SessionOptions) -> Result<BTreeMap<String, Kernel>> {
-    let program = lowered(&context.engine, graph, options)?;
+    let program = lowered(&context.engine, graph, options, None)?;
     let mut all = BTreeMap::new();
     for step in program.steps.iter().filter(|step| !step.inserted) {
         let Work::Device { launch, .. } = &step.work else { continue };

@@ -280,7 +280,6 @@ impl Changing {
         if self.current == Some(plan) {
             self.current = None;
         }
-        self.shared.sweep();
     }
 
     /// Forgets a stage and all that is behind it.
@@ -387,12 +386,15 @@ impl Changing {
     pub(super) fn memory(&self, outer: &Runner) -> MemoryUse {
         let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
         let mut counted = BTreeSet::new();
-        let mut sum = MemoryUse::default();
+        let mut sum = MemoryUse { planned: self.shared.bytes(&self.wanted(outer)), ..MemoryUse::default() };
         for runner in sessions.map(|session| &session.runner).chain([outer]) {
             let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
             let twice: u64 = twice.map(|(_, bytes)| bytes).sum();
             let own = runner.memory();
-            sum = sum.and(MemoryUse { constants: own.constants.saturating_sub(twice), ..own });
+            let constants = own.constants.saturating_sub(twice);
+            // One plan runs at a time.
+            let least = sum.least.max(own.least);
+            sum = MemoryUse { least, ..sum.and(MemoryUse { constants, ..own }) };
         }
         sum
     }

@@ -58,7 +58,8 @@ pub struct StageTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// For values: the buffers of the memory plan, and those of inputs and outputs.
+    /// For values: the buffers of the memory plan, and those of inputs and outputs. Runs of all extents of a session of a
+    /// [`ModelFile`](crate::ModelFile) use the same.
     pub planned: u64,
     /// For values if no two shared a buffer.
     pub unshared: u64,

@@ -10,16 +10,19 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
+use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What the program's values and constants became.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Resources {
-    stored: Vec<Resource>,
+    /// Nothing for values in buffers that sessions for other extents use too, while it has let go of them.
+    stored: Vec<Option<Resource>>,
+    /// Those buffers, the largest first.
+    slots: Vec<Arc<Buffer>>,
     /// Where each packed constant lies.
     constants: Vec<Slice>,
     /// Those that sessions for other extents have, too.
@@ -32,10 +35,40 @@ pub(super) struct Resources {
 impl Resources {
     /// A part of a buffer.
     pub(super) fn slice(&self, part: &Part) -> Result<Slice> {
-        match &self.stored[part.stored] {
+        match self.stored(part.stored)? {
             Resource::Buffer(slice) => slice.buffer.slice(part.offset, part.bytes),
             Resource::Image(_) => Err(Error::Internal("a part of an image".to_owned())),
         }
+    }
+
+    fn stored(&self, stored: Stored) -> Result<&Resource> {
+        let missing = || Error::Internal(format!("no memory for value {stored}"));
+        self.stored.get(stored).and_then(Option::as_ref).ok_or_else(missing)
+    }
+
+    /// The buffers that sessions for other extents use, too.
+    pub(super) fn slots(&self) -> &[Arc<Buffer>] {
+        &self.slots
+    }
+
+    /// Lets go of them.
+    pub(super) fn leave_slots(&mut self, memory: &DeviceMemory) {
+        for &stored in &memory.shared {
+            if let Some(own) = self.stored.get_mut(stored) {
+                *own = None;
+            }
+        }
+        self.slots.clear();
+    }
+
+    /// Takes these in their place.
+    pub(super) fn take_slots(&mut self, memory: &DeviceMemory, slots: Vec<Arc<Buffer>>) {
+        for (&stored, &place) in memory.shared.iter().zip(&memory.plan.place) {
+            if let (Some(own), Some(buffer)) = (self.stored.get_mut(stored), slots.get(place)) {
+                *own = Some((&**buffer).into());
+            }
+        }
+        self.slots = slots;
     }
 }
 
@@ -70,11 +103,11 @@ pub(super) async fn allocate(
 ) -> Result<Resources> {
     let turns = &mut Turns::new();
     let DeviceMemory { shared, plan: planned, .. } = memory;
-    let buffers = planned
-        .buffers
-        .iter()
-        .map(|&bytes| device.alloc(bytes, Memory::Device))
-        .collect::<Result<Vec<_>>>()?;
+    let alloc = |&bytes: &u64| device.alloc(bytes, Memory::Device).map(Arc::new);
+    let buffers = match shared_with {
+        Some(shared) => shared.slots.take(device, &planned.buffers)?,
+        None => planned.buffers.iter().map(alloc).collect::<Result<Vec<_>>>()?,
+    };
     let (mut held, mut spared, mut written) = (Vec::new(), 0, HashSet::new());
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
@@ -83,7 +116,7 @@ pub(super) async fn allocate(
             let shared = shared_with?;
             Some((shared, shared.state_name(state, value.bytes)?, state))
         }) {
-            let known = shared.known(&name);
+            let known = shared.uploaded(&name);
             if known.is_some() {
                 written.insert(index);
             }
@@ -95,21 +128,21 @@ pub(super) async fn allocate(
                     shared.keep(name, whole, program.states[state].1.clone())
                 }
             };
-            stored.push(Resource::Buffer(own.slice.clone()));
+            stored.push(Some(Resource::Buffer(own.slice.clone())));
             held.push(own);
             continue;
         }
         let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
         let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
-        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.known(name)) {
+        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.uploaded(name)) {
             spared += value.bytes;
-            stored.push(Resource::Buffer(known.slice.clone()));
+            stored.push(Some(Resource::Buffer(known.slice.clone())));
             held.push(known);
             continue;
         }
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => (&device.alloc_image(width, height, dtype)?).into(),
-            (None, Some(place)) => (&buffers[planned.place[place]]).into(),
+            (None, Some(place)) => (&*buffers[planned.place[place]]).into(),
             (None, None) => (&device.alloc(value.bytes, Memory::Device)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
@@ -121,13 +154,13 @@ pub(super) async fn allocate(
                 held.push(shared.keep(name, slice.clone(), tensor.clone()));
             }
         }
-        stored.push(resource);
+        stored.push(Some(resource));
     }
     // Those that no session for other extents has.
     let name = |constant: &Constant| shared_with.and_then(|shared| Some((shared, constant.name()?)));
     let names: Vec<Option<(&Shared, String)>> = program.constants.iter().map(name).collect();
     let known =
-        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.known(name));
+        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.uploaded(name));
     let known: Vec<Option<Arc<Uploaded>>> = names.iter().map(known).collect();
     let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
     let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
@@ -160,7 +193,8 @@ pub(super) async fn allocate(
     }
     let memory = memory.with_packed(bytes);
     let memory = MemoryUse { constants: memory.constants.saturating_sub(spared), ..memory };
-    Ok(Resources { stored, constants, _shared: held, written, memory })
+    let slots = if shared_with.is_some() { buffers } else { Vec::new() };
+    Ok(Resources { stored, slots, constants, _shared: held, written, memory })
 }
 
 /// The name of a constant that kernels read in rows; none where nothing is worth sharing.
@@ -190,7 +224,12 @@ pub(super) struct Kernels {
 }
 
 /// Compiles the device's kernels, several at a time.
-pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Teller<'_>) -> Result<Kernels> {
+pub(super) async fn kernels(
+    device: &dyn Device,
+    program: &Program,
+    known: Option<&Known>,
+    teller: &Teller<'_>,
+) -> Result<Kernels> {
     let turns = &mut Turns::new();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
@@ -208,6 +247,9 @@ pub(super) async fn kernels(device: &dyn Device, program: &Program, teller: &Tel
     let mut compiled = Vec::with_capacity(all.len());
     for (Own { step, launch, .. }, text) in all.iter().zip(&texts) {
         compiled.push(compile(device, launch, text).await.map_err(|error| error.at_node(&step.name))?);
+        if let Some(known) = known {
+            known.note(&launch.spec, text, dialect);
+        }
     }
     let steps = compiled.split_off(own(&program.setup).count());
     Ok(Kernels { setup: compiled, steps })
@@ -255,12 +297,13 @@ async fn compile_all(
 /// Gives the kernels of `steps` their arguments.
 pub(super) fn dispatches(
     steps: &[Step],
-    kernels: Vec<Pipeline>,
+    kernels: &[Pipeline],
     resources: &Resources,
 ) -> Result<Vec<Dispatch>> {
     own(steps)
         .zip(kernels)
         .map(|(Own { step, launch, sources }, pipeline)| {
+            let pipeline = pipeline.clone();
             let resources = sources.iter().map(|source| bound(source, launch, resources));
             let resources =
                 resources.collect::<Result<Vec<_>>>().map_err(|error| error.at_node(&step.name))?;
@@ -284,7 +327,7 @@ fn bound(source: &Source, launch: &Launch, resources: &Resources) -> Result<Reso
         // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
         // application's asks for the length.
         Source::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
-            Ok(resources.stored[part.stored].clone())
+            resources.stored(part.stored).cloned()
         }
         Source::Stored(part) => resources.slice(part).map(Resource::Buffer),
         Source::Constant(constant) => {

@@ -5,6 +5,7 @@ use super::device::DeviceSession;
 use super::flight::{Launched, Layout};
 use super::input::Input;
 use super::profile::{MemoryUse, Profile, StageTimes, Step};
+use super::shared::Shared;
 use crate::device::{Readback, Wait};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -30,6 +31,12 @@ pub(super) trait Run {
 
     /// Places and bytes of the constants among them that sessions for other extents may have, too.
     fn constants(&self) -> &[(usize, u64)] {
+        &[]
+    }
+
+    /// Bytes of the buffers for values that sessions for other extents use, too, the largest first. They are no part of
+    /// [`Run::memory`].
+    fn shared_values(&self) -> &[u64] {
         &[]
     }
 
@@ -148,6 +155,21 @@ impl Runner {
                 Ok(())
             }
             Runner::Idle(_) => Ok(()),
+        }
+    }
+
+    /// Takes the buffers for values that it shares with sessions for other extents, if it let go of them.
+    pub(super) fn take_buffers(&mut self, shared: &Shared) -> Result<()> {
+        match self {
+            Runner::Device(session) => session.take_buffers(shared),
+            Runner::Cpu(_) | Runner::Idle(_) => Ok(()),
+        }
+    }
+
+    /// Lets go of buffers for values in whose place others are given now.
+    pub(super) fn leave_buffers(&mut self, shared: &Shared) {
+        if let Runner::Device(session) = self {
+            session.leave_buffers(shared);
         }
     }
 

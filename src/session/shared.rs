@@ -1,18 +1,33 @@
-//! What the sessions of one network for several extents have in common: constants, packed and uploaded once.
+//! What the sessions of one network for several extents have in common: constants, packed and uploaded once, and buffers
+//! for the values of a run.
 
+use super::cpu::Sets;
+use super::plans::Changing;
+use super::runner::Runner;
+use super::slots::Slots;
+use super::spare::Spare;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
 use crate::host::HostTensor;
+use crate::lower::Known;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
-/// Constants of sessions that are alive.
+/// Constants of sessions that are alive, and buffers that one session uses at a time.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// What kernels of the CPU have packed.
     pub(super) shelves: Shelves,
+    /// Buffers of runs on the CPU.
+    pub(super) sets: Arc<Sets>,
+    /// Buffers on a device.
+    pub(super) slots: Slots,
+    /// Memory of large outputs.
+    spare: OnceLock<Arc<Spare>>,
+    /// Kernels that are compiled.
+    pub(super) known: Known,
     /// What lies on a device, by what it was made of.
     uploaded: Mutex<HashMap<String, Weak<Uploaded>>>,
     /// Whether they have one copy of the states.
@@ -42,8 +57,13 @@ impl Shared {
         self.keeps_states().then(|| format!("state {index} of {bytes} bytes"))
     }
 
+    /// Memory of large outputs of any session, of which there are so many.
+    pub(super) fn spare(&self, outputs: usize) -> Arc<Spare> {
+        Arc::clone(self.spare.get_or_init(|| Arc::new(Spare::new(outputs))))
+    }
+
     /// The constant of this name, if some session has it.
-    pub(super) fn known(&self, name: &str) -> Option<Arc<Uploaded>> {
+    pub(super) fn uploaded(&self, name: &str) -> Option<Arc<Uploaded>> {
         lock(&self.uploaded).get(name).and_then(Weak::upgrade)
     }
 
@@ -54,9 +74,41 @@ impl Shared {
         uploaded
     }
 
-    /// Forgets what no session has any more.
-    pub(super) fn sweep(&self) {
+    /// Bytes of the buffers for values, where sessions want so many of each.
+    pub(super) fn bytes(&self, wanted: &[u64]) -> u64 {
+        match self.slots.bytes() {
+            0 => wanted.iter().sum(),
+            on_device => on_device,
+        }
+    }
+
+    /// Forgets what no session has any more. `wanted`: bytes of the buffers that the remaining ones want.
+    pub(super) fn sweep(&self, wanted: &[u64]) {
+        self.sets.shrink(wanted);
+        self.slots.shrink(wanted);
         self.shelves.sweep();
         lock(&self.uploaded).retain(|_, uploaded| uploaded.strong_count() > 0);
+    }
+}
+
+/// What plans have in common.
+impl Changing {
+    /// Bytes of the buffers that all plans use, of which each is as large as one wants it.
+    pub(super) fn wanted(&self, outer: &Runner) -> Vec<u64> {
+        let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
+        let mut most: Vec<u64> = Vec::new();
+        for runner in sessions.map(|session| &session.runner).chain([outer]) {
+            let own = runner.shared_values();
+            most.resize(most.len().max(own.len()), 0);
+            most.iter_mut().zip(own).for_each(|(most, own)| *most = (*most).max(*own));
+        }
+        most
+    }
+
+    /// Has plans let go of buffers that were too small for the last one, and frees what no plan wants any more.
+    pub(super) fn tidy(&mut self, outer: &Runner) {
+        self.shared.sweep(&self.wanted(outer));
+        let shared = Arc::clone(&self.shared);
+        self.others().for_each(|other| other.runner.leave_buffers(&shared));
     }
 }

@@ -237,6 +237,38 @@ fn quicker(
     fitting.map(|(.., choice)| choice)
 }
 
+/// How many times as long as `ruled` another choice of the same kernel takes, by what the rule goes by: the op's own
+/// estimates, those of the device's occupancy, or the invocations that keep it busy.
+pub(crate) fn times_as_long(
+    kernel: &dyn BoundKernel,
+    ruled: &Choice,
+    other: &Choice,
+    limits: &Limits,
+) -> f64 {
+    let estimates = [ruled, other].map(|choice| kernel.estimate(choice, limits));
+    if let [Some(ruled), Some(other)] = estimates {
+        return other / ruled;
+    }
+    let efforts = [ruled, other].map(|choice| kernel.effort(choice, limits));
+    if let ([Some(ruled), Some(other)], true) = (efforts, occupancy::knows(limits)) {
+        return occupancy::clocks(&other, limits) / occupancy::clocks(&ruled, limits);
+    }
+    let [ruled, other] = [ruled, other].map(|choice| filled(kernel, choice, limits));
+    other / ruled
+}
+
+/// The time of a choice where nothing else is known: what each invocation computes and loads, by the invocations that are
+/// launched, or by those that keep the device busy.
+fn filled(kernel: &dyn BoundKernel, choice: &Choice, limits: &Limits) -> f64 {
+    let of_each = choice.tile.iter().product::<u32>() + choice.tile.iter().sum::<u32>();
+    let launched = kernel.grid(choice.tile).into_iter().zip(choice.work_group).map(|(extent, size)| {
+        let [extent, size] = [extent, size].map(|extent| u64::from(extent.max(1)));
+        extent.next_multiple_of(size) as f64 / extent as f64
+    });
+    let invocations = kernel.counted(choice) as f64 * launched.product::<f64>();
+    f64::from(of_each) * invocations.max(enough_invocations(limits) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

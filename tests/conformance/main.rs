@@ -3,7 +3,7 @@
 //! `cases` is the table of problems, `problem` gives each its operands and its expected result,
 //! `gpu` runs one kernel between canaries, `rows` those of an op's part of the table, `edges` those of
 //! operands that are not in it, `planted` proves that a wrong kernel is caught, `cpu` holds the CPU
-//! backend against the same table. `web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
+//! backend against the same table, `order` compares choices that are to give the same bits. `web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
 //!
 //! | variable | effect |
 //! |---|---|
@@ -24,6 +24,7 @@ mod gpu;
 mod integers;
 mod large;
 mod moves;
+mod order;
 mod planted;
 mod problem;
 mod reductions;
@@ -164,6 +165,31 @@ fn functions_are_right_at_their_ends() {
 #[test]
 fn subgroups_of_which_lanes_are_missing_read_for_themselves() {
     nothing_fails(edges::missing_lanes(&devices()));
+}
+
+mod choices_that_compute_alike_give_the_same_bits {
+    #[test]
+    fn wgpu() {
+        super::choices_that_compute_alike("wgpu")
+    }
+
+    #[test]
+    fn opencl() {
+        super::choices_that_compute_alike("opencl")
+    }
+}
+
+fn choices_that_compute_alike(api: &str) {
+    if let Some(device) = device(api) {
+        // Each kernel through one of the APIs: one in three in WGSL, as lavapipe takes longer to compile than PoCL.
+        let turn: fn(usize) -> bool = match api {
+            "wgpu" => |number| number.is_multiple_of(3),
+            _ => |number| !number.is_multiple_of(3),
+        };
+        let (kernels, failures) = block_on(order::alike_to_the_bit(&*device, turn));
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert!(kernels >= 10, "{kernels} kernels have choices that compute alike");
+    }
 }
 
 fn nothing_fails(check: impl Future<Output = Vec<String>>) {

@@ -92,13 +92,69 @@ fn the_least_recently_used_plan_goes_first() {
     let mut most = 0;
     for turn in 0..9 {
         run(&mut session, &feeds(SENTENCE, turn)).expect("a run");
-        most = most.max(session.memory().planned);
+        // Of the values of all plans, as if no two shared a buffer.
+        most = most.max(session.memory().unshared);
     }
     let mut all = open(&context, SENTENCE);
     for turn in 0..9 {
         run(&mut all, &feeds(SENTENCE, turn)).expect("a run");
     }
-    assert!(2 * most < all.memory().planned, "{most} of {}", all.memory().planned);
+    assert!(2 * most < all.memory().unshared, "{most} of {}", all.memory().unshared);
+}
+
+/// Sentences of one length.
+fn sentences(batch: usize, time: usize) -> Feeds {
+    let ids = integers(&[batch, time], |at| (at * 31 % 100) as i64);
+    vec![("ids", ids), ("mask", integers(&[batch, time], |_| 1))]
+}
+
+#[test]
+fn values_of_many_extents_take_the_memory_of_the_largest() {
+    for context in everywhere() {
+        let mut largest = open(&context, SENTENCE);
+        run(&mut largest, &sentences(4, 24)).expect("a run");
+        let most = largest.memory().planned;
+        let mut session = open(&context, SENTENCE);
+        // Buffers grow, and are too large then; what was planned while they were small runs again.
+        for time in (1..25).chain([3, 24, 7]) {
+            let feeds = sentences(4, time);
+            let found = run(&mut session, &feeds).expect("a run");
+            if time % 6 == 1 {
+                assert_eq!(found, run(&mut open(&context, SENTENCE), &feeds).expect("a run"), "{time}");
+            }
+        }
+        let memory = session.memory();
+        let backend = context.info().backend;
+        assert!(memory.planned <= most + most / 8, "{} of {most} on {backend}", memory.planned);
+        assert!(memory.planned >= memory.least, "{memory:?} on {backend}");
+        // Once no plan wants so much, it is freed.
+        let options = SessionOptions { plans: NonZeroUsize::new(2), ..SessionOptions::default() };
+        let file = ModelFile::load(SENTENCE, &LoadOptions::default()).expect("a file");
+        let mut session = file.session(&context, options).expect("a session");
+        for (batch, time) in [(4, 24), (1, 3), (1, 4), (1, 5)] {
+            run(&mut session, &sentences(batch, time)).expect("a run");
+        }
+        assert!(4 * session.memory().planned < most, "{} of {most} on {backend}", session.memory().planned);
+    }
+}
+
+#[test]
+fn a_flight_outlives_the_buffers_that_it_runs_in() {
+    for context in everywhere() {
+        let mut session = open(&context, SENTENCE);
+        let turns = [(1, 3), (4, 24), (1, 3), (2, 40), (4, 24), (1, 4)];
+        let mut flights = Vec::new();
+        for (batch, time) in turns {
+            let feeds = sentences(batch, time);
+            let feeds: Vec<(&str, &HostTensor)> = feeds.iter().map(|(name, own)| (*name, own)).collect();
+            flights.push(session.submit(&feeds).expect("submitted"));
+        }
+        for ((batch, time), flight) in turns.into_iter().zip(flights) {
+            let found = flight.wait().expect("a run").tensors().expect("tensors");
+            let wanted = run(&mut open(&context, SENTENCE), &sentences(batch, time)).expect("a run");
+            assert_eq!(found, wanted, "{batch} {time} on {}", context.info().backend);
+        }
+    }
 }
 
 #[test]

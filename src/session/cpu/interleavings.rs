@@ -1,7 +1,7 @@
 //! Runs of one session on the CPU in the orders that they may take.
 
 use super::CpuSession;
-use super::run::MAX_IDLE_SETS;
+use super::sets::MAX_IDLE_SETS;
 use crate::device::Readback;
 use crate::graph::{Graph, Term};
 use crate::ops::elementwise::Function;
@@ -11,7 +11,7 @@ use crate::session::input::Input;
 use crate::session::runner::{Next, Run};
 use crate::shape::Shape;
 use crate::sync::interleavings::{check, dropped_after, inline};
-use crate::sync::{lock, thread};
+use crate::sync::thread;
 use shuttle::future::block_on;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn session() -> Arc<CpuSession> {
         value = graph.elementwise(name, Function::Add, &terms).expect("a node");
     }
     graph.output(value).expect("an output");
-    Arc::new(CpuSession::new(&graph, &SessionOptions::default()).expect("a session"))
+    Arc::new(CpuSession::new(&graph, &SessionOptions::default(), None).expect("a session"))
 }
 
 fn input(value: f32) -> [Input<'static>; 1] {
@@ -61,7 +61,7 @@ fn runs_that_overlap_do_not_share_buffers() {
         for run in runs.collect::<Vec<_>>() {
             run.join().expect("no panic");
         }
-        let idle = lock(&session.0.idle).len();
+        let idle = session.0.sets.idle();
         assert!((1..=MAX_IDLE_SETS).contains(&idle), "{idle} sets");
     });
 }

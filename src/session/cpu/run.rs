@@ -1,6 +1,7 @@
 //! A run on the CPU: its steps one after the other.
 
-use super::{Buffers, CpuNetwork, Holder, Place, Step, Target};
+use super::sets::Buffers;
+use super::{CpuNetwork, Holder, Place, Step, Target};
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::aligned::Aligned;
@@ -12,9 +13,6 @@ use crate::sync::lock;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Sets of buffers that are kept for later runs.
-pub(super) const MAX_IDLE_SETS: usize = 4;
 
 impl CpuNetwork {
     /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
@@ -38,7 +36,7 @@ impl CpuNetwork {
     }
 
     pub(super) fn begin(self: &Arc<Self>) -> Result<Run<'_>> {
-        let buffers = self.buffers()?;
+        let buffers = self.sets.take(&self.lengths)?;
         let mut states = lock(&self.states.held);
         let held = states.clone();
         // Those that the run changes are its own, as no one else has them.
@@ -62,15 +60,6 @@ impl CpuNetwork {
         let next = next.collect::<Result<Vec<_>>>()?;
         *lock(&self.states.held) = next;
         Ok(())
-    }
-
-    /// Buffers that no other run uses.
-    fn buffers(&self) -> Result<Buffers> {
-        if let Some(idle) = lock(&self.idle).pop() {
-            return Ok(idle);
-        }
-        let buffer = |&elements: &usize| Aligned::try_zeros(elements, "the values of a run");
-        self.lengths.iter().map(buffer).collect()
     }
 
     fn read<'a>(
@@ -130,10 +119,7 @@ impl Readback for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut idle = lock(&self.network.idle);
-        if idle.len() < MAX_IDLE_SETS {
-            idle.push(std::mem::take(&mut self.buffers));
-        }
+        self.network.sets.put(std::mem::take(&mut self.buffers));
     }
 }
 

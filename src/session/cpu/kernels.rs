@@ -1,0 +1,66 @@
+//! The kernels of a session on the CPU.
+
+use super::{Holder, Place, Places};
+use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::layout::Layout as Order;
+use crate::lower::{Input as Read, Unit};
+use crate::ops::Op;
+use std::sync::Arc;
+
+/// What a kernel is made of: its op in words, and each constant's operand and place in memory.
+pub(super) type Making = (String, Vec<(Operand, (usize, Order))>);
+
+/// Constants of fewer elements are not worth looking for a kernel that was made with them already.
+const MIN_SHARED: usize = 1024;
+
+impl Places<'_> {
+    /// The kernel of a unit: one that was made already of the same op and constants, as the passes of a loop that was
+    /// unrolled have, which would lay out the same weights again.
+    pub(super) fn kernel(
+        &mut self,
+        unit: &Unit,
+        op: &dyn Op,
+        inputs: &[(Operand, Place)],
+    ) -> Result<Arc<dyn CpuKernel>> {
+        let constants = || {
+            unit.inputs.iter().filter_map(|(operand, input)| match input {
+                Read::Constant(tensor, _) => Some((*operand, tensor)),
+                Read::Value(value) => Some((*operand, self.network.constant(*value)?)),
+            })
+        };
+        let elements: usize = constants().map(|(_, tensor)| tensor.dims().elements()).sum();
+        // The network holds the tensors as long as this lives: no place is another one's later.
+        let parts = constants().map(|(operand, tensor)| (operand, tensor.place()));
+        let words = if elements < MIN_SHARED { None } else { op.words() };
+        let making = words.map(|words| (words, parts.collect()));
+        if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
+            return Ok(Arc::clone(known));
+        }
+        let largest = constants().map(|(_, tensor)| tensor).max_by_key(|tensor| tensor.dims().elements());
+        let largest = largest.filter(|tensor| tensor.dims().elements() >= MIN_SHARED);
+        let identity =
+            largest.map_or_else(String::new, |tensor| format!("{} {:?}", op.name(), tensor.place()));
+        let shelf = match (self.shelves, largest) {
+            (Some(shelves), Some(tensor)) => {
+                self.shelved.push(tensor.clone());
+                shelves.of(&identity)
+            }
+            _ => Shelf::default(),
+        };
+        let mut kernel = op.cpu_on(&unit.constants(op), shelf)?;
+        for (operand, place) in inputs {
+            if let Holder::Constant(constant) = place.holder {
+                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
+                kernel.hold(*operand, values.unwrap_or_default(), shelf);
+            }
+        }
+        let kernel: Arc<dyn CpuKernel> = Arc::from(kernel);
+        if let Some(making) = making {
+            self.kernels.insert(making, Arc::clone(&kernel));
+        }
+        Ok(kernel)
+    }
+}
