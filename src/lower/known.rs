@@ -29,12 +29,14 @@ pub(crate) struct Known(Mutex<State>);
 struct State {
     /// What their texts follow from.
     specs: HashSet<KernelSpec>,
+    /// Their texts, by what these follow from.
+    texts: HashMap<KernelSpec, KernelSource>,
     /// Their tiles and work-groups, by op and kernel.
     sizes: HashMap<(&'static str, &'static str), Vec<Size>>,
 }
 
 /// What the text of a kernel follows from. It serves operands of any size.
-fn decisive(spec: &KernelSpec) -> KernelSpec {
+pub(crate) fn decisive(spec: &KernelSpec) -> KernelSpec {
     let mut spec = spec.clone();
     spec.interface.bindings.iter_mut().for_each(|binding| binding.least = Least::Element);
     spec
@@ -46,12 +48,20 @@ fn of_any_work_group(spec: KernelSpec) -> KernelSpec {
 }
 
 impl Known {
+    /// The text of a kernel by what it follows from ([`decisive`]).
+    pub(crate) fn text(&self, spec: &KernelSpec) -> Option<KernelSource> {
+        lock(&self.0).texts.get(spec).cloned()
+    }
+
     /// Notes that the kernel `source` of `spec` is compiled.
     pub(crate) fn note(&self, spec: &KernelSpec, source: &KernelSource, dialect: Dialect) {
         if spec.foreign.is_some() {
             return;
         }
         let (own, mut state) = (decisive(spec), lock(&self.0));
+        if !state.texts.contains_key(&own) {
+            state.texts.insert(own.clone(), source.clone());
+        }
         if state.has(&own) {
             return;
         }

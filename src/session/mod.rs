@@ -81,8 +81,10 @@ pub use ports::Port;
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 pub use source::OpenAxis;
+#[cfg(feature = "onnx")]
+pub(crate) use source::PLACES;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-pub(crate) use source::{Caching, Filling, Found, Given, OpenInput, PLACES, Part, Place, Source};
+pub(crate) use source::{Caching, Filling, Found, Given, OpenInput, Part, Place, Source};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 

@@ -10,10 +10,10 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, pack};
+use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, decisive, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the program's values and constants became.
@@ -233,9 +233,20 @@ pub(super) async fn kernels(
     let turns = &mut Turns::new();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
-    let mut texts = Vec::with_capacity(all.len());
+    // Many steps and plans have one text, which takes longer to render than to look up.
+    let (mut texts, mut rendered) = (Vec::with_capacity(all.len()), HashMap::new());
     for Own { step, launch, .. } in &all {
-        texts.push(launch.spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?);
+        let spec = &launch.spec;
+        let own = decisive(spec);
+        let found: Option<KernelSource> = match rendered.get(&own) {
+            Some(&earlier) => texts.get(earlier).cloned(),
+            None => known.and_then(|known| known.text(&own)),
+        };
+        rendered.entry(own).or_insert(texts.len());
+        texts.push(match found {
+            Some(found) => KernelSource { interface: spec.interface.clone(), ..found },
+            None => spec.render_written(dialect).map_err(|error| error.at_node(&step.name))?,
+        });
         turns.pass().await;
     }
     // Each text once: drivers take up to 100 ms for one, and compile side by side. What goes

@@ -95,6 +95,7 @@ pub(crate) struct Part {
 }
 
 /// Caches that the graphs of a network keep as states: inputs of a run that outputs of the run before are.
+#[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "files of ONNX alone have caches"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caching<'a> {
     /// Outputs and inputs.
