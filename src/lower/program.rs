@@ -313,7 +313,7 @@ impl<'n, 'g> Builder<'n, 'g> {
     /// The step of `unit`, and before it the conversions of what it reads.
     fn step(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
         if let Some(in_place) = self.network.in_place(unit)? {
-            return self.step_in_place(unit, in_place);
+            return self.step_in_place(unit, kernel, in_place);
         }
         let op = Arc::clone(&kernel.op);
         let choice = kernel.choice()?;

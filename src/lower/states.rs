@@ -7,11 +7,9 @@ use super::unit::{Network, Unit};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::layout::Layout;
 use crate::ops::Op;
 use crate::ops::copy::CopyOp;
 use crate::shape::Shape;
-use crate::tune::work_group::{WorkGroup, untuned_in};
 use std::sync::Arc;
 
 /// A unit that changes a state instead of computing what it becomes.
@@ -50,12 +48,15 @@ impl Network<'_> {
 }
 
 impl Builder<'_, '_> {
-    /// The step of a unit that changes a state.
-    pub(super) fn step_in_place(&mut self, unit: &Unit, InPlace { op, state }: InPlace) -> Result<()> {
+    /// The step of a unit that changes a state, by the kernel that was chosen for what it computes.
+    pub(super) fn step_in_place(
+        &mut self,
+        unit: &Unit,
+        kernel: Kernel,
+        InPlace { op, state }: InPlace,
+    ) -> Result<()> {
         let part = self.program.states[state].0;
-        let choice = untuned_in(&*op, WorkGroup::Table, Layout::Nhwc, &self.program.limits)?;
-        let kernel = Kernel { op, choice: Some(choice), from: "rule".to_owned() };
-        self.launch(unit, kernel, &mut |_, _| Some(part))?;
+        self.launch(unit, Kernel { op, ..kernel }, &mut |_, _| Some(part))?;
         for &output in &unit.outputs {
             let rows = self.rows(output)?;
             self.places.entry(output).or_default().push((rows, part));
