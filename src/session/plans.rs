@@ -192,7 +192,6 @@ impl Changing {
                     given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
                 None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
-                    ()
                 }
                 None => {
                     let wanted = format!("a tensor of {}", declared(own));

@@ -229,7 +229,7 @@ fn begins_with(large: &HostTensor, small: &HostTensor) -> bool {
     let fits = whole.rank() == part.rank() && part.extents().iter().zip(whole.extents()).all(|(a, b)| a <= b);
     let each = match small.dtype() == large.dtype()
         && part.elements() > 0
-        && small.bytes().len() % part.elements() == 0
+        && small.bytes().len().is_multiple_of(part.elements())
     {
         true => small.bytes().len() / part.elements(),
         false => return false,

@@ -14,6 +14,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A state by its index that a step changes, and its elements.
+type Changed = (usize, Arc<[f32]>);
+
 impl CpuNetwork {
     /// Runs the units on the caller's thread, with the help of others. Nothing is locked meanwhile: a
     /// worker that waits for parts of its own may take up another run.
@@ -132,7 +135,7 @@ fn with_states<'a>(inputs: &'a [Cow<'_, [f32]>], held: &'a [Arc<[f32]>]) -> Vec<
 impl Run<'_> {
     pub(super) fn step(&mut self, step: &Step, inputs: &[Cow<'_, [f32]>]) -> Result<()> {
         // A step that changes a state does not read it.
-        let mut changed: Vec<(usize, Arc<[f32]>)> = Vec::new();
+        let mut changed: Vec<Changed> = Vec::new();
         for (_, target, _) in &step.outputs {
             if let Target::State(state) = *target {
                 changed.push((state, std::mem::take(&mut self.held[state])));
@@ -192,7 +195,7 @@ impl Step {
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
         buffers: &mut Buffers,
-        changed: &mut [(usize, Arc<[f32]>)],
+        changed: &mut [Changed],
     ) -> Result<()> {
         // The plan never lets a step write a buffer that it reads.
         let mut targets: Vec<Aligned> =
@@ -217,7 +220,7 @@ impl Step {
         network: &CpuNetwork,
         inputs: &[Cow<'_, [f32]>],
         buffers: &[Aligned],
-        (targets, changed): (&mut [Aligned], &mut [(usize, Arc<[f32]>)]),
+        (targets, changed): (&mut [Aligned], &mut [Changed]),
     ) -> Result<()> {
         let read = |(operand, place): &(Operand, Place)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))
