@@ -1,8 +1,8 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod states;
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
