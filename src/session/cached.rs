@@ -6,6 +6,7 @@ use super::input::RunInput;
 use super::plans::Changing;
 use super::ports::unknown;
 use super::source::{Caching, Filling, Given, OpenInput, PLACES};
+use crate::alloc;
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
@@ -91,6 +92,8 @@ pub(super) struct Cached {
     pub(super) filled: usize,
     /// How many the last planned run adds.
     adds: usize,
+    /// A mask of the run that begins, and how many places it has.
+    mask: Option<(String, usize)>,
     /// The extents of a feature map of each cache in the first run, places left out.
     held: Vec<Vec<usize>>,
 }
@@ -158,7 +161,7 @@ fn extended(tensor: &HostTensor, axis: usize, extent: usize) -> Result<HostTenso
     let before = std::mem::replace(&mut extents[axis], extent);
     let inner: usize = extents[axis + 1..].iter().product::<usize>() * dtype.word().words();
     let dims = Dims::new_or_empty(&extents)?;
-    let mut words = vec![0.0; dims.elements() * dtype.word().words()];
+    let mut words = alloc::zeros(dims.elements() * dtype.word().words(), "a mask")?;
     let given = tensor.words()?;
     for (to, from) in words.chunks_mut((extent * inner).max(1)).zip(given.chunks((before * inner).max(1))) {
         to[..from.len()].copy_from_slice(from);
@@ -176,7 +179,7 @@ impl Changing {
         let (places, way) = (cached.caches.places, cached.way());
         let known = known_extents(&self.source, &given);
         let mut all = Vec::with_capacity(given.len() + cached.caches.pairs.len() + 1);
-        let (mut own, mut held) = (given.into_iter().peekable(), Vec::new());
+        let (mut own, mut held, mut mask) = (given.into_iter().peekable(), Vec::new(), None);
         for input in self.source.inputs() {
             if cached.has_input(&input.name) {
                 let dims = cached.dims(input, &known)?;
@@ -207,6 +210,7 @@ impl Changing {
                 let wanted = format!("one for each filled place and each of the run, {places} at most");
                 return Err(Error::input(format!("input {:?}", input.name), found, wanted));
             }
+            mask = Some((input.name.clone(), extent));
             let tensor = match given.value()? {
                 Some(tensor) => extended(&tensor, axis, places)?,
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
@@ -219,7 +223,7 @@ impl Changing {
             all.push(Given { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
         }
         if let Some(cached) = &mut self.cached {
-            cached.held = held;
+            (cached.held, cached.mask) = (held, mask);
         }
         Ok(all)
     }
@@ -233,6 +237,11 @@ impl Changing {
             let found = format!("{adds} places behind {filled} that are filled");
             let wanted = format!("{places} at most (Caches::new): Session::reset empties them");
             return Err(Error::input("the caches", found, wanted));
+        }
+        if let Some((name, extent)) = cached.mask.take().filter(|(_, extent)| *extent != filled + adds) {
+            let found = format!("{extent} places");
+            let wanted = format!("{}: {filled} that are filled, and {adds} of the run", filled + adds);
+            return Err(Error::input(format!("input {name:?}"), found, wanted));
         }
         cached.adds = adds;
         Ok(())
@@ -299,7 +308,7 @@ impl Session {
         if caches.places < 2 {
             return Err(Error::input("caches", format!("{} places", caches.places), "at least 2"));
         }
-        let mut axis_names = Vec::new();
+        let (mut axis_names, mut fixed) = (Vec::new(), Vec::new());
         for (index, (output, input)) in caches.pairs.iter().enumerate() {
             if !outputs.iter().any(|port| port.name == *output) {
                 return Err(unknown("output", output, &outputs));
@@ -318,12 +327,22 @@ impl Session {
             }
             let places = own.open.iter().filter(|open| open.axis + 2 == rank);
             axis_names.extend(places.map(|open| open.name.as_str()));
+            fixed.extend(own.extents.iter().filter_map(|extents| Some((input, (*extents.get(rank - 2)?)?))));
         }
         if caches.pairs.is_empty() {
             return Err(Error::input("caches", "no pairs", "an output and an input for each cache"));
         }
         let names: Vec<&str> = caches.pairs.iter().map(|(_, input)| input.as_str()).collect();
         let filling = changing.source.filling(&names)?;
+        let fits = |extent: usize| filling == Filling::Whole && extent == caches.places;
+        if let Some((input, extent)) = fixed.into_iter().find(|(_, extent)| !fits(*extent)) {
+            let wanted = match filling {
+                Filling::Whole => format!("{extent} places, which the file fixes"),
+                Filling::First | Filling::Next => "an axis of places that the file leaves open".to_owned(),
+            };
+            let found = format!("{extent} places in the file and {} of the caches", caches.places);
+            return Err(Error::input(format!("cache {input:?}"), found, wanted));
+        }
         let grown = match &caches.grown {
             Some(grown) => grown.clone(),
             None => grown(inputs, &names, &axis_names),
@@ -337,7 +356,15 @@ impl Session {
                 return Err(Error::input(format!("mask {name:?}"), found, "an axis of the input"));
             }
         }
-        let cached = Cached { caches: caches.clone(), grown, filling, filled: 0, adds: 0, held: Vec::new() };
+        let cached = Cached {
+            caches: caches.clone(),
+            grown,
+            filling,
+            filled: 0,
+            adds: 0,
+            mask: None,
+            held: Vec::new(),
+        };
         changing.inputs.retain(|port| !cached.has_input(&port.name));
         changing.begin_again(cached);
         let changing = self.changing.take();

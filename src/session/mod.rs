@@ -239,7 +239,10 @@ impl Session {
         self.forget_carried();
         if let Some(changing) = &mut self.changing {
             changing.draws = draws::Draws::default();
-            changing.others().try_for_each(|other| other.runner.reset())?;
+            // Plans that keep caches have the same states.
+            if changing.cached.is_none() {
+                changing.others().try_for_each(|other| other.runner.reset())?;
+            }
         }
         self.runner.reset()
     }

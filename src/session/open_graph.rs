@@ -5,7 +5,6 @@ use super::source::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, P
 use crate::dims::Dim;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::sorted;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,10 +80,6 @@ impl Source for OpenGraph {
         self.outputs.clone()
     }
 
-    fn first(&self) -> Place {
-        Place { on_host: false, form: String::new(), of: Arc::new(()) }
-    }
-
     fn part(
         &self,
         _: &Place,
@@ -110,10 +105,6 @@ impl Source for OpenGraph {
         let named = |(index, port): (usize, &Port)| (port.name.clone(), Found::Output(index));
         let results = self.outputs.iter().enumerate().map(named).collect();
         Ok(Part { graph, by_value: BTreeSet::new(), results, next: None, adds: 0 })
-    }
-
-    fn on_host(&self, _: &Place, _: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
-        Err(Error::Internal("a graph has one part".to_owned()))
     }
 
     fn filling(&self, _: &[&str]) -> Result<Filling> {

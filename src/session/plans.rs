@@ -385,7 +385,8 @@ impl Changing {
     pub(super) fn memory(&self, outer: &Runner) -> MemoryUse {
         let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
         let mut counted = BTreeSet::new();
-        let mut sum = MemoryUse { planned: self.shared.bytes(&self.wanted(outer)), ..MemoryUse::default() };
+        let planned = self.shared.bytes(&self.wanted(outer)) + self.shared.state_bytes();
+        let mut sum = MemoryUse { planned, ..MemoryUse::default() };
         for runner in sessions.map(|session| &session.runner).chain([outer]) {
             let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
             let twice: u64 = twice.map(|(_, bytes)| bytes).sum();

@@ -109,6 +109,7 @@ pub(super) async fn allocate(
         None => planned.buffers.iter().map(alloc).collect::<Result<Vec<_>>>()?,
     };
     let (mut held, mut spared, mut written) = (Vec::new(), 0, HashSet::new());
+    let mut states = 0;
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
         let state = program.states.iter().position(|(part, _)| part.stored == index);
@@ -130,6 +131,7 @@ pub(super) async fn allocate(
             };
             stored.push(Some(Resource::Buffer(own.slice.clone())));
             held.push(own);
+            states += value.bytes;
             continue;
         }
         let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
@@ -192,7 +194,11 @@ pub(super) async fn allocate(
         constants.push(slice);
     }
     let memory = memory.with_packed(bytes);
-    let memory = MemoryUse { constants: memory.constants.saturating_sub(spared), ..memory };
+    let memory = MemoryUse {
+        constants: memory.constants.saturating_sub(spared),
+        planned: memory.planned.saturating_sub(states),
+        ..memory
+    };
     let slots = if shared_with.is_some() { buffers } else { Vec::new() };
     Ok(Resources { stored, slots, constants, _shared: held, written, memory })
 }

@@ -15,6 +15,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+/// How the names of states begin; those of constants begin otherwise.
+const STATE: &str = "state ";
+
 /// Constants of sessions that are alive, and buffers that one session uses at a time.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
@@ -54,7 +57,14 @@ impl Shared {
 
     /// The name of a state by its place among those of a graph, if sessions share it.
     pub(super) fn state_name(&self, index: usize, bytes: u64) -> Option<String> {
-        self.keeps_states().then(|| format!("state {index} of {bytes} bytes"))
+        self.keeps_states().then(|| format!("{STATE}{index} of {bytes} bytes"))
+    }
+
+    /// Bytes of the states that sessions share.
+    pub(super) fn state_bytes(&self) -> u64 {
+        let uploaded = lock(&self.uploaded);
+        let states = uploaded.iter().filter(|(name, _)| name.starts_with(STATE));
+        states.filter_map(|(_, state)| Some(state.upgrade()?.slice.bytes())).sum()
     }
 
     /// Memory of large outputs of any session, of which there are so many.

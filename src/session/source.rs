@@ -4,7 +4,7 @@ use super::Port;
 use super::input::RunInput;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use std::any::Any;
@@ -129,7 +129,9 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn outputs(&self) -> Vec<Port>;
 
     /// Where the network begins.
-    fn first(&self) -> Place;
+    fn first(&self) -> Place {
+        Place { on_host: false, form: String::new(), of: Arc::new(()) }
+    }
 
     /// The part at a place that is not on the host, for what it is given. `by_value`: what other parts at this place
     /// depended on the values of.
@@ -148,5 +150,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn filling(&self, inputs: &[&str]) -> Result<Filling>;
 
     /// What the part at a place on the host gives, and where the next one begins.
-    fn on_host(&self, at: &Place, given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)>;
+    fn on_host(&self, _at: &Place, _given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
+        Err(Error::Internal("a network of one part".to_owned()))
+    }
 }

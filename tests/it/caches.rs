@@ -85,10 +85,20 @@ fn ids(values: &[i64]) -> HostTensor {
 
 /// Runs of a decoder with so many tokens each: the logits of all.
 fn decoded(session: &mut Session, steps: &[usize], positions: bool) -> diptych::Result<Vec<f32>> {
+    decoded_of(session, steps, positions, 32)
+}
+
+/// The same of a decoder that knows fewer tokens.
+fn decoded_of(
+    session: &mut Session,
+    steps: &[usize],
+    positions: bool,
+    known: i64,
+) -> diptych::Result<Vec<f32>> {
     let (mut logits, mut begin) = (Vec::new(), 0);
     for &count in steps {
         let places: Vec<i64> = (begin..begin + count).map(|place| place as i64).collect();
-        let tokens: Vec<i64> = places.iter().map(|place| (7 * place + 3) % 32).collect();
+        let tokens: Vec<i64> = places.iter().map(|place| (7 * place + 3) % known).collect();
         begin += count;
         let (tokens, mask, places) = (ids(&tokens), ids(&vec![1; begin]), ids(&places));
         let mut given = vec![("input_ids", &tokens), ("attention_mask", &mask)];
@@ -104,7 +114,7 @@ fn session_of(context: &Context, name: &str, places: Option<usize>) -> (Session,
     let file = ModelFile::load(format!("tests/cases/{name}.onnx"), &LoadOptions::default()).expect("a file");
     let mut session = file.session(context, SessionOptions::default()).expect("a session");
     let pairs = file.cache_pairs();
-    assert_eq!(pairs.len(), 4);
+    assert!(!pairs.is_empty());
     match places {
         Some(places) => session.cache(&Caches::new(&pairs, places)).expect("caches"),
         None => {
@@ -127,7 +137,7 @@ fn a_cache_that_stays_where_it_is_gives_what_a_carried_one_does() {
     for context in everywhere() {
         let (mut plain, _) = session_of(&context, "kept_decoder", None);
         let wanted = decoded(&mut plain, &[3, 1, 1, 1, 1], true).expect("runs");
-        let (mut session, _) = session_of(&context, "kept_decoder", Some(7));
+        let (mut session, file) = session_of(&context, "kept_decoder", Some(7));
         let names: Vec<String> = session.inputs().iter().map(|port| port.name.clone()).collect();
         assert_eq!(names, ["input_ids", "attention_mask", "position_ids"]);
         for _ in 0..2 {
@@ -141,14 +151,25 @@ fn a_cache_that_stays_where_it_is_gives_what_a_carried_one_does() {
             assert!(copies.is_empty(), "{copies:?}");
             let changing = steps.iter().filter(|step| step.op == "update_slice").count();
             assert_eq!(changing, 4);
-            let full = decoded(&mut session, &[1], true).expect_err("one place too many").to_string();
-            assert!(full.contains("at least") || full.contains("7"), "{full}");
+            let (one, all) = (ids(&[7]), ids(&[1; 8]));
+            let given = [("input_ids", &one), ("attention_mask", &all), ("position_ids", &one)];
+            let full = session.run(&given).expect_err("one place too many").to_string();
+            assert!(full.contains("7 at most"), "{full}");
             session.reset().expect("reset");
             assert_eq!(session.cached(), 0);
         }
-        // Another first run has other extents; the caches are the same.
+        // The pairs have no order.
+        let mut pairs = file.cache_pairs();
+        pairs.reverse();
+        let mut other = file.session(&context, SessionOptions::default()).expect("a session");
+        other.cache(&Caches::new(&pairs, 7)).expect("caches");
+        let found = decoded(&mut other, &[3, 1, 1, 1, 1], true).expect("runs");
+        assert_close(&found, &wanted, "pairs in another order");
+        // Another first run has other extents; the caches are the same, and so is what they take.
+        let memory = session.memory().planned;
         let wanted = decoded(&mut plain_again(&context), &[2, 1, 1], true).expect("runs");
         assert_close(&decoded(&mut session, &[2, 1, 1], true).expect("runs"), &wanted, "two first");
+        assert_eq!(session.memory().planned, memory);
     }
 }
 
@@ -166,7 +187,24 @@ fn caches_are_refused_where_they_would_be_wrong() {
     let wanted = decoded(&mut plain_again(&context), &[3, 1], true).expect("runs");
     assert_close(&decoded(&mut carried, &[3, 1], false).expect("runs"), &wanted, "carried");
 
+    // A slice of the mask that begins where the past ends, and the past's extent as a number.
+    for name in ["kept_tail", "kept_length"] {
+        let (mut session, _) = session_of(&context, name, Some(16));
+        let refused = decoded_of(&mut session, &[3, 1], true, 8).expect_err(name).to_string();
+        assert!(refused.contains("how many places"), "{refused}");
+    }
+    let scatter = ModelFile::load("tests/cases/kept_scatter.onnx", &LoadOptions::default()).expect("a file");
+    let mut fixed = scatter.session(&context, SessionOptions::default()).expect("a session");
+    let refused = fixed.cache(&Caches::new(&[("pk2", "pk")], 16)).expect_err("12 places").to_string();
+    assert!(refused.contains("12 places, which the file fixes"), "{refused}");
+
     let (mut session, file) = session_of(&context, "kept_decoder", Some(16));
+    decoded(&mut session, &[2], true).expect("of two tokens");
+    let (one, long) = (ids(&[2]), ids(&[1; 4]));
+    let given = [("input_ids", &one), ("attention_mask", &long), ("position_ids", &one)];
+    let refused = session.run(&given).expect_err("a mask of two tokens").to_string();
+    assert!(refused.contains("2 that are filled, and 1 of the run"), "{refused}");
+    session.reset().expect("reset");
     let refused = decoded(&mut session, &[3, 2], true).expect_err("two at once").to_string();
     assert!(refused.contains("one in each"), "{refused}");
     let row = |count: usize| {

@@ -24,6 +24,8 @@ pub(crate) struct Lengths {
 /// A cache that the graph keeps as a state: a run finds the places of the runs before in it, and writes its own.
 #[derive(Debug)]
 pub(crate) struct Cache {
+    /// The input of the network that it is.
+    pub(crate) input: String,
     pub(crate) state: Value,
     /// What operators are given: the state, or a part of it.
     pub(crate) shown: Option<Value>,

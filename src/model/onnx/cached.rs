@@ -16,8 +16,12 @@ use crate::host::HostTensor;
 use crate::model::build::{Cache, Kind, Mapped, Operand, part_of};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
+use crate::ops::operator::Operator;
+use crate::ops::remap::{BroadcastTo, StridedSlice};
+use crate::ops::view::{Reshape, Slice};
 use crate::session::{Caching, Filling, Given, PLACES, Place};
 use crate::word;
+use std::any::Any;
 use std::collections::BTreeSet;
 
 /// How many places more the network is compared with.
@@ -67,7 +71,8 @@ impl Import<'_> {
             Operand::Constant(..) => None,
         };
         let has_mask = !grown.is_empty();
-        self.caches.push(Cache { state, shown, filled, has_mask, next: None, adds: 0 });
+        let input = name.to_owned();
+        self.caches.push(Cache { input, state, shown, filled, has_mask, next: None, adds: 0 });
         Ok(operand)
     }
 
@@ -106,16 +111,16 @@ impl Import<'_> {
         Ok(self.graph.typed_input(PLACES, DType::I32, &[Dim::Fixed(1)])?)
     }
 
-    /// Has an output of the network be what a cache is in the next run.
+    /// Has an output of the network be what the cache of an input is in the next run.
     pub(super) fn keep_cache(
         &mut self,
-        cache: usize,
+        input: &str,
         output: Operand,
-        caching: Option<&Caching<'_>>,
+        Caching { way, places, .. }: &Caching<'_>,
     ) -> Result<(), Reason> {
-        let (Some(own), Some(Caching { way, places, .. })) = (self.caches.get(cache), caching) else {
-            return refused!("found no cache");
-        };
+        let cache = self.caches.iter().position(|own| own.input == input);
+        let cache = cache.ok_or_else(|| format!("found no input {input:?}, wanted its cache"))?;
+        let own = &self.caches[cache];
         let (state, next) = (own.state, own.next);
         let whole = self.graph.dims(state)?;
         let mapped = self.mapped_slot(output, None)?;
@@ -205,7 +210,7 @@ fn differing(one: &Graph, other: &Graph) -> Option<String> {
             continue;
         }
         let named = || Some(format!("{:?}", node.name()));
-        if own.operator().name() != node.operator().name() || own.inputs().len() != node.inputs().len() {
+        if !differ_by_extents(own.operator(), node.operator()) || own.inputs().len() != node.inputs().len() {
             return named();
         }
         for (&(_, value), &(_, own)) in node.inputs().iter().zip(own.inputs()) {
@@ -218,6 +223,21 @@ fn differing(one: &Graph, other: &Graph) -> Option<String> {
         }
     }
     None
+}
+
+/// Whether two operators are the same but for extents: of what a reshape makes, of a broadcast, or where a slice ends. A
+/// slice that begins elsewhere, or another number in a function, is another operator.
+fn differ_by_extents(one: &dyn Operator, other: &dyn Operator) -> bool {
+    fn both<'o, T: 'static>(one: &'o dyn Operator, other: &'o dyn Operator) -> Option<[&'o T; 2]> {
+        Some([(one as &dyn Any).downcast_ref()?, (other as &dyn Any).downcast_ref()?])
+    }
+    let begins =
+        |own: &StridedSlice| own.ranges.iter().map(|range| (range.begin, range.step)).collect::<Vec<_>>();
+    one.same(other)
+        || both::<Reshape>(one, other).is_some()
+        || both::<BroadcastTo>(one, other).is_some()
+        || both::<StridedSlice>(one, other).is_some_and(|[one, other]| begins(one) == begins(other))
+        || both::<Slice>(one, other).is_some_and(|[a, b]| (a.axis, a.begin) == (b.axis, b.begin))
 }
 
 /// Whether the elements of `small` are the first ones along each axis of `large`.

@@ -278,9 +278,10 @@ impl<'a> Import<'a> {
         let caching = caching.as_ref();
         for output in &network.outputs {
             let slot = self.find(output.name);
-            let of = |caching: &Caching<'_>| caching.pairs.iter().position(|(own, _)| own == output.name);
-            if let Some(cache) = caching.and_then(of) {
-                let kept = slot.and_then(|slot| self.keep_cache(cache, slot, caching));
+            let of = |(own, _): &&(String, String)| own == output.name;
+            let pair = caching.and_then(|caching| Some((caching, caching.pairs.iter().find(of)?)));
+            if let Some((caching, (_, input))) = pair {
+                let kept = slot.and_then(|slot| self.keep_cache(input, slot, caching));
                 kept.map_err(|why| format!("output {:?}: {why}", output.name))?;
                 continue;
             }

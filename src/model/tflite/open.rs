@@ -8,7 +8,6 @@ use super::tensors::Extent;
 use super::{LoadOptions, ModelInfo};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::host::HostTensor;
 use crate::model::behind;
 use crate::model::build::Wanted;
 use crate::model::kept::Kept;
@@ -115,10 +114,6 @@ impl Source for TfliteSource {
         self.outputs.clone()
     }
 
-    fn first(&self) -> Place {
-        Place { on_host: false, form: String::new(), of: Arc::new(()) }
-    }
-
     fn filling(&self, _: &[&str]) -> Result<Filling> {
         let why =
             "a TensorFlow Lite file says with its variables what is kept between runs: they need no caches";
@@ -186,9 +181,5 @@ impl Source for TfliteSource {
             }
             by_value.extend(wanted);
         }
-    }
-
-    fn on_host(&self, _: &Place, _: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
-        Err(Error::Internal("a TensorFlow Lite file has one part".to_owned()))
     }
 }

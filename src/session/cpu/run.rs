@@ -231,11 +231,19 @@ impl Step {
         for (operand, target, elements) in &self.outputs {
             let values = match target {
                 Target::Buffer(_) => targets.next().map(|values| &mut values[..*elements]),
-                Target::State(_) => changed.next().map(|(_, values)| Arc::make_mut(values)),
+                Target::State(_) => changed.next().map(|(_, values)| owned(values)).transpose()?,
             };
             let missing = || Error::Internal(format!("nothing to write {} to", operand.name()));
             written.push((*operand, values.ok_or_else(missing)?));
         }
         self.kernel.run(&read, &mut written)
     }
+}
+
+/// A state that no one else has: one that is what it is in the first run is copied.
+fn owned(values: &mut Arc<[f32]>) -> Result<&mut [f32]> {
+    if Arc::get_mut(values).is_none() {
+        alloc::expect::<f32>(values.len(), "a state")?;
+    }
+    Ok(Arc::make_mut(values))
 }
