@@ -44,8 +44,8 @@ impl Caches {
         Caches { pairs: pairs.iter().map(owned).collect(), places, grown: None }
     }
 
-    /// Axes of other inputs that have an element for each place, filled before a run or in it: those of attention masks.
-    /// Without this they are the axes whose names in the file contain the name of the caches' axis, or begin with `total`.
+    /// The axes of attention masks: inputs that have an element for each token of the earlier runs and of this one. Without
+    /// this call they are the axes whose names in the file contain the name of the caches' axis, or begin with `total`.
     ///
     /// ```
     /// use diptych::Caches;
@@ -249,20 +249,22 @@ impl Changing {
 }
 
 impl Session {
-    /// From now on, outputs of each run stay on the device and are inputs of the next one: the keys and values that a
-    /// decoder keeps (`present` and `past_key_values`). A run writes its places behind those that the runs before have
-    /// filled, and nothing else of a cache is copied. The session neither takes these inputs nor gives these outputs any
-    /// more. [`Session::reset`] empties the caches.
+    /// Keeps the keys and values of a decoder on the device from one run to the next. Each pair names an output and the input
+    /// of the next run that it is, as `present.0.key` and `past_key_values.0.key`. The session no longer takes these inputs
+    /// and no longer gives these outputs. A run writes its own keys and values behind those of the runs before, and copies
+    /// nothing else of a cache. [`Session::reset`] empties the caches.
     ///
-    /// The first run may add several places (a prompt). Each later one adds one: a plan for it serves all of them, so a run
-    /// at a new length makes no plan. Later runs of `GroupQueryAttention` may add several.
+    /// The first run takes a prompt of any length. Each later run takes one token, or several if the file has
+    /// `GroupQueryAttention`. One plan serves all runs of one token, whatever the length of the past.
     ///
-    /// A run is given what the file wants for the places filled and its own: a mask of as many elements
-    /// ([`Caches::with_masks`]), and positions. The network must know positions by such inputs. One that takes them from the
-    /// extent of its caches is refused at the second run, as are those whose mask is no input; [`Session::carry`] runs them.
-    /// The attention operators may be written out (`Concat` of a cache and new rows), or be `GroupQueryAttention`,
-    /// `MultiHeadAttention` or `Attention`. A file that writes into caches of a fixed length itself (`TensorScatter`) is
-    /// given what it wants at each run.
+    /// Masks and positions are those of all tokens so far. A mask has an element for each token of the earlier runs and of
+    /// this one ([`Caches::with_masks`]); the session fills it with zeros up to the length of the caches. The file must take
+    /// masks and positions as inputs. The second run refuses a network whose results depend on the extent of its past in
+    /// another way, and one without such a mask. [`Session::carry`] runs these.
+    ///
+    /// The file may write attention out (`Concat` of the past and new rows), or have `GroupQueryAttention`,
+    /// `MultiHeadAttention` or `Attention`. If it writes into caches of a fixed length itself (`TensorScatter`), a run takes
+    /// the other inputs as the file says.
     ///
     /// Runs follow each other: [`Session::submit`] and [`Session::stream`] are refused.
     ///

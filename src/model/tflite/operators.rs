@@ -13,13 +13,11 @@ use crate::ops::reduce::Reduction;
 
 /// The function of an operator, by its name.
 pub(super) fn handler(name: &str) -> Option<Handler> {
-    // Operators of lists have the same names where they are no longer TensorFlow's.
-    let of_lists = |known: &str| {
-        known.strip_prefix("CUSTOM \"Flex").filter(|rest| rest.contains("TensorList"))
-            == name.strip_prefix("CUSTOM \"").filter(|rest| rest.contains("TensorList"))
-            && name.contains("TensorList")
-    };
-    HANDLERS.iter().find(|(known, _)| *known == name || of_lists(known)).map(|&(_, handler)| handler)
+    // Operators of lists of tensors have the same names with and without `Flex`.
+    let flex = name
+        .replace("\"TensorList", "\"FlexTensorList")
+        .replace("\"EmptyTensorList", "\"FlexEmptyTensorList");
+    HANDLERS.iter().find(|(known, _)| *known == flex).map(|&(_, handler)| handler)
 }
 
 #[rustfmt::skip]
