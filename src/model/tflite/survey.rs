@@ -48,10 +48,14 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     let mut operators: BTreeMap<String, Found> = BTreeMap::new();
     let mut types: BTreeMap<String, Found> = BTreeMap::new();
     let mut seen = HashSet::new();
-    let mut tensor = |import: &Import<'_>, index: i32| {
+    let mut tensor = |import: &Import<'_>, index: i32, is_input: bool| {
         let Ok(position) = import.tensors.position(index) else { return };
+        let check = || match is_input {
+            true => import.tensors.check_input(position),
+            false => import.tensors.check_activation(position),
+        };
         if seen.insert(position)
-            && let Err(reason) = import.tensors.check_activation(position)
+            && let Err(reason) = check()
         {
             let reason = reason.to_string();
             let kind = reason.strip_prefix(&import.tensors.describe(position)).unwrap_or(&reason);
@@ -62,9 +66,10 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
         }
     };
     for &input in inputs {
-        tensor(import, input);
+        tensor(import, input, true);
     }
-    let mut called = look(import, 0, None, &mut operators, &mut tensor)?;
+    let mut written = |import: &Import<'_>, index: i32| tensor(import, index, false);
+    let mut called = look(import, 0, None, &mut operators, &mut written)?;
     let mut seen = HashSet::new();
     while let Some(network) = called.pop() {
         if let Ok(index) = usize::try_from(network)

@@ -644,6 +644,14 @@ fn a_loop_fills_a_list_of_tensors() {
         assert_eq!(*outputs[1].to_f32(), [12.0, 20.0, 28.0]);
         assert_eq!((&*outputs[2].to_f32(), &*outputs[3].to_f32()), (&sums[3..6], &sums[9..]));
     }
+    let mut given = FileSpec::with_input("x", &[4, 3]);
+    given.tensors[0].element_type = element::VARIANT;
+    let y = given.map("y", &[4, 3]);
+    given.op(code("ABS"), &[0], &[y], none());
+    given.outputs = vec![y];
+    let refused = Model::from_bytes(&given.bytes(), &LoadOptions::default());
+    let refused = refused.expect_err("a list as an input").to_string();
+    assert!(refused.contains("found VARIANT as an input"), "{refused}");
     let mut beyond = listed("Flex");
     let second = beyond.integers("beyond", &[], &[4]);
     let read = beyond.ops.iter_mut().rev().find(|op| op.code == 32).expect("an operator of lists");
