@@ -1,6 +1,7 @@
 //! Everything in a file that cannot run, found before anything of it is built.
 
 use super::import::Import;
+use super::names::{self, element};
 use crate::model::reason::Reason;
 use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
@@ -43,6 +44,19 @@ fn look<'a>(
     Ok(called)
 }
 
+/// Refuses an input of the network that has no elements: a variable's handle, or a list of tensors.
+fn check_input(import: &Import<'_>, position: usize) -> Result<(), Reason> {
+    import.tensors.check_activation(position)?;
+    match import.tensors.tensor(position)?.element_type() {
+        handle @ (element::RESOURCE | element::VARIANT) => refused!(
+            "{}: found {} as an input, wanted floats of 16 or 32 bits, integers or BOOL",
+            import.tensors.describe(position),
+            names::element_type(handle)
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// What of the file is not supported, as one sentence; `None` if everything is.
 pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Option<String>, Reason> {
     let mut operators: BTreeMap<String, Found> = BTreeMap::new();
@@ -51,7 +65,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
     let mut tensor = |import: &Import<'_>, index: i32, is_input: bool| {
         let Ok(position) = import.tensors.position(index) else { return };
         let check = || match is_input {
-            true => import.tensors.check_input(position),
+            true => check_input(import, position),
             false => import.tensors.check_activation(position),
         };
         if seen.insert(position)

@@ -101,19 +101,6 @@ impl<'a> Tensors<'a> {
         }
     }
 
-    /// Refuses an input of the network that has no elements: a variable's handle, or a list of tensors.
-    pub(super) fn check_input(&self, position: usize) -> Result<(), Reason> {
-        self.check_activation(position)?;
-        match self.tensor(position)?.element_type() {
-            handle @ (element::RESOURCE | element::VARIANT) => refused!(
-                "{}: found {} as an input, wanted floats of 16 or 32 bits, integers or BOOL",
-                self.describe(position),
-                names::element_type(handle)
-            ),
-            _ => Ok(()),
-        }
-    }
-
     /// Refuses a tensor that is not computed in f32 and given anew at each run.
     pub(super) fn check_activation(&self, position: usize) -> Result<(), Reason> {
         let tensor = self.tensor(position)?;
