@@ -34,7 +34,7 @@ mod unfolded;
 mod values;
 mod windows;
 
-pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split, with_bias};
+pub(super) use attention::{Attended, Heads, Rule, attend, attend_openly, merged, split, with_bias};
 pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use builder::{Builder, Wanted};
@@ -45,7 +45,7 @@ pub(super) use constants::{floats, integers, joined, range};
 pub(super) use convolution::{Filter, convolved};
 pub(super) use each::Arg;
 pub(super) use kind::Kind;
-pub(super) use masks::{Past, Reach, bias_of};
+pub(super) use masks::{MASKED, Past, Reach, bias_of};
 pub(super) use moves::{columns, cut, gathered, one_of, padded, part_of, spread, stacked, tiled};
 pub(super) use norms::{LocalResponse, of_size_one, root_mean_square};
 pub(super) use operand::{Mapped, Operand, channels_last, without};

@@ -10,10 +10,12 @@ use crate::ops::plan::Choice;
 use crate::ops::spec::{Params, extent};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
-const TILES: [[u32; 3]; 4] = [[1, 4, 1], [2, 4, 1], [1, 2, 1], [1, 1, 1]];
+const TILES: [[u32; 3]; 7] =
+    [[2, 8, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
 
 /// Its work-groups, the default first.
-const WORK_GROUPS: [[u32; 3]; 5] = [[16, 16, 1], [16, 8, 1], [8, 16, 1], [8, 8, 1], [8, 4, 1]];
+const WORK_GROUPS: [[u32; 3]; 7] =
+    [[8, 16, 1], [8, 8, 1], [16, 16, 1], [16, 8, 1], [8, 32, 1], [16, 4, 1], [8, 4, 1]];
 
 /// The fewest queries for which reading keys together pays.
 const FEW: usize = 5;
