@@ -54,19 +54,29 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         //% for r in range(tile[1])
         var s${r}: f32 = 0.0f;
         //% endfor
-        for (var d: u32 = 0u; d < D; d += 1u) {
-            let k: ${unit} = ${read("key", "key_at + d") | trim};
+        //% for step in [AHEAD, 1]
+        //% set begin = D // AHEAD * AHEAD if loop.index0 else 0
+        //% set stop = D if loop.index0 else D // AHEAD * AHEAD
+        //% if begin < stop
+        for (var d: u32 = ${begin}u; d < ${stop}u; d += ${step}u) {
+            //% for u in range(step)
+            let k${u}: ${unit} = ${read("key", "key_at + d + " ~ u ~ "u") | trim};
+            //% endfor
+            //% for u in range(step)
             //% for r in range(tile[1])
-            let q${r}: ${unit} = queries[${r}u * D + d];
+            let q${u}_${r}: ${unit} = queries[${r}u * D + d + ${u}u];
             //% if LANES == 4
             //% for lane in ["x", "y", "z", "w"]
-            s${r} = fma(q${r}.${lane}, k.${lane}, s${r});
+            s${r} = fma(q${u}_${r}.${lane}, k${u}.${lane}, s${r});
             //% endfor
             //% else
-            s${r} = fma(q${r}, k, s${r});
+            s${r} = fma(q${u}_${r}, k${u}, s${r});
             //% endif
             //% endfor
+            //% endfor
         }
+        //% endif
+        //% endfor
         //% for r in range(tile[1])
         ${scored("s" ~ r, r, "(first + lid)") | trim | indent(4)}
         shares[${r}u * SIZE + lid] = s${r};
@@ -98,13 +108,24 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         ${barrier};
         let count: u32 = min(SIZE, until - first);
         if (slice < SLICES) {
-            for (var j: u32 = slice; j < count; j += SLICES) {
-                let value_at: u32 = value_from + params.value_row * (first + j);
+            //% set together = 8 // COLUMNS if COLUMNS < 8 else 1
+            for (var j: u32 = slice; j < count; j += ${together}u * SLICES) {
+                //% for u in range(together)
+                let j${u}: u32 = j + ${u}u * SLICES;
+                let value_at${u}: u32 = value_from + params.value_row * (first + min(j${u}, count - 1u));
                 //% for c in range(COLUMNS)
-                let v${c}: ${unit} = ${read("value", "value_at + min(column + " ~ c ~ "u * WIDE, E - 1u)") | trim};
-                //% for r in range(tile[1])
-                sums${r}_${c} = fma(${unit}(shares[${r}u * SIZE + j]), v${c}, sums${r}_${c});
+                let v${u}_${c}: ${unit} = ${read("value", "value_at" ~ u ~ " + min(column + " ~ c ~ "u * WIDE, E - 1u)") | trim};
                 //% endfor
+                //% endfor
+                //% for u in range(together)
+                if (j${u} < count) {
+                    //% for r in range(tile[1])
+                    let p${u}_${r}: ${unit} = ${unit}(shares[${r}u * SIZE + j${u}]);
+                    //% for c in range(COLUMNS)
+                    sums${r}_${c} = fma(p${u}_${r}, v${u}_${c}, sums${r}_${c});
+                    //% endfor
+                    //% endfor
+                }
                 //% endfor
             }
         }

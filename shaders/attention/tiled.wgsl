@@ -22,11 +22,25 @@ fn attention_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup
     let first_row: u32 = ROWS * group.y;
     let last_row: u32 = params.all_rows - 1u;
     //% include "shared/attended"
-    for (var i: u32 = lid; i < ROWS * D; i += THREADS) {
-        let row: u32 = min(first_row + i / D, last_row);
-        let at: u32 = params.query_batch * b + params.query_head * h + params.query_group * (row / params.rows) + params.query_row * (row % params.rows) + params.query_first;
-        queries[i / D * ROW + i % D] = ${load4("query", "at + i % D")} * params.scale;
+    //% for c in range(0, LOADS_Q, 8)
+    {
+        //% for l in range(c, [LOADS_Q, c + 8] | min)
+        let i${l}: u32 = lid + ${l}u * THREADS;
+        let row${l}: u32 = min(first_row + i${l} / D, last_row);
+        let at${l}: u32 = params.query_batch * b + params.query_head * h + params.query_group * (row${l} / params.rows) + params.query_row * (row${l} % params.rows) + params.query_first;
+        let q${l}: vec4<f32> = ${load4("query", "at" ~ l ~ " + i" ~ l ~ " % D")} * params.scale;
+        //% endfor
+        //% for l in range(c, [LOADS_Q, c + 8] | min)
+        //% if l + 1 == LOADS_Q and LOADS_Q * THREADS != ROWS * D
+        if (i${l} < ROWS * D) {
+            queries[i${l} / D * ROW + i${l} % D] = q${l};
+        }
+        //% else
+        queries[i${l} / D * ROW + i${l} % D] = q${l};
+        //% endif
+        //% endfor
     }
+    //% endfor
     //% for r in range(tile[1])
     let row${r}: u32 = min(first_row + y + ${r}u * WG_Y, last_row);
     ${row_of(r, "row" ~ r) | trim}
@@ -46,32 +60,60 @@ fn attention_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup
     //% else
     let until: u32 = end;
     //% endif
+    //% macro fetch_keys(from)
+    //% for l in range(LOADS_K)
+    key_next${l} = ${load4("key", "key_from + params.key_row * min(" ~ from ~ " + (lid + " ~ l ~ "u * THREADS) / D, params.keys - 1u) + (lid + " ~ l ~ "u * THREADS) % D")};
+    //% endfor
+    //% endmacro
+    //% macro stage_keys()
+    //% for l in range(LOADS_K)
+    //% set ragged = l + 1 == LOADS_K and LOADS_K * THREADS != KEYS * D
+    let key_number${l}: u32 = (lid + ${l}u * THREADS) / D;
+    //% if ragged
+    if (key_number${l} < KEYS) {
+        staged[(key_number${l} % 4u * KEYS4 + key_number${l} / 4u) * ROW + (lid + ${l}u * THREADS) % D] = key_next${l};
+    }
+    //% else
+    staged[(key_number${l} % 4u * KEYS4 + key_number${l} / 4u) * ROW + (lid + ${l}u * THREADS) % D] = key_next${l};
+    //% endif
+    //% endfor
+    //% endmacro
+    //% for l in range(LOADS_K)
+    var key_next${l}: vec4<f32>;
+    //% endfor
+    ${fetch_keys("0u") | trim}
+    {
+        ${stage_keys() | trim | indent(4)}
+    }
+    ${barrier};
     for (var first: u32 = 0u; first < until; first += KEYS) {
-        for (var i: u32 = lid; i < KEYS * D; i += THREADS) {
-            let number: u32 = i / D;
-            staged[(number % 4u * KEYS4 + number / 4u) * ROW + i % D] = ${load4("key", "key_from + params.key_row * min(first + number, params.keys - 1u) + i % D")};
-        }
-        ${barrier};
         //% for r in range(tile[1])
         //% for c in range(keys)
         var s${r}_${c}: f32 = 0.0f;
         //% endfor
         //% endfor
-        for (var d: u32 = 0u; d < D; d += 1u) {
+        //% set unrolled = 4 if D % 4 == 0 else (2 if D % 2 == 0 else 1)
+        for (var d: u32 = 0u; d < D; d += ${unrolled}u) {
+            //% for u in range(unrolled)
             //% for r in range(tile[1])
-            let q${r}: vec4<f32> = queries[(y + ${r}u * WG_Y) * ROW + d];
+            let q${u}_${r}: vec4<f32> = queries[(y + ${r}u * WG_Y) * ROW + d + ${u}u];
             //% endfor
             //% for c in range(keys)
-            let k${c}: vec4<f32> = staged[(${c % 4}u * KEYS4 + x + ${c // 4}u * WG_X) * ROW + d];
+            let k${u}_${c}: vec4<f32> = staged[(${c % 4}u * KEYS4 + x + ${c // 4}u * WG_X) * ROW + d + ${u}u];
             //% endfor
             //% for lane in ["x", "y", "z", "w"]
             //% for r in range(tile[1])
             //% for c in range(keys)
-            s${r}_${c} = fma(q${r}.${lane}, k${c}.${lane}, s${r}_${c});
+            s${r}_${c} = fma(q${u}_${r}.${lane}, k${u}_${c}.${lane}, s${r}_${c});
+            //% endfor
             //% endfor
             //% endfor
             //% endfor
         }
+        //% for l in range(LOADS_V)
+        let value_number${l}: u32 = first + (lid + ${l}u * THREADS) / E;
+        let value_next${l}: vec4<f32> = ${load4("value", "value_from + params.value_row * min(value_number" ~ l ~ ", params.keys - 1u) + (lid + " ~ l ~ "u * THREADS) % E")};
+        //% endfor
         //% for r in range(tile[1])
         //% for c in range(keys)
         ${scored("s" ~ r ~ "_" ~ c, r, "(first + 4u * (x + " ~ (c // 4) ~ "u * WG_X) + " ~ (c % 4) ~ "u)") | trim | indent(4)}
@@ -103,27 +145,40 @@ fn attention_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup
         shares[(y + ${r}u * WG_Y) * SHARES_ROW + x + ${g}u * WG_X] = vec4<f32>(s${r}_${4 * g}, s${r}_${4 * g + 1}, s${r}_${4 * g + 2}, s${r}_${4 * g + 3});
         //% endfor
         //% endfor
-        for (var i: u32 = lid; i < KEYS * E; i += THREADS) {
-            let number: u32 = first + i / E;
-            let value: vec4<f32> = ${load4("value", "value_from + params.value_row * min(number, params.keys - 1u) + i % E")};
-            staged[i] = select(vec4<f32>(0.0f), value, number < end);
+        //% for l in range(LOADS_V)
+        //% set ragged = l + 1 == LOADS_V and LOADS_V * THREADS != KEYS * E
+        //% if ragged
+        if (lid + ${l}u * THREADS < KEYS * E) {
+            staged[lid + ${l}u * THREADS] = select(vec4<f32>(0.0f), value_next${l}, value_number${l} < end);
         }
+        //% else
+        staged[lid + ${l}u * THREADS] = select(vec4<f32>(0.0f), value_next${l}, value_number${l} < end);
+        //% endif
+        //% endfor
         ${barrier};
-        for (var k: u32 = 0u; k < KEYS4; k += 1u) {
+        ${fetch_keys("first + KEYS") | trim | indent(4)}
+        //% set unrolled = 2 if KEYS4 % 2 == 0 else 1
+        for (var k: u32 = 0u; k < KEYS4; k += ${unrolled}u) {
+            //% for u in range(unrolled)
             //% for r in range(tile[1])
-            let p${r}: vec4<f32> = shares[(y + ${r}u * WG_Y) * SHARES_ROW + k];
+            let p${u}_${r}: vec4<f32> = shares[(y + ${r}u * WG_Y) * SHARES_ROW + k + ${u}u];
             //% endfor
             //% for lane in ["x", "y", "z", "w"]
             //% set i = loop.index0
             //% for c in range(COLUMNS)
-            let v${i}_${c}: vec4<f32> = staged[(4u * k + ${i}u) * E + min(x + ${c}u * WG_X, E - 1u)];
+            let v${u}_${i}_${c}: vec4<f32> = staged[(4u * (k + ${u}u) + ${i}u) * E + ${"x + " ~ c ~ "u * WG_X" if WHOLE else "min(x + " ~ c ~ "u * WG_X, E - 1u)"}];
             //% endfor
             //% for r in range(tile[1])
             //% for c in range(COLUMNS)
-            sums${r}_${c} = fma(vec4<f32>(p${r}.${lane}), v${i}_${c}, sums${r}_${c});
+            sums${r}_${c} = fma(vec4<f32>(p${u}_${r}.${lane}), v${u}_${i}_${c}, sums${r}_${c});
             //% endfor
             //% endfor
             //% endfor
+            //% endfor
+        }
+        ${barrier};
+        {
+            ${stage_keys() | trim | indent(8)}
         }
         ${barrier};
     }

@@ -86,6 +86,7 @@ impl Kernel<AttentionOp> for Row {
             ("ROWS", choice.tile[1] as usize),
             ("D", depth / lanes),
             ("E", width / lanes),
+            ("AHEAD", (depth / lanes).min(8)),
             ("WIDE", wide),
             ("SLICES", slices),
             ("COLUMNS", columns),

@@ -10,12 +10,14 @@ use crate::ops::plan::Choice;
 use crate::ops::spec::{Params, extent};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
-const TILES: [[u32; 3]; 7] =
-    [[2, 8, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
+const TILES: [[u32; 3]; 7] = [[2, 8, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
 
 /// Its work-groups, the default first.
 const WORK_GROUPS: [[u32; 3]; 7] =
     [[8, 16, 1], [8, 8, 1], [16, 16, 1], [16, 8, 1], [8, 32, 1], [16, 4, 1], [8, 4, 1]];
+
+/// Vec4s of keys, and of values, that an invocation keeps on their way.
+const MOST_LOADS: usize = 16;
 
 /// The fewest queries for which reading keys together pays.
 const FEW: usize = 5;
@@ -44,6 +46,14 @@ fn kept(op: &AttentionOp, choice: &Choice) -> Kept {
         shares: rows * odd(keys4),
         largest: rows * x / 4,
     }
+}
+
+/// Vec4s of queries, keys and values that an invocation brings at a time.
+fn loads(op: &AttentionOp, choice: &Choice) -> [usize; 3] {
+    let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
+    let [x, y, groups, rows] = [x, y, groups, rows].map(|extent| extent as usize);
+    let Sizes { depth, width, .. } = op.sizes;
+    [rows * y * depth, 4 * groups * x * depth, 4 * groups * x * width].map(|all| (all / 4).div_ceil(x * y))
 }
 
 #[derive(Debug)]
@@ -86,6 +96,11 @@ impl Kernel<AttentionOp> for Tiled {
                 choice.work_group
             ));
         }
+        let [_, keys, values] = loads(op, choice);
+        if keys.max(values) > MOST_LOADS {
+            let found = format!("{keys} vec4s of keys and {values} of values");
+            return Some(format!("{found} for an invocation at a time, wanted at most {MOST_LOADS}"));
+        }
         let Kept { queries, staged, shares, largest } = kept(op, choice);
         let bytes = 16 * (queries + staged + shares + largest) as u64;
         (bytes > u64::from(limits.local_memory))
@@ -109,6 +124,7 @@ impl Kernel<AttentionOp> for Tiled {
         let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
         let [x, y, groups, rows] = [x, y, groups, rows].map(|extent| extent as usize);
         let Sizes { depth, width, .. } = op.sizes;
+        let loads = loads(op, choice);
         op.constants(&[
             ("THREADS", x * y),
             ("ROWS", rows * y),
@@ -119,6 +135,10 @@ impl Kernel<AttentionOp> for Tiled {
             ("ROW", odd(depth / 4)),
             ("SHARES_ROW", odd(groups * x)),
             ("COLUMNS", (width / 4).div_ceil(x)),
+            ("WHOLE", usize::from((width / 4).is_multiple_of(x))),
+            ("LOADS_Q", loads[0]),
+            ("LOADS_K", loads[1]),
+            ("LOADS_V", loads[2]),
             ("QUERIES", queries),
             ("STAGED", staged),
             ("SHARES", shares),
