@@ -41,6 +41,14 @@ pub enum MaliArchitecture {
     Unknown,
 }
 
+impl Family {
+    /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
+    /// where they keep everything, so that staging there costs and does not save.
+    pub(crate) const fn has_local_memory(self) -> bool {
+        !matches!(self, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
+    }
+}
+
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

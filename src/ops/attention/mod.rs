@@ -25,6 +25,7 @@
 
 mod arguments;
 mod cpu;
+mod estimate;
 mod examples;
 mod operator;
 mod oracle;

@@ -1,6 +1,7 @@
 //! `row`: a work-group of `tile[0]` invocations has `tile[1]` queries of a head of keys; rows of any length.
 
-use super::{AttentionOp, Sizes};
+use super::estimate::Group;
+use super::{AttentionOp, Sizes, estimate};
 use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -61,6 +62,18 @@ impl Kernel<AttentionOp> for Row {
         let bytes = 4 * kept(op, choice.tile).iter().sum::<usize>() as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {
+        let [size, rows, _] = choice.tile;
+        let group = Group {
+            invocations: size,
+            rows: rows as usize,
+            keys: size as usize,
+            bytes: 4 * kept(op, choice.tile).iter().sum::<usize>() as u64,
+            is_tiled: false,
+        };
+        estimate::cycles(op, &group, limits)
     }
 
     fn place(&self) -> Layout {

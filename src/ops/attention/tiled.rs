@@ -1,7 +1,8 @@
 //! `tiled`: a work-group of `WG_X x WG_Y` invocations has `tile[1] WG_Y` queries of a head of keys, and takes
 //! `4 tile[0] WG_X` keys at a time.
 
-use super::{AttentionOp, Sizes};
+use super::estimate::Group;
+use super::{AttentionOp, Sizes, estimate};
 use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -13,8 +14,7 @@ use crate::ops::spec::{Params, extent};
 const TILES: [[u32; 3]; 7] = [[2, 8, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
 
 /// Its work-groups, the default first.
-const WORK_GROUPS: [[u32; 3]; 7] =
-    [[8, 16, 1], [8, 8, 1], [16, 16, 1], [16, 8, 1], [8, 32, 1], [16, 4, 1], [8, 4, 1]];
+const WORK_GROUPS: [[u32; 3]; 5] = [[16, 8, 1], [8, 16, 1], [16, 4, 1], [16, 16, 1], [8, 8, 1]];
 
 /// Vec4s of keys, and of values, that an invocation keeps on their way.
 const MOST_LOADS: usize = 16;
@@ -105,6 +105,19 @@ impl Kernel<AttentionOp> for Tiled {
         let bytes = 16 * (queries + staged + shares + largest) as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {
+        let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
+        let Kept { queries, staged, shares, largest } = kept(op, choice);
+        let group = Group {
+            invocations: x * y,
+            rows: (rows * y) as usize,
+            keys: (4 * groups * x) as usize,
+            bytes: 16 * (queries + staged + shares + largest) as u64,
+            is_tiled: true,
+        };
+        estimate::cycles(op, &group, limits)
     }
 
     fn place(&self) -> Layout {

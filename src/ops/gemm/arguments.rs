@@ -3,7 +3,7 @@
 use super::GemmOp;
 use crate::dtype::DType;
 use crate::emit::{Access, Activation, Binding, Element, Operand, Scalar, Value};
-use crate::limits::{Family, Limits};
+use crate::limits::Limits;
 use crate::ops::kernel::Constants;
 use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::plan::Choice;
@@ -39,15 +39,9 @@ pub(super) mod preference {
     pub(crate) const LAST: u32 = 21;
 }
 
-/// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
-/// where they keep everything, so that staging there costs and does not save.
-pub(super) const fn has_local_memory(family: Family) -> bool {
-    !matches!(family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
-}
-
 /// The preference of a kernel that stages: as it is, or behind those that do not.
 pub(super) const fn staged(preference: u32, limits: &Limits) -> u32 {
-    if has_local_memory(limits.family) { preference } else { preference + preference::LATE }
+    if limits.family.has_local_memory() { preference } else { preference + preference::LATE }
 }
 
 impl GemmOp {

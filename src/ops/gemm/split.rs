@@ -3,7 +3,7 @@
 //!
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the splits.
 
-use super::arguments::{has_local_memory, preference, staged};
+use super::arguments::{preference, staged};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
@@ -78,7 +78,7 @@ impl Kernel<GemmOp> for Split {
     }
 
     fn untuned(&self, _op: &GemmOp, limits: &Limits) -> bool {
-        has_local_memory(limits.family)
+        limits.family.has_local_memory()
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -2,7 +2,7 @@
 //!
 //! The tile is as there; a work-group is as deep as the splits of the sum.
 
-use super::arguments::{has_local_memory, preference, staged};
+use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
@@ -61,11 +61,11 @@ impl Kernel<GemmOp> for Staged {
     }
 
     fn untuned(&self, _op: &GemmOp, limits: &Limits) -> bool {
-        has_local_memory(limits.family)
+        limits.family.has_local_memory()
     }
 
     fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        has_local_memory(limits.family).then(|| estimate::tiled(op, choice, limits)).flatten()
+        limits.family.has_local_memory().then(|| estimate::tiled(op, choice, limits)).flatten()
     }
 
     fn place(&self) -> Layout {

@@ -3,7 +3,7 @@
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the
 //! splits and narrow, so that there are enough of them: 64 bytes of a row of B side by side.
 
-use super::arguments::{has_local_memory, preference, staged};
+use super::arguments::{preference, staged};
 use super::staging::{ahead, shared};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Dialect, Operand};
@@ -102,7 +102,7 @@ impl Kernel<GemmOp> for Thin {
     }
 
     fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        has_local_memory(limits.family).then(|| estimate::thin(op, choice, limits))
+        limits.family.has_local_memory().then(|| estimate::thin(op, choice, limits))
     }
 
     fn place(&self) -> Layout {

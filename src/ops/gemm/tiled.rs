@@ -5,7 +5,7 @@
 //! rows, with one vec4 between the terms so that the transposing stores fall into different banks,
 //! and B by term and groups of four columns.
 
-use super::arguments::{has_local_memory, preference, staged};
+use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
 use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
@@ -68,7 +68,7 @@ impl Kernel<GemmOp> for Tiled {
     }
 
     fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        has_local_memory(limits.family).then(|| estimate::tiled(op, choice, limits)).flatten()
+        limits.family.has_local_memory().then(|| estimate::tiled(op, choice, limits)).flatten()
     }
 
     fn place(&self) -> Layout {
