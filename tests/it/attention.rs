@@ -4,7 +4,7 @@
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::{
     Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape, Softmax, Value,
-    nn::AxisRange,
+    nn::{Attention, AttentionInputs, AxisRange},
 };
 
 const TOKENS: usize = 17;
@@ -292,6 +292,59 @@ fn attention_that_is_written_out_runs_as_one_step() {
             let stays = matches!(way, Way::Seen | Way::Late);
             assert_eq!(one, !stays, "{way:?} {}: {ops:?}", context.info());
             assert!(!stays || ops.contains(&"softmax"), "{way:?}: {ops:?}");
+        }
+    }
+}
+
+#[test]
+fn attention_reads_and_writes_where_others_do() {
+    let [batch, many, few, rows, keys, depth] = EXTENTS;
+    let mut graph = Graph::new();
+    let mut heads = |name: &str, places: usize, heads: usize| {
+        let x = graph.input(name, Dims::new(&[batch, places, heads * depth]).expect("small"));
+        let split = [batch.into(), places.into(), heads.into(), depth.into()];
+        let x = graph.reshape(&format!("{name} split"), x.expect("an input"), &split).expect("a view");
+        graph.transpose(&format!("{name} heads"), x, &[0, 2, 1, 3]).expect("a transpose")
+    };
+    let [q, k, v] = [heads("q", rows, many), heads("k", keys, few), heads("v", keys, few)];
+    let begins = graph
+        .constant("begins", HostTensor::of(Dims::new(&[2]).expect("small"), vec![2i32, 1]).expect("two"));
+    let inputs = AttentionInputs { begins: Some(begins), ..AttentionInputs::default() };
+    let causal = Attention { behind: Some(0), scale: Some(diptych::Bits(1.0)), ..Attention::default() };
+    let y = graph.attention("attended", [q, k, v], inputs, causal).expect("an attention");
+    let y = graph.transpose("places", y, &[0, 2, 1, 3]).expect("a transpose");
+    graph.output(y).expect("an output");
+    let q = values(&[batch, rows, many * depth], 1);
+    let k = values(&[batch, keys, few * depth], 2);
+    let v = values(&[batch, keys, few * depth], 3);
+    let given = [q.to_f32(), k.to_f32(), v.to_f32()];
+    for context in in_turns() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let ops: Vec<&str> = session.steps().into_iter().map(|step| step.op).collect();
+        assert_eq!(ops.iter().filter(|op| **op != "convert").count(), 1, "{ops:?}");
+        let found = session.run(&[("q", &q), ("k", &k), ("v", &v)]).expect("a run")[0].to_f32().to_vec();
+        for (index, found) in found.chunks(depth).enumerate() {
+            let (h, m, b) = (index % many, index / many % rows, index / many / rows);
+            let at = |x: &[f32], places: usize, heads: usize, place: usize, head: usize, d: usize| {
+                f64::from(x[((b * places + place) * heads + head) * depth + d])
+            };
+            let (shared, last) = (h / (many / few), m + [2, 1][b]);
+            let power = |n: usize| -> f64 {
+                let product: f64 = (0..depth)
+                    .map(|d| at(&given[0], rows, many, m, h, d) * at(&given[1], keys, few, n, shared, d))
+                    .sum();
+                if n <= last { product.exp() } else { 0.0 }
+            };
+            let sum: f64 = (0..keys).map(power).sum();
+            for (d, found) in found.iter().enumerate() {
+                let wanted: f64 =
+                    (0..keys).map(|n| power(n) / sum * at(&given[2], keys, few, n, shared, d)).sum();
+                assert!(
+                    (f64::from(*found) - wanted).abs() < 1e-5,
+                    "{}: {found} for {wanted}",
+                    context.info()
+                );
+            }
         }
     }
 }

@@ -28,6 +28,11 @@ impl<const N: usize> Places<N> {
         Places { first: 0, axes: axes.map(|axis| merged(vec![axis])) }
     }
 
+    /// Elements from `first` on whose axes are in parts of these extents and steps.
+    pub(super) fn of_parts(first: usize, axes: [Vec<Axis>; N]) -> Self {
+        Places { first, axes: axes.map(merged) }
+    }
+
     /// The same in the value that a move reads, of which element `i` is `parts` of `i`: extents with their strides,
     /// outermost first, from `first` on. `None` where that is no sum of multiples.
     pub(super) fn moved(&self, first: usize, parts: &[Axis]) -> Option<Self> {

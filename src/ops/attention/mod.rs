@@ -159,7 +159,13 @@ impl AttentionOp {
         Ok(op)
     }
 
-    /// The number that an operand says for batch `b`.
+    /// Where all that it reads and writes lies, and what it does.
+    pub(crate) fn strided(&self) -> Strided {
+        let &AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given: _, output } = self;
+        Strided { sizes, query, key, value, dst, bias, mask, rules, output }
+    }
+
+    /// From the number that an operand says for one batch to the next one's.
     fn count_step(&self, operand: Operand) -> usize {
         self.given.get(&operand).map_or(0, |(dims, _)| usize::from(dims.elements() > 1))
     }

@@ -22,6 +22,7 @@ use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::unit::{Input, Network};
+use crate::ops::attention::{Added, Attention, AttentionOp, Place, Sizes};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::softmax::Softmax;
 use scores::Scores;
@@ -58,6 +59,7 @@ impl Finder<'_, '_> {
     fn attention(&self, index: usize) -> Result<Option<Found>> {
         Ok(self
             .written_out(index)
+            .or_else(|| self.node(index))
             .filter(|found| found.new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok())))
     }
 
@@ -75,7 +77,7 @@ impl Finder<'_, '_> {
             return None;
         }
         let Input::Value(scores) = unit.input(Operand::Src).ok()? else { return None };
-        let Scores { product: first, mut rules, bias, mask, mut old } = self.scores(*scores)?;
+        let Scores { product: first, rules, bias, mask, mut old } = self.scores(*scores)?;
         old.extend([first.index, at, index]);
         let alike = first.op.batch == last.op.batch && first.op.m == last.op.m && first.op.n == keys;
         let features = first.op.k.max(last.op.n);
@@ -83,36 +85,93 @@ impl Finder<'_, '_> {
             return None;
         }
         let [batch, m, n] = [first.op.batch, first.op.m, first.op.n];
-        // The operands of the first product, and the right one of the second, as heads, places and features.
-        let side = |input: &Input, [shared, turned, scaled]: [bool; 3], [places, features]: [usize; 2]| {
-            let (place, feature) = if turned { (1, places) } else { (features, 1) };
-            let heads = if shared { 0 } else { places * features };
-            self.operands(input, [(batch, heads), (places, place), (features, feature)], scaled)
-        };
-        let (a, b) = (&first.op, &last.op);
-        let query = side(&first.a, [false, a.transpose_a, true], [m, a.k])?;
-        let key = side(&first.b, [a.shared_b, !a.transpose_b, true], [n, a.k])?;
-        let value = side(&last.b, [b.shared_b, b.transpose_b, false], [n, b.n])?;
-        rules.scale.0 *= query.factor * key.factor;
         let scores = [(batch, m * n), (m, n), (n, 1)];
         let added = |term: Option<(Term, Dims)>| match term {
             Some((term, dims)) => self.to_scores(&term, &dims, scores).map(Some),
             None => Some(None),
         };
         let (bias, mask) = (added(bias)?, added(mask)?);
-        let name = self.network.units()[index].name.clone();
-        let whole = Whole { name, query, key, value, bias, mask, rules };
+        let (a, b) = (&first.op, &last.op);
         let result = Places::of([(batch, m * b.n), (m, b.n), (b.n, 1)]);
-        let dims = self.network.dims(last.output).ok()?;
-        let mut plain = Some(whole.unit(&result, dims, last.output)?);
-        // Where the result is moved next, the attention writes it there.
-        if let Some(moved) = self.moved_result(&last, &result)
-            && let Some(unit) = whole.unit(&moved.places, moved.dims, moved.output)
+        // The operands of the first product, and the right one of the second, as heads, places and features.
+        let whole = |far: bool| {
+            let side =
+                |input: &Input, [shared, turned, scaled]: [bool; 3], [places, features]: [usize; 2]| {
+                    let (place, feature) = if turned { (1, places) } else { (features, 1) };
+                    let heads = if shared { 0 } else { places * features };
+                    let axes = [(batch, heads), (places, place), (features, feature)];
+                    self.operands(input, Places::of(axes), [far, scaled])
+                };
+            let query = side(&first.a, [false, a.transpose_a, true], [m, a.k])?;
+            let key = side(&first.b, [a.shared_b, !a.transpose_b, true], [n, a.k])?;
+            let value = side(&last.b, [b.shared_b, b.transpose_b, false], [n, b.n])?;
+            let mut rules = rules;
+            rules.scale.0 *= query.factor * key.factor;
+            let name = self.network.units()[index].name.clone();
+            let (bias, mask) = (bias.clone(), mask.clone());
+            let more = Vec::new();
+            let whole = Whole { name, query, key, value, bias, mask, more, rules, batch: None, group: None };
+            self.placed(&whole, last.output, &result, &old)
+        };
+        whole(true).or_else(|| whole(false))
+    }
+
+    /// An attention node of a graph, in unit `index`, which reads and writes where others do.
+    fn node(&self, index: usize) -> Option<Found> {
+        let unit = self.network.units().get(index)?;
+        (unit.operator()? as &dyn Any).downcast_ref::<Attention>()?;
+        if (self.alone)(&unit.name) {
+            return None;
+        }
+        let op = unit.op(self.network.graph, Precision::F32).ok()?;
+        let own = op.as_any().downcast_ref::<AttentionOp>()?.strided();
+        let Sizes { batch, heads, group, rows, keys, depth, width } = own.sizes;
+        let side = |operand: Operand, place: Place, group: usize, rows: usize, features: usize| {
+            let [b, h, g, row] = place.steps;
+            let axes = [vec![(batch, b), (heads, h)], vec![(group, g), (rows, row)], vec![(features, 1)]];
+            let takes_factor = operand != Operand::Value;
+            self.operands(
+                unit.input(operand).ok()?,
+                Places::of_parts(place.first, axes),
+                [true, takes_factor],
+            )
+        };
+        let query = side(Operand::Query, own.query, group, rows, depth)?;
+        let key = side(Operand::Key, own.key, 1, keys, depth)?;
+        let value = side(Operand::Value, own.value, 1, keys, width)?;
+        let given = unit.given();
+        let added = |operand: Operand, added: Option<Added>| {
+            let Added { steps: [b, h, g, row, key] } = added?;
+            let (_, input, dims) = given.iter().find(|(own, ..)| *own == operand)?;
+            let axes = [vec![(batch, b), (heads, h)], vec![(group, g), (rows, row)], vec![(keys, key)]];
+            Some(self.spread_from(input, *dims, Places::of_parts(0, axes)))
+        };
+        let mut rules = own.rules;
+        rules.scale.0 *= query.factor * key.factor;
+        let (bias, mask) = (added(Operand::Bias, own.bias), added(Operand::Mask, own.mask));
+        let counts = given.iter().filter(|(operand, ..)| matches!(operand, Operand::Begins | Operand::Ends));
+        let more = counts.cloned().collect();
+        let name = unit.name.clone();
+        let (batches, group) = (Some(batch), Some(group));
+        let whole = Whole { name, query, key, value, bias, mask, more, rules, batch: batches, group };
+        let &[output] = &unit.outputs[..] else { return None };
+        let [b, h, g, row] = own.dst.steps;
+        let axes = [vec![(batch, b), (heads, h)], vec![(own.sizes.group, g), (rows, row)], vec![(width, 1)]];
+        self.placed(&whole, output, &Places::of_parts(0, axes), &[index])
+    }
+
+    /// `whole` in the place of the units of `old`: it writes its result, which is `output` at `result`, where that is moved
+    /// next, if it is.
+    fn placed(&self, whole: &Whole, output: Value, result: &Places<3>, old: &[usize]) -> Option<Found> {
+        let dims = self.network.dims(output).ok()?;
+        let (mut unit, mut old) = (whole.unit(result, dims, output)?, old.to_vec());
+        if let Some(moved) = self.moved_result(output, result)
+            && let Some(there) = whole.unit(&moved.places, moved.dims, moved.output)
         {
-            plain = Some(unit);
+            unit = there;
             old.push(moved.index);
         }
-        Some(Found { old, new: plain.into_iter().collect() })
+        Some(Found { old, new: vec![unit] })
     }
 
     /// Whether what the units of `old` write is read by others of them alone, in any shape, but for `result`.
@@ -140,20 +199,20 @@ impl Finder<'_, '_> {
         plain.then_some(Product { index, op, a: a?, b: b?, output })
     }
 
-    /// The move that alone reads a product, and where it puts the product's elements.
-    fn moved_result(&self, product: &Product, places: &Places<3>) -> Option<Moved> {
-        let mut readers = self.network.readers(product.output);
+    /// The move that alone reads a result, and where it puts the elements.
+    fn moved_result(&self, result: Value, places: &Places<3>) -> Option<Moved> {
+        let mut readers = self.network.readers(result);
         let (index, None) = (readers.next()?, readers.next()) else { return None };
         let unit = &self.network.units()[index];
-        if self.network.leaves(product.output) || (self.alone)(&unit.name) {
+        if self.network.leaves(result) || (self.alone)(&unit.name) {
             return None;
         }
         let alias = self.network.resolve(unit.reads().next()?);
         let (first, parts) = remap(self.network, unit)?.strided()?;
-        let elements = self.network.dims(product.output).ok()?.elements();
+        let elements = self.network.dims(result).ok()?.elements();
         let &[output] = &unit.outputs[..] else { return None };
         let dims = self.network.dims(output).ok()?;
-        if alias.of != product.output || alias.offset != 0 || dims.elements() != elements {
+        if alias.of != result || alias.offset != 0 || dims.elements() != elements {
             return None;
         }
         let places = places.moved(0, &inverse(first, &parts)?)?;

@@ -26,23 +26,19 @@ impl Finder<'_, '_> {
         (!(self.alone)(&self.network.units()[at].name)).then_some((found.value, found.number))
     }
 
-    /// An operand, from as far back as moves can be undone; and factors, where it `takes_factor`.
+    /// An operand whose elements lie at `own` in `input`; if `far`, from as far back as moves can be undone, and factors
+    /// where it `takes_factor`.
     pub(super) fn operands(
         &self,
         input: &Input,
-        axes: [(usize, usize); 3],
-        takes_factor: bool,
+        own: Places<3>,
+        [far, takes_factor]: [bool; 2],
     ) -> Option<Operands> {
-        let own = Places::of(axes);
         let value = match input {
             Input::Value(value) => *value,
             Input::Constant(tensor, _) => {
-                return Some(Operands {
-                    input: input.clone(),
-                    dims: tensor.dims(),
-                    factor: 1.0,
-                    places: own,
-                });
+                let dims = tensor.dims();
+                return Some(Operands { input: input.clone(), dims, factor: 1.0, places: own });
             }
         };
         let alias = self.network.resolve(value);
@@ -54,7 +50,7 @@ impl Finder<'_, '_> {
         };
         let mut best = of(alias.of, at.clone())?;
         let (mut value, mut factor) = (alias.of, 1.0);
-        loop {
+        while far {
             if let Some((source, places)) = self.before(value, &at) {
                 (value, at) = (source, places);
             } else if let Some((source, number)) = self.scaled(value).filter(|_| takes_factor) {
@@ -109,26 +105,24 @@ impl Finder<'_, '_> {
             step *= has;
         }
         parts.reverse();
-        let at = Places::of(scores).moved(0, &parts)?;
-        match input {
-            Input::Constant(..) => {
-                Some(Operands { input: input.clone(), dims: *own, factor: 1.0, places: at })
-            }
-            Input::Value(value) => {
-                let alias = self.network.resolve(*value);
-                let dims = self.network.dims(alias.of).ok()?;
-                let mut best = Operands { input: Input::Value(alias.of), dims, factor: 1.0, places: at };
-                best.places.first += alias.offset;
-                // What only spreads numbers need not.
-                while let Input::Value(value) = best.input
-                    && let Some((source, places)) = self.before(value, &best.places)
-                    && places.extents(2).len() <= 1
-                {
-                    let dims = self.network.dims(source).ok()?;
-                    best = Operands { input: Input::Value(source), dims, factor: 1.0, places };
-                }
-                Some(best)
-            }
+        Some(self.spread_from(input, *own, Places::of(scores).moved(0, &parts)?))
+    }
+
+    /// Numbers of scores that lie at `places` in `input`, from before they were spread.
+    pub(super) fn spread_from(&self, input: &Input, dims: Dims, places: Places<3>) -> Operands {
+        let own = Operands { input: input.clone(), dims, factor: 1.0, places };
+        let Input::Value(value) = *input else { return own };
+        let alias = self.network.resolve(value);
+        let Ok(dims) = self.network.dims(alias.of) else { return own };
+        let mut best = Operands { input: Input::Value(alias.of), dims, ..own };
+        best.places.first += alias.offset;
+        while let Input::Value(value) = best.input
+            && let Some((source, places)) = self.before(value, &best.places)
+            && places.extents(2).len() <= 1
+            && let Ok(dims) = self.network.dims(source)
+        {
+            best = Operands { input: Input::Value(source), dims, factor: 1.0, places };
         }
+        best
     }
 }

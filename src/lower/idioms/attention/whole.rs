@@ -5,7 +5,7 @@ use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::graph::Value;
 use crate::lower::idioms::strided::Places;
-use crate::lower::unit::Unit;
+use crate::lower::unit::{Input, Unit};
 use crate::ops::attention::{Added, Place, Rules, Sizes, Strided};
 use std::sync::Arc;
 
@@ -17,7 +17,12 @@ pub(super) struct Whole {
     pub(super) value: Operands,
     pub(super) bias: Option<Operands>,
     pub(super) mask: Option<Operands>,
+    /// Numbers of places and keys.
+    pub(super) more: Vec<(Operand, Input, Dims)>,
     pub(super) rules: Rules,
+    /// Batches, and heads that share one of keys, where these are known.
+    pub(super) batch: Option<usize>,
+    pub(super) group: Option<usize>,
 }
 
 impl Whole {
@@ -29,34 +34,17 @@ impl Whole {
         // Batches and heads: as few of both as all operands can be counted by.
         let total: usize =
             [&self.query.places, dst].iter().map(|at| at.extents(0).iter().product::<usize>()).max()?;
-        let heads = places().filter_map(|at| match at.extents(0)[..] {
-            [_, heads] => Some(heads),
-            _ => None,
-        });
-        let mut heads: Vec<usize> = heads.collect();
-        heads.dedup();
-        let heads = match heads[..] {
-            [] => total,
-            [heads] => heads,
-            _ => return None,
+        let heads = match self.batch {
+            Some(batch) => total.checked_div(batch)?,
+            None => inner_extent(places(), 0, total)?,
         };
-        if heads == 0 || !total.is_multiple_of(heads) {
-            return None;
-        }
-        let batch = total / heads;
+        let batch = total.checked_div(heads).filter(|batch| batch * heads == total)?;
         // Queries that share a head of keys.
         let rows: usize =
             [&self.query.places, dst].iter().map(|at| at.extents(1).iter().product::<usize>()).max()?;
-        let inner = places().filter_map(|at| match at.extents(1)[..] {
-            [_, inner] => Some(inner),
-            _ => None,
-        });
-        let mut inner: Vec<usize> = inner.collect();
-        inner.dedup();
-        let inner = match inner[..] {
-            [] => rows,
-            [inner] => inner,
-            _ => return None,
+        let inner = match self.group {
+            Some(group) => rows.checked_div(group)?,
+            None => inner_extent(places(), 1, rows)?,
         };
         let group = rows.checked_div(inner).filter(|group| group * inner == rows)?;
         let features = |at: &Places<3>| at.extents(2).iter().product::<usize>();
@@ -98,7 +86,22 @@ impl Whole {
         let named = [Operand::Query, Operand::Key, Operand::Value, Operand::Bias, Operand::Mask];
         let given = named.into_iter().zip(all);
         let inputs = given.filter_map(|(operand, own)| own.map(|own| (operand, own.input.clone(), own.dims)));
+        let inputs = inputs.chain(self.more.iter().cloned());
         let unit = Unit::of_node(self.name.clone(), Arc::new(strided), inputs.collect(), vec![output]);
         Some(unit)
     }
+}
+
+/// The inner one of two parts that an axis of `total` elements is in, in all of `places` that have parts of it; all of it
+/// where none has. `None` where they differ.
+fn inner_extent<'p>(places: impl Iterator<Item = &'p Places<3>>, axis: usize, total: usize) -> Option<usize> {
+    let mut found = None;
+    for extents in places.map(|at| at.extents(axis)) {
+        match extents[..] {
+            [] | [_] => {}
+            [_, inner] if found.is_none_or(|found| found == inner) => found = Some(inner),
+            _ => return None,
+        }
+    }
+    Some(found.unwrap_or(total))
 }
