@@ -131,8 +131,13 @@ impl Choosing<'_> {
             let op = unit.op(graph, Precision::F32)?;
             return Ok(Kernel { op, choice: None, from: why.clone() });
         }
-        let op = unit.op(graph, pick.map_or(self.options.precision, |pick| pick.precision))?;
-        let (choice, from) = if let Some(choice) = self.options.choices.get(&unit.name) {
+        let precision = pick.map_or(self.options.precision, |pick| pick.precision);
+        let by_hand = self.options.choices.get(&unit.name);
+        let op = match by_hand.or(pick.map(|pick| &pick.choice)) {
+            Some(_) => unit.op(graph, precision)?,
+            None => self.op_in(graph, unit, layout)?,
+        };
+        let (choice, from) = if let Some(choice) = by_hand {
             op.fits(choice, self.limits)?;
             (*choice, "by hand".to_owned())
         } else if let Some(pick) = pick {

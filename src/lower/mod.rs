@@ -34,6 +34,7 @@ mod cut;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod followed;
 mod forms;
+mod halves;
 mod host;
 mod idioms;
 mod join;

@@ -23,7 +23,7 @@ impl Builder<'_, '_> {
         (from, source): (Kind, Part),
         (to, target): (Kind, Part),
     ) -> Result<()> {
-        let maps = if from.0 == Form::Rows { to } else { from };
+        let maps = if from.0.is_rows() { to } else { from };
         let precision = match maps.2 {
             dtype if dtype == self.precision.storage() => self.precision,
             DType::F16 => Precision::F16Storage,
@@ -32,9 +32,14 @@ impl Builder<'_, '_> {
         let name = self.network.name(value)?;
         let (op, name) = match (from.0.layout(), to.0.layout()) {
             (one, other) if one == other => {
-                (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
+                let cast = if from.0.is_rows() { ConvertOp::of_rows } else { ConvertOp::storage };
+                (cast(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
             }
-            (from, to) => (ConvertOp::new(maps.1, from, to, precision)?, format!("{name} ({from} to {to})")),
+            (one, other) => {
+                let op = ConvertOp::new(maps.1, one, other, precision)?;
+                let halves = [from.0, to.0].contains(&Form::HalfRows);
+                (if halves { op.with_half_rows() } else { op }, format!("{name} ({one} to {other})"))
+            }
         };
         let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.

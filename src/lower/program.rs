@@ -182,6 +182,7 @@ impl<'n, 'g> Builder<'n, 'g> {
     pub(super) fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
         match form {
             Form::Rows => (form, info.shape, info.dtype),
+            Form::HalfRows => (form, info.shape, DType::F16),
             Form::C4 | Form::Image => (form, info.map, op.precision().storage()),
         }
     }
@@ -234,8 +235,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         {
             return Ok(Part { bytes: stored_bytes(kind) as u64, ..part });
         }
-        if form == Form::Rows
-            && let Some(part) = self.rows_elsewhere(value)?
+        if form.is_rows()
+            && let Some(part) = self.rows_elsewhere(value, form)?
         {
             return Ok(part);
         }
@@ -243,23 +244,35 @@ impl<'n, 'g> Builder<'n, 'g> {
         // from or through rows.
         let near = |other: &Kind| {
             let alike = other.2 == dtype || (form, other.0) == (Form::C4, Form::C4);
-            form != Form::Rows && other.1 == shape && other.0 != Form::Rows && alike
+            !form.is_rows() && other.1 == shape && !other.0.is_rows() && alike
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
-            (None, Form::Rows) => {
+            (None, Form::Rows | Form::HalfRows) if self.network.constant(value).is_none() => {
                 Form::ALL.iter().find_map(|&form| self.place(value, &|other| other.0 == form)).ok_or_else(
                     || Error::Internal(format!("value {} is read before it is written", value.index())),
                 )?
             }
             (None, _) => {
-                let rows = self.rows(value)?;
+                let rows = self.stored_rows(value)?;
                 (rows, self.read(value, rows)?)
             }
         };
         let target = self.store(value, kind, None);
         self.convert(value, from, (kind, target))?;
         Ok(target)
+    }
+
+    /// The rows in which `value` or what it shows lies, or those from which it is made.
+    fn stored_rows(&self, value: Value) -> Result<Kind> {
+        let of = self.network.resolve(value).of;
+        let halves = |kind: &Kind| kind.0 == Form::HalfRows;
+        let (form, shape, word) = self.rows(value)?;
+        let rows = self.place(of, &|kind| kind.0 == form).is_some();
+        Ok(match self.place(of, &halves) {
+            Some((kind, _)) if !rows => (kind.0, shape, kind.2),
+            _ => (form, shape, word),
+        })
     }
 
     /// Whether a unit reads `value`, or a state becomes it.
@@ -279,9 +292,12 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
     }
 
-    /// The rows of a view, which another value holds, or of a constant.
-    fn rows_elsewhere(&mut self, value: Value) -> Result<Option<Part>> {
+    /// The rows of a view in `form`, which another value holds, or of a constant.
+    fn rows_elsewhere(&mut self, value: Value, form: Form) -> Result<Option<Part>> {
         if let Some(tensor) = self.network.constant(value) {
+            if form == Form::HalfRows {
+                return Ok(None);
+            }
             let tensor = tensor.clone();
             let rows = self.rows(value)?;
             return Ok(Some(self.store(value, rows, Some(&tensor))));
@@ -290,11 +306,13 @@ impl<'n, 'g> Builder<'n, 'g> {
         if alias.of == value {
             return Ok(None);
         }
-        let rows = self.rows(alias.of)?;
+        let halves = form == Form::HalfRows;
+        let in_form = |(rows, shape, word)| if halves { (form, shape, DType::F16) } else { (rows, shape, word) };
+        let rows = in_form(self.rows(alias.of)?);
         let whole = self.read(alias.of, rows)?;
-        let kind = self.rows(value)?;
-        let bytes = stored_bytes(kind) as u64;
-        let part = Part { stored: whole.stored, offset: whole.offset + 4 * alias.offset as u64, bytes };
+        let kind = in_form(self.rows(value)?);
+        let (bytes, each) = (stored_bytes(kind) as u64, if halves { 2 } else { 4 });
+        let part = Part { stored: whole.stored, offset: whole.offset + each * alias.offset as u64, bytes };
         let place = |builder: &mut Self, part| builder.places.entry(value).or_default().push((kind, part));
         // An output is read from where it lies; a kernel is given a buffer from where one may begin.
         if part.offset.is_multiple_of(self.program.limits.binding_alignment.max(1)) || !self.is_read(value) {

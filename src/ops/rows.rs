@@ -107,6 +107,11 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         self.output().elements()
     }
 
+    /// Storage and arithmetic. Rows are of whole words unless the op says otherwise: an index is exact.
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
     /// The type of the words of `operand`.
     fn dtype(&self, _operand: Operand) -> DType {
         DType::F32
@@ -148,9 +153,8 @@ impl<O: RowsOp> Definition for O {
         RowsOp::problem_key(self)
     }
 
-    /// Rows are of whole words in every precision: an index is exact.
     fn precision(&self) -> Precision {
-        Precision::F32
+        RowsOp::precision(self)
     }
 
     fn flops(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! What `convert` is, and its kernels.
 
-use super::{ConvertOp, OP, moves, oracle};
+use super::{ConvertOp, OP, cast, moves, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -31,6 +31,7 @@ impl Definition for ConvertOp {
             &moves::TO_IMAGE,
             &moves::FROM_IMAGE,
             &moves::REPACK,
+            &cast::Cast,
         ]
     }
 
@@ -41,7 +42,8 @@ impl Definition for ConvertOp {
             [from, to] if from != to => format!(" {from}-to-{to}"),
             _ => String::new(),
         };
-        format!("n{n} h{h} w{w} c{c} {}-to-{}{storage}{parts}", self.from, self.to)
+        let rows = if self.rows == DType::F16 { " half-rows" } else { "" };
+        format!("n{n} h{h} w{w} c{c} {}-to-{}{storage}{rows}{parts}", self.from, self.to)
     }
 
     fn precision(&self) -> Precision {
@@ -77,11 +79,11 @@ impl Definition for ConvertOp {
         }
     }
 
-    /// Exact in f32; where the device stores halves, a value that is none is rounded once.
+    /// Exact in f32; where halves are stored, a value that is none is rounded once.
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         let src = operands::get(operands, Operand::Src).unwrap_or_default();
         let value: Vec<f64> = oracle::moved(self, src).into_iter().map(f64::from).collect();
-        let halves = self.precision.storage() == DType::F16;
+        let halves = [self.precision.storage(), self.rows].contains(&DType::F16);
         let unit = 2.0 * DType::F16.unit_roundoff();
         let bound = |value: &f64| {
             let exact = !halves || half::f16::from_f64(*value).to_f64() == *value;

@@ -48,7 +48,7 @@ impl CopyOp {
         Ok(CopyOp { source, first, target, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The same of words of another type, or of halves.
     pub(crate) const fn of(self, dtype: DType) -> Self {
         CopyOp { dtype, ..self }
     }

@@ -48,17 +48,36 @@ pub struct Program {
 impl Program {
     /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
     pub(super) fn halves(&self) -> bool {
+        self.steps.iter().all(|step| Self::is_narrow(step.function))
+    }
+
+    /// Whether a function changes its result by no more than its arguments are changed by, or by a few times that.
+    fn is_narrow(function: Function) -> bool {
         use Function::{
             Abs, Add, Clamp, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
             Sigmoid, Square, SquaredDifference, Sub, Tanh,
         };
-        let narrow = |step: &Step| {
-            let sums = matches!(step.function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-            let bounded = matches!(step.function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp);
-            let chosen = matches!(step.function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu);
-            sums || bounded || chosen
+        let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
+        let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp);
+        let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu);
+        sums || bounded || chosen
+    }
+
+    /// Whether rows are in halves where a network stores them: as [`Program::halves`], with the activations of
+    /// networks, which pass no more on than they are given. A square, whose mean is taken next, stays in f32.
+    pub(super) fn has_half_rows(&self) -> bool {
+        use Function::{Div, Elu, Erf, Gelu, GeluTanh, Mul, Select, Softplus, Square, SquaredDifference};
+        let activation = |step: &Step| match step.function {
+            Elu | Erf | Gelu | GeluTanh | Select | Softplus => true,
+            Div => matches!(step.arguments.get(1), Some(Source::Number(_))),
+            _ => Self::is_narrow(step.function),
         };
-        self.steps.iter().all(narrow)
+        let squares = |step: &Step| match step.function {
+            Square | SquaredDifference => true,
+            Mul => step.arguments.first() == step.arguments.get(1),
+            _ => false,
+        };
+        self.steps.iter().all(|step| activation(step) && !squares(step))
     }
 
     /// The largest magnitude of the result.
