@@ -96,8 +96,10 @@ impl Choosing<'_> {
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
         let picks = self.picks(network, changes)?;
         let layouts = forms::layouts(network, self)?;
-        let chosen = network.units().iter().zip(layouts).map(|(unit, layout)| {
-            let chosen = self.chosen(network.graph, unit, layout, picks.get(unit.name.as_str()));
+        let wide = self.wide(network, &layouts)?;
+        let chosen = network.units().iter().zip(layouts).zip(wide).map(|((unit, layout), wide)| {
+            let pick = picks.get(unit.name.as_str());
+            let chosen = self.chosen(network.graph, unit, (layout, wide), pick);
             chosen.map_err(|error| error.at_node(&unit.name))
         });
         let mut kernels = chosen.collect::<Result<Vec<Kernel>>>()?;
@@ -126,7 +128,13 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    fn chosen(&self, graph: &Graph, unit: &Unit, layout: Layout, pick: Option<&UnitPick>) -> Result<Kernel> {
+    fn chosen(
+        &self,
+        graph: &Graph,
+        unit: &Unit,
+        (layout, wide): (Layout, bool),
+        pick: Option<&UnitPick>,
+    ) -> Result<Kernel> {
         if let Some(why) = &unit.host {
             let op = unit.op(graph, Precision::F32)?;
             return Ok(Kernel { op, choice: None, from: why.clone() });
@@ -135,6 +143,7 @@ impl Choosing<'_> {
         let by_hand = self.options.choices.get(&unit.name);
         let op = match by_hand.or(pick.map(|pick| &pick.choice)) {
             Some(_) => unit.op(graph, precision)?,
+            None if wide => unit.op_of(graph, Precision::F32)?,
             None => self.op_in(graph, unit, layout)?,
         };
         let (choice, from) = if let Some(choice) = by_hand {

@@ -4,11 +4,12 @@
 //! A convolution reads and writes feature maps in slices of four channels, a matrix product rows, and inputs
 //! and outputs of a network are rows. Elementwise ops, pooling, concatenation and their like take either. A
 //! value that is wanted in another form than its writer's costs a conversion: a dispatch that reads and writes
-//! it. The cheapest assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes
+//! it. Between rows, what halves do not hold is computed in rows of f32 and not in maps of halves. The cheapest assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes
 //! that it reads and writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
 
 use super::choose::Choosing;
-use super::unit::Network;
+use super::unit::{Input, Network};
+use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
@@ -46,14 +47,22 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     // Two more nodes stand for what reads or writes maps and rows and has no other layout.
     let fixed = [sides.times.len(), sides.times.len() + 1];
     let rows = End { node: fixed[1], rows: Form::Rows };
-    let mut times = sides.times.clone();
-    times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
     let mut values: HashMap<Value, Readers> = HashMap::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
         values.entry(input).or_default().producer = Some(rows);
     }
     for (index, (unit, own)) in network.units().iter().zip(&ops).enumerate() {
+        let from_rows = |(_, input): &(Operand, Input)| match input.value() {
+            None => true,
+            Some(value) => {
+                let writer = values.get(&network.resolve(value).of).and_then(|readers| readers.producer);
+                writer.is_some_and(|writer| sides.is_of_rows(writer.node, fixed))
+            }
+        };
+        if sides.has_wide_rows(index, own) && unit.inputs.iter().all(from_rows) {
+            sides.keep_in_rows(index);
+        }
         let end = |operand| sides.end(index, own, operand, fixed);
         for (operand, input) in &unit.inputs {
             let Some(value) = input.value() else { continue };
@@ -90,6 +99,8 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
         let change = cost(both as u64 + DISPATCH);
         edges.push(Edge { producer: producer.node, consumers, change: [change; 2] });
     }
+    let mut times = sides.times.clone();
+    times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
     let chosen = cheapest(&times, &edges);
     let layout = |(given, (times, &side)): (&Layout, (&Times, &usize))| {
         if times.iter().all(Option::is_some) { LAYOUTS[side] } else { *given }
@@ -162,6 +173,25 @@ impl Sides {
         self.given.push(Layout::Nhwc);
         self.choices.push([None; 2]);
         self.hosts.push(self.times.len() - 1);
+    }
+
+    /// Whether a unit may have maps of halves, and its rows are of f32 because halves do not hold what it computes.
+    fn has_wide_rows(&self, index: usize, [maps, rows]: &[Arc<dyn Op>; 2]) -> bool {
+        let [Some(_), Some(choice)] = self.choices[index] else { return false };
+        let written =
+            || rows.kernel(choice.variant).ok()?.form(crate::ops::outputs(&**rows).next()?.operand, &choice);
+        maps.precision().storage() == DType::F16 && written() == Some(Form::Rows)
+    }
+
+    /// Whether a node has no other form than rows.
+    fn is_of_rows(&self, node: usize, fixed: [usize; 2]) -> bool {
+        node == fixed[1] || self.choices.get(node).is_some_and(|choices| choices[0].is_none())
+    }
+
+    /// Leaves a unit its rows alone.
+    fn keep_in_rows(&mut self, index: usize) {
+        (self.times[index][0], self.choices[index][0]) = (None, None);
+        self.given[index] = Layout::Nhwc;
     }
 
     /// Who reads or writes an operand of unit `index`: itself, or the fixed node of the operand's form where that

@@ -21,8 +21,7 @@ const fn of_rows(form: Form) -> DType {
 /// Whether what is stored as `stored` begins with the bytes that it would have as `wanted`: a pixel in C4 is its
 /// channels in order, and zeros up to a whole slice.
 pub(super) fn same_bytes(stored: &Kind, wanted: &Kind) -> bool {
-    let pixels =
-        |(_, shape, dtype): &Kind, rows: Form| shape.h * shape.w == 1 && *dtype == of_rows(rows);
+    let pixels = |(_, shape, dtype): &Kind, rows: Form| shape.h * shape.w == 1 && *dtype == of_rows(rows);
     let whole = |shape: &Shape| shape.c.is_multiple_of(4);
     match (stored.0, wanted.0) {
         (Form::C4, rows) if rows.is_rows() => {

@@ -307,7 +307,8 @@ impl<'n, 'g> Builder<'n, 'g> {
             return Ok(None);
         }
         let halves = form == Form::HalfRows;
-        let in_form = |(rows, shape, word)| if halves { (form, shape, DType::F16) } else { (rows, shape, word) };
+        let in_form =
+            |(rows, shape, word)| if halves { (form, shape, DType::F16) } else { (rows, shape, word) };
         let rows = in_form(self.rows(alias.of)?);
         let whole = self.read(alias.of, rows)?;
         let kind = in_form(self.rows(value)?);

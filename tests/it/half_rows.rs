@@ -1,9 +1,9 @@
 //! Rows in halves: what a transformer's block keeps in them, and how far its result is from that in f32.
 
 use crate::machine::{gpus, noise};
-use diptych::nn::Normalize;
+use diptych::nn::{Normalize, Reduction};
 use diptych::{
-    Activation, Bits, Context, Dims, Extras, Gemm, Graph, HostTensor, Precision, Right, Session,
+    Activation, Bits, Context, Dims, Extras, Function, Gemm, Graph, HostTensor, Precision, Right, Session,
     SessionOptions, Shape, Softmax, Step, Value,
 };
 
@@ -31,7 +31,7 @@ fn norm(graph: &mut Graph, name: &str, x: Value, seed: u32) -> Value {
 }
 
 fn sum(graph: &mut Graph, name: &str, a: Value, b: Value) -> Value {
-    graph.elementwise(name, diptych::Function::Add, &[a.into(), b.into()]).expect("a sum")
+    graph.elementwise(name, Function::Add, &[a.into(), b.into()]).expect("a sum")
 }
 
 /// Columns of `x` by heads, in the order that `axes` says.
@@ -90,7 +90,8 @@ fn run(context: &Context, graph: &Graph, precision: Precision) -> (Vec<f32>, Vec
 
 /// The root of the mean square of what differs, relative to that of what is right.
 fn off(exact: &[f32], found: &[f32]) -> f64 {
-    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x) * f64::from(x)).sum::<f64>();
+    let square =
+        |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x) * f64::from(x)).sum::<f64>();
     let differing = square(&mut exact.iter().zip(found).map(|(exact, found)| exact - found));
     (differing / square(&mut exact.iter().copied())).sqrt()
 }
@@ -106,15 +107,143 @@ fn a_transformers_blocks_stay_in_rows_of_halves_from_the_first_to_the_last() {
             steps.iter().map(|step| format!("{} {} {}", step.op, step.precision, step.name)).collect()
         };
         assert!(plain.iter().all(|step| step.op != "convert"), "{info}: {:#?}", told(&plain));
-        let converted: Vec<usize> =
-            (0..steps.len()).filter(|&index| steps[index].op == "convert").collect();
+        let converted: Vec<usize> = (0..steps.len()).filter(|&index| steps[index].op == "convert").collect();
         // What enters and what leaves.
         assert_eq!(converted, [0, steps.len() - 1], "{info}: {:#?}", told(&steps));
         assert_eq!(steps.len(), plain.len() + 2, "{info}: {:#?}", told(&steps));
-        assert!(steps.iter().all(|step| step.precision == Precision::F16Storage), "{info}: {:#?}", told(&steps));
+        assert!(
+            steps.iter().all(|step| step.precision == Precision::F16Storage),
+            "{info}: {:#?}",
+            told(&steps)
+        );
         // Each of some thirty roundings to halves in a row is off by at most 2^-11 of its result.
         let off = off(&exact, &found);
         assert!(off < 30.0 / 2048.0, "{info}: {off}");
         assert!(off > 1.0 / 65536.0, "{info}: nothing was rounded, {off}");
+    }
+}
+
+/// The precision of the step whose name begins so.
+fn of(steps: &[Step], name: &str) -> Precision {
+    let found = steps.iter().find(|step| step.name.starts_with(name));
+    found.unwrap_or_else(|| panic!("no step {name}: {steps:#?}")).precision
+}
+
+/// A product, its rows divided by the root of the mean of their squares as converters write it out, and a product.
+fn by_root_mean_square(rows: usize, width: usize) -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[rows, width]).expect("small")).expect("an input");
+    let y = dense(&mut graph, "first", x, width, 1, Activation::None);
+    let square = graph.elementwise("square", Function::Mul, &[y.into(), y.into()]).expect("a square");
+    let mean = graph.reduce("mean", square, Reduction::Mean, &[-1], true).expect("a mean");
+    let sum = graph.elementwise("sum", Function::Add, &[mean.into(), 1e-6.into()]).expect("a sum");
+    let root = graph.elementwise("root", Function::Rsqrt, &[sum.into()]).expect("a root");
+    let y = graph.elementwise("scaled", Function::Mul, &[y.into(), root.into()]).expect("a product");
+    let y = dense(&mut graph, "last", y, width, 3, Activation::None);
+    graph.output(y).expect("an output");
+    graph
+}
+
+#[test]
+fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversions() {
+    let options = SessionOptions { precision: Precision::F16Storage, ..SessionOptions::default() };
+    for context in gpus() {
+        let info = context.info();
+        let steps =
+            |graph: &Graph| Session::new(&context, graph, options.clone()).expect("a session").steps();
+        let large = steps(&by_root_mean_square(1024, 512));
+        for (name, precision) in [
+            ("first", Precision::F16Storage),
+            ("square", Precision::F32),
+            ("mean", Precision::F32),
+            ("sum", Precision::F32),
+            ("last", Precision::F16Storage),
+        ] {
+            assert_eq!(of(&large, name), precision, "{info}: {name} of {large:#?}");
+        }
+        let small = steps(&by_root_mean_square(8, 8));
+        assert!(small.iter().all(|step| step.precision == Precision::F32), "{info}: {small:#?}");
+        assert!(small.iter().all(|step| step.op != "convert"), "{info}: {small:#?}");
+    }
+}
+
+/// Moves, parts that begin where no binding may, and lines along other axes, of odd extents.
+fn moves() -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[TOKENS, WIDTH]).expect("small")).expect("an input");
+    let a = dense(&mut graph, "a", x, 7, 1, Activation::None);
+    let b = dense(&mut graph, "b", x, 7, 3, Activation::Tanh);
+    let part = graph.slice("part", a, 0, 3..14).expect("a part");
+    let joined = graph.concat("joined", &[part, b, a], 0).expect("joined");
+    let beside = graph.concat("beside", &[a, b], 1).expect("beside");
+    let options = Softmax { axis: 0, ..Softmax::default() };
+    let shares = graph.softmax("shares", joined, options).expect("a softmax");
+    let turned = graph.transpose("turned", shares, &[1, 0]).expect("a transpose");
+    let most = graph.reduce("most", turned, Reduction::Max, &[1], true).expect("a maximum");
+    let scaled = graph.elementwise("scaled", Function::Mul, &[turned.into(), most.into()]).expect("scaled");
+    let options = Gemm { transpose_b: true, ..Gemm::default() };
+    let back = graph.transpose("back", scaled, &[1, 0]).expect("a transpose");
+    let square = graph.gemm("square", back, Right::Value(joined), Extras::default(), options);
+    graph.output(square.expect("a product")).expect("an output");
+    graph.output(beside).expect("an output");
+    // What leaves as rows of f32 is read as rows of halves too.
+    graph.output(part).expect("an output");
+    graph
+}
+
+#[test]
+fn parts_and_moves_of_odd_extents_are_what_they_are_in_f32() {
+    let graph = moves();
+    for context in gpus() {
+        let info = context.info();
+        let run = |precision| {
+            let options = SessionOptions { precision, ..SessionOptions::default() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            session.run(&[("x", &tensor(&[TOKENS, WIDTH], 5))]).expect("a run");
+            let found = session.run(&[("x", &tensor(&[TOKENS, WIDTH], 5))]).expect("a run");
+            (found.iter().map(|found| found.to_f32().to_vec()).collect::<Vec<_>>(), session.steps())
+        };
+        let ((exact, _), (found, steps)) = (run(Precision::F32), run(Precision::F16Storage));
+        for name in ["shares", "turned", "most", "square"] {
+            assert_eq!(of(&steps, name), Precision::F16Storage, "{info}: {steps:#?}");
+        }
+        for (exact, found) in exact.iter().zip(&found) {
+            let off = off(exact, found);
+            assert!(off < 10.0 / 2048.0, "{info}: {off}");
+            assert!(off > 1.0 / 65536.0, "{info}: nothing was rounded, {off}");
+        }
+    }
+}
+
+/// A normalisation, which bounds what a product sums, and the product.
+fn bounded(rows: usize) -> Graph {
+    const WIDTH: usize = 512;
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[rows, WIDTH]).expect("small")).expect("an input");
+    let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5) };
+    let y = graph.normalize("norm", x, options, None, None).expect("a normalisation");
+    let y = dense(&mut graph, "dense", y, WIDTH, 1, Activation::None);
+    graph.output(y).expect("an output");
+    graph
+}
+
+#[test]
+fn products_are_in_halves_by_themselves_where_that_saves_more_than_conversions() {
+    let options = SessionOptions { precision: Precision::Auto, ..SessionOptions::default() };
+    for context in gpus() {
+        let info = context.info();
+        // A device without instructions for halves gains nothing by them.
+        let limits = info.device.as_ref().map(|device| &device.limits);
+        if !limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some()) {
+            continue;
+        }
+        let steps =
+            |rows| Session::new(&context, &bounded(rows), options.clone()).expect("a session").steps();
+        let (small, large) = (steps(16), steps(2048));
+        for name in ["norm", "dense"] {
+            assert_eq!(of(&small, name), Precision::F32, "{info}: {small:#?}");
+            assert_eq!(of(&large, name), Precision::F16Storage, "{info}: {large:#?}");
+        }
+        assert_eq!([small.len(), large.len()], [2, 4], "{info}: {large:#?}");
     }
 }

@@ -29,7 +29,9 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     examples.push(Box::new(ConvertOp::parts(shape, &[1, 4, 2], precision)?));
     examples.push(Box::new(ConvertOp::storage(shape, DType::F16, DType::F32)?));
     examples.push(Box::new(ConvertOp::storage(shape, DType::F32, DType::F16)?));
-    for (from, to) in [(Layout::Nhwc, Layout::C4), (Layout::C4, Layout::Nhwc), (Layout::Image2d, Layout::Nhwc)] {
+    for (from, to) in
+        [(Layout::Nhwc, Layout::C4), (Layout::C4, Layout::Nhwc), (Layout::Image2d, Layout::Nhwc)]
+    {
         examples.push(Box::new(ConvertOp::new(shape, from, to, precision)?.with_half_rows()));
     }
     for shape in [shape, Shape::nhwc(1, 1, 6, 10)] {

@@ -65,9 +65,7 @@ impl Kernel<ElementwiseOp> for Rows {
     }
 
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {
-        let input = |index| {
-            binding(Operand::Arg(index as u8), element(op, lanes(op, index)), Access::Read)
-        };
+        let input = |index| binding(Operand::Arg(index as u8), element(op, lanes(op, index)), Access::Read);
         let written = element(op, width(op));
         (0..op.inputs.len()).map(input).chain([binding(Operand::Dst, written, Access::Write)]).collect()
     }
