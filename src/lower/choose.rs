@@ -2,6 +2,7 @@
 //! the record, or by rule.
 
 use super::forms;
+use super::halves::op_on;
 use super::known::Known;
 use super::unit::{Assigned, Network, Unit};
 use crate::dtype::Precision;
@@ -141,10 +142,10 @@ impl Choosing<'_> {
         }
         let precision = pick.map_or(self.options.precision, |pick| pick.precision);
         let by_hand = self.options.choices.get(&unit.name);
-        let op = match by_hand.or(pick.map(|pick| &pick.choice)) {
-            Some(_) => unit.op(graph, precision)?,
+        let given = by_hand.or(pick.map(|pick| &pick.choice));
+        let op = match given {
             None if wide => unit.op_of(graph, Precision::F32)?,
-            None => self.op_in(graph, unit, layout)?,
+            _ => op_on(graph, unit, precision, given.map_or(layout, |choice| choice.layout), self.limits)?,
         };
         let (choice, from) = if let Some(choice) = by_hand {
             op.fits(choice, self.limits)?;
@@ -210,7 +211,7 @@ impl Choosing<'_> {
             !alone && *precision != storage && precision.storage() == storage.storage()
         };
         for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
-            let op = unit.op(graph, precision)?;
+            let op = op_on(graph, unit, precision, Layout::C4, self.limits)?;
             if op.precision() != precision && precision != storage {
                 continue;
             }
@@ -227,14 +228,14 @@ impl Choosing<'_> {
 
     fn preferred(&self, graph: &Graph, unit: &Unit, places: &[Place]) -> Result<UnitPick> {
         let candidates = self.candidates(graph, unit)?;
-        let maps = has_maps(&*unit.op(graph, self.options.precision)?);
+        let maps = has_maps(&*self.op_in(graph, unit, Layout::C4)?);
         let stored = maps.then_some(self.options.precision.storage());
         let tensors = Tensors { input: stored, output: stored };
         let picked = Pick::Preference(places.to_vec()).pick(&unit.name, tensors, &candidates)?;
         let KernelPlace { variant, precision, layout, .. } = picked.winner;
         let precision = if maps { precision } else { self.options.precision };
         let layout = if maps { layout } else { Layout::C4 };
-        let op = unit.op(graph, precision)?;
+        let op = op_on(graph, unit, precision, Layout::C4, self.limits)?;
         let wanted = |other: &str| other == variant;
         let known = self.recorded(&*op, layout).filter(|known| wanted(known.choice.variant));
         let choice = match known {
@@ -263,7 +264,7 @@ impl Choosing<'_> {
         }
         let mut found = Vec::with_capacity(units.len());
         for unit in units {
-            let op = unit.op(network.graph, self.options.precision)?;
+            let op = self.op_in(network.graph, unit, Layout::C4)?;
             let in_layout = |layout: Layout| {
                 let no_images = !unit.parts().is_empty() || !has_maps(&*op);
                 if layout == Layout::Image2d && no_images {

@@ -59,23 +59,35 @@ impl Network<'_> {
     }
 }
 
+/// The op of `unit` with values in `layout`: in `precision` or its own, or in f32 where no kernel of that runs on the
+/// device.
+pub(crate) fn op_on(
+    graph: &Graph,
+    unit: &Unit,
+    precision: Precision,
+    layout: Layout,
+    limits: &Limits,
+) -> Result<Arc<dyn Op>> {
+    let op = unit.op(graph, precision)?;
+    if op.precision().storage() != DType::F16 || !unit.parts().is_empty() {
+        return Ok(op);
+    }
+    let serves = match form(&*op, layout, limits) {
+        Some(Form::HalfRows) => limits.has_half_rows(),
+        Some(_) => true,
+        None => false,
+    };
+    if serves {
+        return Ok(op);
+    }
+    let wide = unit.op_of(graph, Precision::F32)?;
+    Ok(if wide.kernels().serve(layout, limits) { wide } else { op })
+}
+
 impl Choosing<'_> {
-    /// The op of `unit` with values in `layout`: in its precision, or in f32 where it has no kernel of that on the device.
+    /// The op of `unit` in the session's precision, as [`op_on`] gives it.
     pub(super) fn op_in(&self, graph: &Graph, unit: &Unit, layout: Layout) -> Result<Arc<dyn Op>> {
-        let op = unit.op(graph, self.options.precision)?;
-        if op.precision().storage() != DType::F16 || !unit.parts().is_empty() {
-            return Ok(op);
-        }
-        let serves = match form(&*op, layout, self.limits) {
-            Some(Form::HalfRows) => self.limits.has_half_rows(),
-            Some(_) => true,
-            None => false,
-        };
-        if serves {
-            return Ok(op);
-        }
-        let wide = unit.op_of(graph, Precision::F32)?;
-        Ok(if wide.kernels().serve(layout, self.limits) { wide } else { op })
+        op_on(graph, unit, self.options.precision, layout, self.limits)
     }
 
     /// Which units of a network that stores halves have rows of f32 because that costs less, each in its layout.
@@ -105,5 +117,70 @@ impl Choosing<'_> {
             cut.value(&users, CONVERSION as u64 + bytes as u64);
         }
         Ok(free.into_iter().zip(cut.narrow()).map(|(free, narrow)| free && !narrow).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::graph::{Extras, Right};
+    use crate::host::HostTensor;
+    use crate::lower::simplify::simplified;
+    use crate::ops::elementwise::Function;
+    use crate::ops::gemm::Gemm;
+    use crate::ops::softmax::Softmax;
+
+    /// A product, a softmax of its rows, and sines, of four columns or of five.
+    fn graph(columns: usize) -> Graph {
+        let mut graph = Graph::new();
+        let x = graph.input("x", Dims::new(&[3, 4]).expect("small")).expect("an input");
+        let right = HostTensor::matrix(1, 4, columns, vec![0.5; 4 * columns]).expect("as many");
+        let y = graph.gemm("product", x, Right::Constant(right), Extras::default(), Gemm::default());
+        let y = graph.softmax("shares", y.expect("a product"), Softmax::default()).expect("a softmax");
+        let y = graph.elementwise("sines", Function::Sin, &[y.into()]).expect("sines");
+        graph.output(y).expect("an output");
+        graph
+    }
+
+    #[test]
+    fn rows_are_of_halves_where_a_device_reads_and_writes_them_one_by_one() {
+        let halves = Limits { native_half: true, ..Limits::webgpu() };
+        for (limits, layout, wanted) in [
+            (Limits::webgpu(), Layout::C4, [false, true]),
+            (Limits::webgpu(), Layout::Nhwc, [false, false]),
+            (halves.clone(), Layout::C4, [true, true]),
+            (halves, Layout::Nhwc, [true, true]),
+            (Limits::opencl(), Layout::Nhwc, [true, true]),
+        ] {
+            for columns in [4, 5] {
+                let graph = graph(columns);
+                let network = simplified(&graph, &|_| false).expect("a network");
+                for (index, (unit, wanted)) in
+                    network.units().iter().zip([wanted[0], wanted[1], wanted[1]]).enumerate()
+                {
+                    // A product's operands have one form each.
+                    let layout = if index == 0 { Layout::C4 } else { layout };
+                    let op = op_on(&graph, unit, Precision::F16Storage, layout, &limits).expect("an op");
+                    let found = op.precision().storage() == DType::F16;
+                    assert_eq!(found, wanted, "{} {columns} {layout} {limits:?}", unit.name);
+                    assert!(op.kernels().serve(layout, &limits), "{}", unit.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn functions_that_halves_do_not_hold_have_rows_of_f32_beside_them() {
+        let graph = graph(5);
+        let network = simplified(&graph, &|_| false).expect("a network");
+        let forms = |unit: &Unit, layout| {
+            let op = unit.op(&graph, Precision::F16Storage).expect("an op");
+            form(&*op, layout, &Limits::opencl())
+        };
+        let found: Vec<_> = network.units().iter().map(|unit| forms(unit, Layout::Nhwc)).collect();
+        assert_eq!(found, [None, Some(Form::HalfRows), Some(Form::Rows)]);
+        assert_eq!(forms(&network.units()[0], Layout::C4), Some(Form::HalfRows));
+        assert_eq!(forms(&network.units()[2], Layout::C4), Some(Form::C4));
     }
 }

@@ -16,11 +16,10 @@ use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, State, Value};
+use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::copy::CopyOp;
 use crate::ops::{Op, OperandInfo, Role};
 use crate::options::SessionOptions;
 use crate::tune::key::DeviceKey;
@@ -188,8 +187,14 @@ impl<'n, 'g> Builder<'n, 'g> {
     }
 
     pub(super) fn own(&mut self, bytes: usize, pinned: bool) -> Part {
-        let stored =
-            StoredValue { bytes: bytes as u64, pinned, image: None, is_constant: false, constant: None };
+        let stored = StoredValue {
+            bytes: bytes as u64,
+            pinned,
+            image: None,
+            is_constant: false,
+            constant: None,
+            halves: false,
+        };
         self.program.stored.push(stored);
         self.program.whole(self.program.stored.len() - 1)
     }
@@ -213,12 +218,12 @@ impl<'n, 'g> Builder<'n, 'g> {
         let stored = &mut self.program.stored[part.stored];
         stored.image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));
         stored.is_constant = same;
-        stored.constant = constant.cloned();
+        (stored.constant, stored.halves) = (constant.cloned(), form == Form::HalfRows);
         self.places.entry(value).or_default().push((kind, part));
         part
     }
 
-    fn place(&self, value: Value, wanted: &dyn Fn(&Kind) -> bool) -> Option<(Kind, Part)> {
+    pub(super) fn place(&self, value: Value, wanted: &dyn Fn(&Kind) -> bool) -> Option<(Kind, Part)> {
         self.places.get(&value)?.iter().find(|(kind, _)| wanted(kind)).copied()
     }
 
@@ -248,7 +253,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
-            (None, Form::Rows | Form::HalfRows) if self.network.constant(value).is_none() => {
+            (None, Form::Rows | Form::HalfRows) => {
                 Form::ALL.iter().find_map(|&form| self.place(value, &|other| other.0 == form)).ok_or_else(
                     || Error::Internal(format!("value {} is read before it is written", value.index())),
                 )?
@@ -263,70 +268,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(target)
     }
 
-    /// The rows in which `value` or what it shows lies, or those from which it is made.
-    fn stored_rows(&self, value: Value) -> Result<Kind> {
-        let of = self.network.resolve(value).of;
-        let halves = |kind: &Kind| kind.0 == Form::HalfRows;
-        let (form, shape, word) = self.rows(value)?;
-        let rows = self.place(of, &|kind| kind.0 == form).is_some();
-        Ok(match self.place(of, &halves) {
-            Some((kind, _)) if !rows => (kind.0, shape, kind.2),
-            _ => (form, shape, word),
-        })
-    }
-
-    /// Whether a unit reads `value`, or a state becomes it.
-    fn is_read(&self, value: Value) -> bool {
-        let next = |state: &State| state.next == Some(value);
-        self.network.graph.states().iter().any(next)
-            || self
-                .network
-                .readers(self.network.resolve(value).of)
-                .any(|reader| self.network.units()[reader].reads().any(|read| read == value))
-    }
-
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
     pub(super) fn same_map(&self, value: Value) -> Result<Value> {
         let alias = self.network.resolve(value);
         let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
-    }
-
-    /// The rows of a view in `form`, which another value holds, or of a constant.
-    fn rows_elsewhere(&mut self, value: Value, form: Form) -> Result<Option<Part>> {
-        if let Some(tensor) = self.network.constant(value) {
-            if form == Form::HalfRows {
-                return Ok(None);
-            }
-            let tensor = tensor.clone();
-            let rows = self.rows(value)?;
-            return Ok(Some(self.store(value, rows, Some(&tensor))));
-        }
-        let alias = self.network.resolve(value);
-        if alias.of == value {
-            return Ok(None);
-        }
-        let halves = form == Form::HalfRows;
-        let in_form =
-            |(rows, shape, word)| if halves { (form, shape, DType::F16) } else { (rows, shape, word) };
-        let rows = in_form(self.rows(alias.of)?);
-        let whole = self.read(alias.of, rows)?;
-        let kind = in_form(self.rows(value)?);
-        let (bytes, each) = (stored_bytes(kind) as u64, if halves { 2 } else { 4 });
-        let part = Part { stored: whole.stored, offset: whole.offset + each * alias.offset as u64, bytes };
-        let place = |builder: &mut Self, part| builder.places.entry(value).or_default().push((kind, part));
-        // An output is read from where it lies; a kernel is given a buffer from where one may begin.
-        if part.offset.is_multiple_of(self.program.limits.binding_alignment.max(1)) || !self.is_read(value) {
-            place(self, part);
-            return Ok(Some(part));
-        }
-        let op = CopyOp::new(rows.1, alias.offset, kind.1)?.of(kind.2);
-        let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
-        let name = format!("{} (copy)", self.network.name(value)?);
-        let step = self.single(name, &op, whole, own)?;
-        self.program.steps.push(step);
-        place(self, own);
-        Ok(Some(own))
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.

@@ -49,7 +49,8 @@ impl CopyOp {
     }
 
     /// The same of words of another type, or of halves.
-    pub(crate) const fn of(self, dtype: DType) -> Self {
+    #[must_use]
+    pub const fn of(self, dtype: DType) -> Self {
         CopyOp { dtype, ..self }
     }
 }
