@@ -72,6 +72,11 @@ pub(crate) fn op_on(
     if op.precision().storage() != DType::F16 || !unit.parts().is_empty() {
         return Ok(op);
     }
+    // Whole numbers of 16 bits are kept in f32, which holds all of them.
+    let whole = |value: Value| matches!(graph.dtype(value), Some(DType::I16 | DType::U16));
+    if unit.reads().chain(unit.outputs.iter().copied()).any(whole) {
+        return unit.op_of(graph, Precision::F32);
+    }
     let serves = match form(&*op, layout, limits) {
         Some(Form::HalfRows) => limits.has_half_rows(),
         Some(_) => true,

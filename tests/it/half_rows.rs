@@ -3,8 +3,8 @@
 use crate::machine::{gpus, noise};
 use diptych::nn::{Normalize, Reduction};
 use diptych::{
-    Activation, Bits, Context, Dims, Extras, Function, Gemm, Graph, HostTensor, Precision, Right, Session,
-    SessionOptions, Shape, Softmax, Step, Value,
+    Activation, Bits, Calibration, Context, DType, Dims, Extras, Function, Gemm, Graph, HostTensor,
+    Precision, Right, Session, SessionOptions, Shape, Softmax, Step, Value,
 };
 
 const TOKENS: usize = 21;
@@ -227,14 +227,18 @@ fn bounded(rows: usize) -> Graph {
     graph
 }
 
+/// A device without instructions for halves gains nothing by them.
+fn gains_by_halves(context: &Context) -> bool {
+    let limits = context.info().device.as_ref().map(|device| &device.limits);
+    limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some())
+}
+
 #[test]
 fn products_are_in_halves_by_themselves_where_that_saves_more_than_conversions() {
     let options = SessionOptions { precision: Precision::Auto, ..SessionOptions::default() };
     for context in gpus() {
         let info = context.info();
-        // A device without instructions for halves gains nothing by them.
-        let limits = info.device.as_ref().map(|device| &device.limits);
-        if !limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some()) {
+        if !gains_by_halves(&context) {
             continue;
         }
         let steps =
@@ -245,5 +249,66 @@ fn products_are_in_halves_by_themselves_where_that_saves_more_than_conversions()
             assert_eq!(of(&large, name), Precision::F16Storage, "{info}: {large:#?}");
         }
         assert_eq!([small.len(), large.len()], [2, 4], "{info}: {large:#?}");
+    }
+}
+
+#[test]
+fn whole_numbers_that_halves_do_not_hold_stay_what_they_are() {
+    let mut graph = Graph::new();
+    let x = graph.typed_input("x", DType::I16, &[3.into(), 5.into()]).expect("an input");
+    let y = graph.transpose("turned", x, &[1, 0]).expect("a transpose");
+    let y = graph.concat("joined", &[y, y], 1).expect("joined");
+    graph.output(y).expect("an output");
+    let numbers: Vec<i16> = (0..15).map(|index| 32_767 - 1234 * index).collect();
+    let input = HostTensor::of(Dims::new(&[3, 5]).expect("small"), numbers.clone()).expect("as many");
+    let options = SessionOptions { precision: Precision::F16Storage, ..SessionOptions::default() };
+    for context in gpus() {
+        let mut session = Session::new(&context, &graph, options.clone()).expect("a session");
+        let found = session.run(&[("x", &input)]).expect("a run");
+        let found = found[0].to_f32().to_vec();
+        for (index, found) in found.iter().enumerate() {
+            let (row, column) = (index / 6, index % 3);
+            assert_eq!(*found, f32::from(numbers[5 * column + row]), "{}: {index}", context.info());
+        }
+    }
+}
+
+#[test]
+fn a_calibrated_product_is_as_close_as_was_asked_for() {
+    const ROWS: usize = 1100;
+    let graph = bounded(ROWS);
+    let input = tensor(&[ROWS, 512], 5);
+    let samples = [vec![("x", &input)]];
+    for context in gpus().iter().filter(|context| gains_by_halves(context)) {
+        let info = context.info();
+        let asked = SessionOptions { precision: Precision::Auto, ..SessionOptions::default() };
+        let tolerance = Calibration::TOLERANCE;
+        let calibration = Session::calibrate(context, &graph, &asked, &samples, tolerance);
+        let calibration = Some(calibration.expect("a calibration"));
+        let found = |options| {
+            let mut session = Session::new(context, &graph, options).expect("a session");
+            let found = session.run(&samples[0]).expect("a run");
+            (found[0].to_f32().to_vec(), session.steps())
+        };
+        let (exact, _) = found(SessionOptions::default());
+        let (found, steps) = found(SessionOptions { calibration, ..asked });
+        assert_eq!(of(&steps, "dense"), Precision::F16Storage, "{info}: {steps:#?}");
+        let off = off(&exact, &found);
+        assert!(off <= f64::from(tolerance) && off > 0.0, "{info}: {off}");
+    }
+}
+
+#[test]
+fn constants_of_half_rows_take_half_the_memory() {
+    let graph = bounded(16);
+    for context in gpus() {
+        let constants = |precision| {
+            let options = SessionOptions { precision, ..SessionOptions::default() };
+            Session::new(&context, &graph, options).expect("a session").memory().constants
+        };
+        let [wide, narrow] = [Precision::F32, Precision::F16Storage].map(constants);
+        let right = 512 * 512;
+        assert!(wide >= 4 * right && narrow >= 2 * right, "{}: {wide} {narrow}", context.info());
+        assert_eq!(wide - narrow, 2 * right, "{}: {wide} {narrow}", context.info());
     }
 }

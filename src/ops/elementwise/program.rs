@@ -48,43 +48,40 @@ pub struct Program {
 impl Program {
     /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
     pub(super) fn halves(&self) -> bool {
-        self.steps.iter().all(|step| Self::is_narrow(step.function))
-    }
-
-    /// Whether a function changes its result by no more than its arguments are changed by, or by a few times that.
-    fn is_narrow(function: Function) -> bool {
         use Function::{
-            Abs, Add, Clamp, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
-            Sigmoid, Square, SquaredDifference, Sub, Tanh,
+            Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
+            PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
         };
-        let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-        let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp);
-        let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu);
-        sums || bounded || chosen
+        let narrow = |step: &Step| {
+            let function = step.function;
+            let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
+            let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
+            let chosen =
+                matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
+            let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
+            let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
+            sums || bounded || chosen || activations || scaled
+        };
+        self.steps.iter().all(narrow)
     }
 
-    /// Whether rows are in halves where a network stores them: as [`Program::halves`], with the activations of
-    /// networks, which pass no more on than they are given. A square, whose mean is taken next, stays in f32.
+    /// Whether rows are in halves where a network stores them: as [`Program::halves`], but for squares. Their mean is
+    /// taken next, and they are beyond halves where what is squared is not.
     pub(super) fn has_half_rows(&self) -> bool {
-        use Function::{Div, Elu, Erf, Gelu, GeluTanh, Mul, Select, Softplus, Square, SquaredDifference};
-        let activation = |step: &Step| match step.function {
-            Elu | Erf | Gelu | GeluTanh | Select | Softplus => true,
-            Div => matches!(step.arguments.get(1), Some(Source::Number(_))),
-            _ => Self::is_narrow(step.function),
-        };
+        use Function::{Mul, Square, SquaredDifference};
         let squares = |step: &Step| match step.function {
             Square | SquaredDifference => true,
             Mul => step.arguments.first() == step.arguments.get(1),
             _ => false,
         };
-        self.steps.iter().all(|step| activation(step) && !squares(step))
+        self.halves() && !self.steps.iter().any(squares)
     }
 
     /// The largest magnitude of the result.
     pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
         use Function::{
-            Abs, Add, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
-            Sigmoid, Square, Sub, Tanh,
+            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu,
+            Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
         };
         let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -98,12 +95,15 @@ impl Program {
             reached.push(match step.function {
                 Add | Sub => a + b,
                 Mul => a * b,
+                Div if matches!(step.arguments.get(1), Some(Source::Number(_))) => a / b,
                 Square => a * a,
                 Maximum | Minimum => a.max(b),
-                Relu | Neg | Abs | HardSwish => a,
+                Select => b.max(of(2)),
+                Relu | Neg | Abs | HardSwish | Gelu | GeluTanh => a,
+                Elu | Softplus => a + 1.0,
                 LeakyRelu | PRelu => a * b.max(1.0),
                 Relu6 => 6.0,
-                ReluN1To1 | Sigmoid | Tanh => 1.0,
+                ReluN1To1 | Sigmoid | Tanh | Erf => 1.0,
                 _ => f64::INFINITY,
             });
         }
