@@ -217,10 +217,12 @@ fn rows_name(tensor: &HostTensor, halves: bool) -> Option<String> {
     is_large.then(|| format!("{form} {:?} {:?} {}", tensor.place(), tensor.dtype(), tensor.dims()))
 }
 
-/// Rows in halves, in whole words.
+/// Rows in halves, in whole words. A number beyond the largest half is that one, as where a device converts rows.
 fn halves(rows: &[f32]) -> Result<Vec<u8>> {
     let mut bytes = alloc::zeros((2 * rows.len()).next_multiple_of(4), "a network's constants")?;
+    let largest = f16::MAX.to_f32();
     bytes.as_chunks_mut().0.iter_mut().zip(rows).for_each(|(bytes, &row)| {
+        let row = if row.is_finite() { row.clamp(-largest, largest) } else { row };
         *bytes = f16::from_f32(row).to_ne_bytes();
     });
     Ok(bytes)

@@ -312,3 +312,42 @@ fn constants_of_half_rows_take_half_the_memory() {
         assert_eq!(wide - narrow, 2 * right, "{}: {wide} {narrow}", context.info());
     }
 }
+
+#[test]
+fn lines_that_a_mask_covers_are_numbers() {
+    const KEYS: usize = 24;
+    let by = |counts: &dyn Fn(usize) -> bool| {
+        let values: Vec<f32> =
+            (0..TOKENS * KEYS).map(|index| if counts(index) { 0.0 } else { f32::MIN }).collect();
+        let values = HostTensor::new(Shape::matrix(1, TOKENS, KEYS), values).expect("as many");
+        values.reshaped(Dims::new(&[TOKENS, KEYS]).expect("small")).expect("as many")
+    };
+    // Every third line is hidden altogether by what is given, another third by a constant, and a part of the last.
+    let given = by(&|index| (index / KEYS) % 3 != 0);
+    let constant = by(&|index| (index / KEYS) % 3 != 1 && index % 5 != 0);
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[TOKENS, WIDTH]).expect("small")).expect("an input");
+    let mask = graph.input("mask", Dims::new(&[TOKENS, KEYS]).expect("small")).expect("an input");
+    let constant = graph.constant("constant", constant);
+    let scores = dense(&mut graph, "scores", x, KEYS, 1, Activation::None);
+    let masks =
+        graph.elementwise("masks", Function::Minimum, &[mask.into(), constant.into()]).expect("masks");
+    let masked = sum(&mut graph, "masked", scores, masks);
+    let shares = graph.softmax("shares", masked, Softmax::default()).expect("a softmax");
+    let y = dense(&mut graph, "y", shares, WIDTH, 3, Activation::None);
+    graph.output(y).expect("an output");
+    let input = tensor(&[TOKENS, WIDTH], 5);
+    for context in gpus() {
+        let info = context.info();
+        let run = |precision| {
+            let options = SessionOptions { precision, ..SessionOptions::default() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            let found = session.run(&[("x", &input), ("mask", &given)]).expect("a run");
+            (found[0].to_f32().to_vec(), session.steps())
+        };
+        let ((exact, _), (found, steps)) = (run(Precision::F32), run(Precision::F16Storage));
+        assert_eq!(of(&steps, "shares"), Precision::F16Storage, "{info}: {steps:#?}");
+        let off = off(&exact, &found);
+        assert!(off < 10.0 / 2048.0, "{info}: {off}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `cast`: rows whose elements get another type, four per invocation where there are whole vec4s of them.
 
 use super::ConvertOp;
+use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -49,6 +50,7 @@ impl Kernel<ConvertOp> for Cast {
     }
 
     fn constants(&self, op: &ConvertOp, _choice: &Choice, _limits: &Limits) -> Constants {
-        vec![line_width(), ("LANES", Value::U32(extent(width(op))))]
+        let narrow = u32::from(op.stored[1] == DType::F16);
+        vec![line_width(), ("LANES", Value::U32(extent(width(op)))), ("NARROW", Value::U32(narrow))]
     }
 }

@@ -4,7 +4,7 @@
 //! host side (NHWC, NCHW) is f32, or f16 where rows of a network are; the device side (C4, Image2d) has the
 //! precision's storage type. A C4 map or rows may also stay where their elements are, in another type.
 //!
-//! NaN and infinities stay; as a half, what is beyond 65504 becomes infinite.
+//! NaN and infinities stay; as a half, what is beyond 65504 becomes infinite in a map, and 65504 in rows that were of f32.
 
 mod cast;
 mod examples;

@@ -8,6 +8,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
+use crate::ops::halves::LARGEST_HALF;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -87,7 +88,8 @@ impl Definition for ConvertOp {
         let unit = 2.0 * DType::F16.unit_roundoff();
         let bound = |value: &f64| {
             let exact = !halves || half::f16::from_f64(*value).to_f64() == *value;
-            if exact { 0.0 } else { unit * value.abs() + smallest_normal(DType::F16) }
+            let rounded = unit * value.abs() + smallest_normal(DType::F16);
+            if exact { 0.0 } else { rounded.max(value.abs() - LARGEST_HALF) }
         };
         let bound = value.iter().map(bound).collect();
         Reference::Bounded { value, bound }

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::emit::{Bits, Body};
 use crate::error::{Error, Result};
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{LARGEST_HALF, Magnitudes};
 use std::fmt::Write;
 
 /// The most inputs of a program.
@@ -65,8 +65,9 @@ impl Program {
         self.steps.iter().all(narrow)
     }
 
-    /// Whether rows are in halves where a network stores them: as [`Program::halves`], but for squares. Their mean is
-    /// taken next, and they are beyond halves where what is squared is not.
+    /// Whether rows are in halves where a network stores them: as [`Program::halves`], but for squares, whose mean is
+    /// taken next and which are beyond halves where what is squared is not, and for numbers that are beyond halves, as
+    /// those that make masks are.
     pub(super) fn has_half_rows(&self) -> bool {
         use Function::{Mul, Square, SquaredDifference};
         let squares = |step: &Step| match step.function {
@@ -74,7 +75,8 @@ impl Program {
             Mul => step.arguments.first() == step.arguments.get(1),
             _ => false,
         };
-        self.halves() && !self.steps.iter().any(squares)
+        let large = |number: Bits| number.0.is_finite() && f64::from(number.0.abs()) > LARGEST_HALF;
+        self.halves() && !self.steps.iter().any(squares) && !self.numbers().into_iter().any(large)
     }
 
     /// The largest magnitude of the result.
