@@ -45,38 +45,41 @@ pub struct Program {
     inputs: usize,
 }
 
+/// Whether a step changes its result by no more than its arguments are changed by, or by a few times that.
+fn is_narrow(step: &Step) -> bool {
+    use Function::{
+        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
+        PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
+    };
+    let function = step.function;
+    let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
+    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
+    let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
+    let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
+    let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
+    sums || bounded || chosen || activations || scaled
+}
+
 impl Program {
     /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
     pub(super) fn halves(&self) -> bool {
-        use Function::{
-            Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
-            PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
-        };
-        let narrow = |step: &Step| {
-            let function = step.function;
-            let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-            let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
-            let chosen =
-                matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
-            let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
-            let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
-            sums || bounded || chosen || activations || scaled
-        };
-        self.steps.iter().all(narrow)
+        self.steps.iter().all(is_narrow)
     }
 
-    /// Whether rows are in halves where a network stores them: as [`Program::halves`], but for squares, whose mean is
-    /// taken next and which are beyond halves where what is squared is not, and for numbers that are beyond halves, as
-    /// those that make masks are.
+    /// Whether rows are in halves where a network stores them: as [`Program::halves`], and for quotients, which pass on
+    /// what their terms are off by. Not for a square, whose mean is taken next and which is beyond halves where what is
+    /// squared is not, nor for numbers that are beyond halves, as those that make masks are.
     pub(super) fn has_half_rows(&self) -> bool {
-        use Function::{Mul, Square, SquaredDifference};
-        let squares = |step: &Step| match step.function {
+        use Function::{Div, Mul, Square, SquaredDifference};
+        let square = |step: &Step| match step.function {
             Square | SquaredDifference => true,
             Mul => step.arguments.first() == step.arguments.get(1),
             _ => false,
         };
         let large = |number: Bits| number.0.is_finite() && f64::from(number.0.abs()) > LARGEST_HALF;
-        self.halves() && !self.steps.iter().any(squares) && !self.numbers().into_iter().any(large)
+        self.steps.iter().all(|step| is_narrow(step) || step.function == Div)
+            && !self.steps.last().is_some_and(square)
+            && !self.numbers().into_iter().any(large)
     }
 
     /// The largest magnitude of the result.
