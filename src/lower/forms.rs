@@ -175,12 +175,12 @@ impl Sides {
         self.hosts.push(self.times.len() - 1);
     }
 
-    /// Whether a unit may have maps of halves, and its rows are of f32 because halves do not hold what it computes.
+    /// Whether a unit may have maps of halves, and rows of f32 because halves do not hold what it reads or writes.
     fn has_wide_rows(&self, index: usize, [maps, rows]: &[Arc<dyn Op>; 2]) -> bool {
         let [Some(_), Some(choice)] = self.choices[index] else { return false };
-        let written =
-            || rows.kernel(choice.variant).ok()?.form(crate::ops::outputs(&**rows).next()?.operand, &choice);
-        maps.precision().storage() == DType::F16 && written() == Some(Form::Rows)
+        let Ok(kernel) = rows.kernel(choice.variant) else { return false };
+        let wide = |info: &OperandInfo| kernel.form(info.operand, &choice) == Some(Form::Rows);
+        maps.precision().storage() == DType::F16 && rows.operands().iter().any(wide)
     }
 
     /// Whether a node has no other form than rows.

@@ -1,7 +1,7 @@
 //! Rows in halves: for which units of a network that stores halves they are, where devices and kernels have them.
 //!
-//! Some functions of each element, sums and integers have rows of f32 in every precision. A unit between them that
-//! saves less by halves than the conversions of what it reads and writes cost has them too (`cut`): the mean of
+//! Some functions of each element, sums and integers have rows of f32 in every precision, or read or write such. A unit
+//! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`): the mean of
 //! squares, or the angles of which sines are taken.
 
 use super::choose::Choosing;
@@ -9,27 +9,33 @@ use super::cut::Cut;
 use super::precision::{CONVERSION, saves};
 use super::unit::{Network, Unit};
 use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::{Choice, Op};
+use crate::ops::{Choice, Op, OperandInfo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a unit that stays in halves saves by them: more than all conversions cost.
 const ALL: u64 = 1 << 56;
 
-/// The form of what `op` reads or writes in `layout`, if it can run there: rows of halves if some of it is, else maps.
-fn form(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Form> {
+/// The forms of what `op` reads and writes in `layout`, if it can run there.
+fn forms(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Vec<(Operand, Form)>> {
     let kernels = op.kernels();
     let space = kernels.space(limits);
     let (kernel, tile) = space.iter().find(|(kernel, _)| kernel.layouts().contains(&layout))?;
     let choice = Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout);
-    let forms: Vec<Form> =
-        op.operands().iter().filter_map(|info| kernel.form(info.operand, &choice)).collect();
-    let first = [Form::HalfRows, Form::C4, Form::Image].into_iter().find(|form| forms.contains(form));
-    Some(first.unwrap_or(Form::Rows))
+    let of = |info: OperandInfo| Some((info.operand, kernel.form(info.operand, &choice)?));
+    Some(op.operands().into_iter().filter_map(of).collect())
+}
+
+/// The form that says most of them: rows of halves if some are, else maps.
+fn form(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Form> {
+    let forms = forms(op, layout, limits)?;
+    let has = |wanted: &Form| forms.iter().any(|(_, form)| form == wanted);
+    Some([Form::HalfRows, Form::C4, Form::Image].into_iter().find(has).unwrap_or(Form::Rows))
 }
 
 /// Whether `op` reads and writes rows in any layout, those of halves where it stores them.
@@ -102,22 +108,35 @@ impl Choosing<'_> {
             return Ok(vec![false; units.len()]);
         }
         let mut free = vec![false; units.len()];
-        let mut own = Vec::with_capacity(units.len());
+        let mut own = Vec::with_capacity(units.len() + 1);
+        let mut users: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (index, (unit, &layout)) in units.iter().zip(layouts).enumerate() {
             let op = self.op_in(network.graph, unit, layout)?;
             let halves = op.precision().storage() == DType::F16 && unit.host.is_none();
-            let form = form(&*op, layout, self.limits);
+            let forms = forms(&*op, layout, self.limits).unwrap_or_default();
+            let has = |form: Form| halves && forms.iter().any(|(_, own)| *own == form);
             let by_hand = unit.precision.is_some() || self.options.choices.contains_key(&unit.name);
-            free[index] = form == Some(Form::HalfRows) && halves && !by_hand && unit.parts().is_empty();
-            own.push(match form {
-                Some(Form::Rows) | None => None,
-                _ if !halves => None,
-                _ if free[index] => Some(saves(&*op) as u64),
-                _ => Some(ALL),
+            free[index] = has(Form::HalfRows) && !by_hand && unit.parts().is_empty();
+            let all = has(Form::HalfRows) || has(Form::C4) || has(Form::Image);
+            own.push(match free[index] {
+                true => Some(saves(&*op) as u64),
+                false => all.then_some(ALL),
             });
+            // What a kernel has in rows of f32 whatever else it has in halves is for the last node, which stays in f32.
+            let node = |operand: Operand| {
+                let wide = forms.iter().any(|form| *form == (operand, Form::Rows));
+                if wide && unit.parts().is_empty() { units.len() } else { index }
+            };
+            let read = unit.inputs.iter().filter_map(|(operand, input)| Some((*operand, input.value()?)));
+            let written =
+                crate::ops::outputs(&*op).map(|info| info.operand).zip(unit.outputs.iter().copied());
+            for (operand, value) in read.chain(written) {
+                users.entry(network.resolve(value).of).or_default().push(node(operand));
+            }
         }
+        own.push(None);
         let mut cut = Cut::new(&own);
-        for (value, users) in network.users() {
+        for (value, users) in users {
             let bytes = 6 * network.dims(value)?.elements();
             cut.value(&users, CONVERSION as u64 + bytes as u64);
         }
@@ -136,14 +155,17 @@ mod tests {
     use crate::ops::gemm::Gemm;
     use crate::ops::softmax::Softmax;
 
-    /// A product, a softmax of its rows, and sines, of four columns or of five.
+    /// A product, a softmax of its rows, their sines, and powers of the product, of four columns or of five.
     fn graph(columns: usize) -> Graph {
         let mut graph = Graph::new();
         let x = graph.input("x", Dims::new(&[3, 4]).expect("small")).expect("an input");
         let right = HostTensor::matrix(1, 4, columns, vec![0.5; 4 * columns]).expect("as many");
         let y = graph.gemm("product", x, Right::Constant(right), Extras::default(), Gemm::default());
-        let y = graph.softmax("shares", y.expect("a product"), Softmax::default()).expect("a softmax");
+        let product = y.expect("a product");
+        let y = graph.softmax("shares", product, Softmax::default()).expect("a softmax");
         let y = graph.elementwise("sines", Function::Sin, &[y.into()]).expect("sines");
+        graph.output(y).expect("an output");
+        let y = graph.elementwise("powers", Function::Exp, &[product.into()]).expect("powers");
         graph.output(y).expect("an output");
         graph
     }
@@ -176,16 +198,21 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_halves_do_not_hold_have_rows_of_f32_beside_them() {
+    fn functions_that_halves_do_not_hold_have_rows_of_f32() {
         let graph = graph(5);
         let network = simplified(&graph, &|_| false).expect("a network");
-        let forms = |unit: &Unit, layout| {
+        let of = |name: &str, layout| {
+            let unit = network.units().iter().find(|unit| unit.name == name).expect("a unit");
             let op = unit.op(&graph, Precision::F16Storage).expect("an op");
-            form(&*op, layout, &Limits::opencl())
+            let forms = forms(&*op, layout, &Limits::opencl())?;
+            Some(forms.into_iter().map(|(_, form)| form).collect::<Vec<_>>())
         };
-        let found: Vec<_> = network.units().iter().map(|unit| forms(unit, Layout::Nhwc)).collect();
-        assert_eq!(found, [None, Some(Form::HalfRows), Some(Form::Rows)]);
-        assert_eq!(forms(&network.units()[0], Layout::C4), Some(Form::HalfRows));
-        assert_eq!(forms(&network.units()[2], Layout::C4), Some(Form::C4));
+        assert_eq!(of("product", Layout::C4), Some(vec![Form::HalfRows; 3]));
+        assert_eq!(of("product", Layout::Nhwc), None);
+        assert_eq!(of("shares", Layout::Nhwc), Some(vec![Form::HalfRows; 2]));
+        // Rounded angles would be others.
+        assert_eq!(of("sines", Layout::Nhwc), Some(vec![Form::Rows, Form::HalfRows]));
+        assert_eq!(of("powers", Layout::Nhwc), Some(vec![Form::Rows; 2]));
+        assert_eq!(of("powers", Layout::C4), Some(vec![Form::C4; 2]));
     }
 }

@@ -144,6 +144,17 @@ fn by_root_mean_square(rows: usize, width: usize) -> Graph {
     graph
 }
 
+/// Products before and behind exponentials.
+fn by_powers(rows: usize, width: usize) -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[rows, width]).expect("small")).expect("an input");
+    let y = dense(&mut graph, "first", x, width, 1, Activation::None);
+    let y = graph.elementwise("powers", Function::Exp, &[y.into()]).expect("powers");
+    let y = dense(&mut graph, "last", y, width, 3, Activation::None);
+    graph.output(y).expect("an output");
+    graph
+}
+
 #[test]
 fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversions() {
     let options = SessionOptions { precision: Precision::F16Storage, ..SessionOptions::default() };
@@ -151,19 +162,40 @@ fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversio
         let info = context.info();
         let steps =
             |graph: &Graph| Session::new(&context, graph, options.clone()).expect("a session").steps();
-        let large = steps(&by_root_mean_square(1024, 512));
-        for (name, precision) in [
-            ("first", Precision::F16Storage),
-            ("square", Precision::F32),
-            ("mean", Precision::F32),
-            ("sum", Precision::F32),
-            ("last", Precision::F16Storage),
-        ] {
+        let converted = |steps: &[Step]| steps.iter().filter(|step| step.op == "convert").count();
+        let large = steps(&by_powers(1024, 512));
+        for (name, precision) in
+            [("first", Precision::F16Storage), ("powers", Precision::F32), ("last", Precision::F16Storage)]
+        {
             assert_eq!(of(&large, name), precision, "{info}: {name} of {large:#?}");
         }
-        let small = steps(&by_root_mean_square(8, 8));
+        assert_eq!(converted(&large), 4, "{info}: {large:#?}");
+        let small = steps(&by_powers(8, 8));
         assert!(small.iter().all(|step| step.precision == Precision::F32), "{info}: {small:#?}");
-        assert!(small.iter().all(|step| step.op != "convert"), "{info}: {small:#?}");
+        assert_eq!(converted(&small), 0, "{info}: {small:#?}");
+        // Squares are written in f32, and their mean is: nothing between the ends is converted.
+        let norm = steps(&by_root_mean_square(8, 8));
+        assert_eq!(of(&norm, "mean"), Precision::F32, "{info}: {norm:#?}");
+        assert_eq!(of(&norm, "scaled"), Precision::F16Storage, "{info}: {norm:#?}");
+        assert_eq!(converted(&norm), 2, "{info}: {norm:#?}");
+    }
+}
+
+#[test]
+fn squares_beyond_halves_are_those_of_f32() {
+    let graph = by_root_mean_square(9, 24);
+    let input = tensor(&[9, 24], 5);
+    let large: Vec<f32> = input.to_f32().iter().map(|value| 2000.0 * value).collect();
+    let large = HostTensor::new(Shape::matrix(1, 9, 24), large).expect("as many");
+    let large = large.reshaped(input.dims()).expect("as many");
+    for context in gpus() {
+        let run = |precision| {
+            let options = SessionOptions { precision, ..SessionOptions::default() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            session.run(&[("x", &large)]).expect("a run")[0].to_f32().to_vec()
+        };
+        let off = off(&run(Precision::F32), &run(Precision::F16Storage));
+        assert!(off < 10.0 / 2048.0, "{}: {off}", context.info());
     }
 }
 

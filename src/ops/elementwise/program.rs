@@ -66,20 +66,29 @@ impl Program {
         self.steps.iter().all(is_narrow)
     }
 
-    /// Whether rows are in halves where a network stores them: as [`Program::halves`], and for quotients, which pass on
-    /// what their terms are off by. Not for a square, whose mean is taken next and which is beyond halves where what is
-    /// squared is not, nor for numbers that are beyond halves, as those that make masks are.
-    pub(super) fn has_half_rows(&self) -> bool {
-        use Function::{Div, Mul, Square, SquaredDifference};
+    /// Whether inputs are read as rows of halves where a network stores them: as [`Program::halves`], and of quotients,
+    /// which pass on what their terms are off by. Not beside numbers that are beyond halves, as those that make masks are.
+    pub(super) fn reads_half_rows(&self) -> bool {
+        self.steps.iter().all(|step| is_narrow(step) || step.function == Function::Div)
+            && !self.has_large_numbers()
+    }
+
+    /// Whether the result is written as rows of halves there. Not a square, whose mean is taken next and which is beyond
+    /// halves where what is squared is not.
+    pub(super) fn writes_half_rows(&self) -> bool {
+        use Function::{Cos, Div, Mul, Rsqrt, Sin, Sqrt, Square, SquaredDifference};
+        let held = |step: &Step| is_narrow(step) || matches!(step.function, Div | Sqrt | Rsqrt | Sin | Cos);
         let square = |step: &Step| match step.function {
             Square | SquaredDifference => true,
             Mul => step.arguments.first() == step.arguments.get(1),
             _ => false,
         };
+        self.steps.iter().all(held) && !self.steps.last().is_some_and(square) && !self.has_large_numbers()
+    }
+
+    fn has_large_numbers(&self) -> bool {
         let large = |number: Bits| number.0.is_finite() && f64::from(number.0.abs()) > LARGEST_HALF;
-        self.steps.iter().all(|step| is_narrow(step) || step.function == Div)
-            && !self.steps.last().is_some_and(square)
-            && !self.numbers().into_iter().any(large)
+        self.numbers().into_iter().any(large)
     }
 
     /// The largest magnitude of the result.

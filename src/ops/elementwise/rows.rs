@@ -32,15 +32,15 @@ fn lanes(op: &ElementwiseOp, input: usize) -> usize {
     if is_splat(op, input) { 1 } else { width(op) }
 }
 
-/// What rows compute in: halves are stored where they hold what the program makes.
-fn precision(op: &ElementwiseOp) -> Precision {
-    if op.program.has_half_rows() { op.precision.with_f32_sums() } else { Precision::F32 }
+/// The types of rows that are read and written: halves, where the op stores them and they hold it.
+fn stored(op: &ElementwiseOp) -> [DType; 2] {
+    let halves = [op.program.reads_half_rows(), op.program.writes_half_rows()];
+    halves.map(|halves| if halves { op.precision.storage() } else { DType::F32 })
 }
 
 /// Whole vec4s, or single elements.
-fn element(op: &ElementwiseOp, lanes: usize) -> Element {
-    let stored = precision(op).storage();
-    if lanes == 4 { Element::Vec4(stored) } else { Element::Scalar(stored) }
+const fn element(dtype: DType, lanes: usize) -> Element {
+    if lanes == 4 { Element::Vec4(dtype) } else { Element::Scalar(dtype) }
 }
 
 impl Kernel<ElementwiseOp> for Rows {
@@ -65,8 +65,9 @@ impl Kernel<ElementwiseOp> for Rows {
     }
 
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {
-        let input = |index| binding(Operand::Arg(index as u8), element(op, lanes(op, index)), Access::Read);
-        let written = element(op, width(op));
+        let [read, written] = stored(op);
+        let input = |index| binding(Operand::Arg(index as u8), element(read, lanes(op, index)), Access::Read);
+        let written = element(written, width(op));
         (0..op.inputs.len()).map(input).chain([binding(Operand::Dst, written, Access::Write)]).collect()
     }
 
@@ -105,6 +106,7 @@ impl Kernel<ElementwiseOp> for Rows {
     }
 
     fn precision(&self, op: &ElementwiseOp) -> Option<Precision> {
-        Some(precision(op))
+        let halves = stored(op).contains(&DType::F16);
+        Some(if halves { op.precision.with_f32_sums() } else { Precision::F32 })
     }
 }
