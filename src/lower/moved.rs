@@ -68,14 +68,16 @@ impl Builder<'_, '_> {
         Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, work })
     }
 
-    /// The rows in which `value` or what it shows lies, or those from which it is made.
-    pub(super) fn stored_rows(&self, value: Value) -> Result<Kind> {
+    /// The rows in which `value` or what it shows lies, or those from which elements of `dtype` are made: of a constant
+    /// in f32 those of f32.
+    pub(super) fn stored_rows(&self, value: Value, dtype: DType) -> Result<Kind> {
         let of = self.network.resolve(value).of;
         let halves = |kind: &Kind| kind.0 == Form::HalfRows;
         let (form, shape, word) = self.rows(value)?;
         let rows = self.place(of, &|kind| kind.0 == form).is_some();
+        let constant = self.network.constant(of).is_some();
         Ok(match self.place(of, &halves) {
-            Some((kind, _)) if !rows => (kind.0, shape, kind.2),
+            Some((kind, _)) if !rows && (dtype == DType::F16 || !constant) => (kind.0, shape, kind.2),
             _ => (form, shape, word),
         })
     }

@@ -259,7 +259,7 @@ impl<'n, 'g> Builder<'n, 'g> {
                 )?
             }
             (None, _) => {
-                let rows = self.stored_rows(value)?;
+                let rows = self.stored_rows(value, dtype)?;
                 (rows, self.read(value, rows)?)
             }
         };
