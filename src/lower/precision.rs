@@ -133,9 +133,12 @@ fn bounded(network: &Network<'_>, ops: &[Arc<dyn Op>]) -> Vec<Option<Assigned>> 
     assigned
 }
 
-/// Bytes that an op moves if its maps are stored in elements of so many bytes.
+/// Bytes that an op moves if its values are stored in elements of so many bytes: one that computes nothing reads no more
+/// than it writes.
 fn moved(op: &dyn Op, bytes: usize) -> f64 {
-    op.operands().iter().map(|info| info.elements() * bytes).sum::<usize>() as f64
+    let written: usize = crate::ops::outputs(op).map(|info| info.elements()).sum();
+    let most = if op.flops() == 0 { written } else { usize::MAX };
+    op.operands().iter().map(|info| info.elements().min(most) * bytes).sum::<usize>() as f64
 }
 
 /// What an op saves in f16, in bytes that could be moved meanwhile.

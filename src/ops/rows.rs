@@ -117,6 +117,11 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         DType::F32
     }
 
+    /// The type in which its kernel has `operand`: halves where the op stores those.
+    fn stored(&self, operand: Operand) -> DType {
+        self.dtype(operand)
+    }
+
     /// Whether its kernel takes `operand` in vec4s.
     fn is_wide(&self, _operand: Operand) -> bool {
         false
@@ -238,8 +243,8 @@ impl<O: RowsOp> Kernel<O> for Rows {
             Role::Input | Role::Constant => Access::Read,
         };
         let element = |operand| match op.is_wide(operand) {
-            true => Element::Vec4(op.dtype(operand)),
-            false => Element::Scalar(op.dtype(operand)),
+            true => Element::Vec4(op.stored(operand)),
+            false => Element::Scalar(op.stored(operand)),
         };
         infos.map(|info| binding(info.operand, element(info.operand), access(info.role))).collect()
     }
