@@ -268,13 +268,13 @@ impl Precision {
         }
     }
 
-    /// What matrix products in a graph compute in where this precision is asked for: their operands
-    /// are stored in f32.
+    /// What matrix products in a graph compute in where this precision is asked for: they sum in f32.
     #[must_use]
-    pub(crate) const fn of_rows(self) -> Self {
+    pub(crate) const fn of_products(self) -> Self {
         match self {
-            Precision::F16Storage | Precision::F16 | Precision::Auto => Precision::F32,
-            Precision::F32 | Precision::Tf32 | Precision::SplitF16 => self,
+            Precision::F16Storage | Precision::F16 => Precision::F16Storage,
+            Precision::F32 | Precision::Auto => Precision::F32,
+            Precision::Tf32 | Precision::SplitF16 => self,
         }
     }
 }

@@ -87,8 +87,10 @@ impl fmt::Display for Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Form {
-    /// Row by row, as on the host: inputs, outputs, matrices.
+    /// Row by row, as on the host: inputs, outputs, matrices. An element is a word of 32 bits.
     Rows,
+    /// The same in halves: what passes between kernels that store halves.
+    HalfRows,
     /// [`Layout::C4`] in a buffer, of the op's storage type.
     C4,
     /// [`Layout::Image2d`] in an image, of the op's storage type (OpenCL).
@@ -97,15 +99,20 @@ pub enum Form {
 
 impl Form {
     /// Every form.
-    pub const ALL: [Form; 3] = [Form::C4, Form::Image, Form::Rows];
+    pub const ALL: [Form; 4] = [Form::C4, Form::Image, Form::HalfRows, Form::Rows];
 
     /// The layout of a feature map in this form.
     pub const fn layout(self) -> Layout {
         match self {
-            Form::Rows => Layout::Nhwc,
+            Form::Rows | Form::HalfRows => Layout::Nhwc,
             Form::C4 => Layout::C4,
             Form::Image => Layout::Image2d,
         }
+    }
+
+    /// Whether elements lie row by row, of whatever type.
+    pub const fn is_rows(self) -> bool {
+        matches!(self, Form::Rows | Form::HalfRows)
     }
 }
 

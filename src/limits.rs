@@ -140,6 +140,11 @@ impl Limits {
         cfg!(target_family = "wasm") && self.has_lanes()
     }
 
+    /// Whether kernels read and write halves one by one, so that rows of any length may be stored in them.
+    pub(crate) fn has_half_rows(&self) -> bool {
+        self.native_half || self.dialect == Dialect::OpenClC
+    }
+
     /// Bytes of local memory of a multiprocessor for work-groups side by side, where that was measured. NVIDIA's Vulkan
     /// driver gives all of them together what it allows one: on an H200, which has 228 KiB, three work-groups of 16 KiB
     /// run at a time, two of 24, and one of 25.

@@ -2,6 +2,7 @@
 //! the record, or by rule.
 
 use super::forms;
+use super::halves::op_on;
 use super::known::Known;
 use super::unit::{Assigned, Network, Unit};
 use crate::dtype::Precision;
@@ -96,8 +97,10 @@ impl Choosing<'_> {
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
         let picks = self.picks(network, changes)?;
         let layouts = forms::layouts(network, self)?;
-        let chosen = network.units().iter().zip(layouts).map(|(unit, layout)| {
-            let chosen = self.chosen(network.graph, unit, layout, picks.get(unit.name.as_str()));
+        let wide = self.wide(network, &layouts)?;
+        let chosen = network.units().iter().zip(layouts).zip(wide).map(|((unit, layout), wide)| {
+            let pick = picks.get(unit.name.as_str());
+            let chosen = self.chosen(network.graph, unit, (layout, wide), pick);
             chosen.map_err(|error| error.at_node(&unit.name))
         });
         let mut kernels = chosen.collect::<Result<Vec<Kernel>>>()?;
@@ -126,13 +129,25 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    fn chosen(&self, graph: &Graph, unit: &Unit, layout: Layout, pick: Option<&UnitPick>) -> Result<Kernel> {
+    fn chosen(
+        &self,
+        graph: &Graph,
+        unit: &Unit,
+        (layout, wide): (Layout, bool),
+        pick: Option<&UnitPick>,
+    ) -> Result<Kernel> {
         if let Some(why) = &unit.host {
             let op = unit.op(graph, Precision::F32)?;
             return Ok(Kernel { op, choice: None, from: why.clone() });
         }
-        let op = unit.op(graph, pick.map_or(self.options.precision, |pick| pick.precision))?;
-        let (choice, from) = if let Some(choice) = self.options.choices.get(&unit.name) {
+        let precision = pick.map_or(self.options.precision, |pick| pick.precision);
+        let by_hand = self.options.choices.get(&unit.name);
+        let given = by_hand.or(pick.map(|pick| &pick.choice));
+        let op = match given {
+            None if wide => unit.op_of(graph, Precision::F32)?,
+            _ => op_on(graph, unit, precision, given.map_or(layout, |choice| choice.layout), self.limits)?,
+        };
+        let (choice, from) = if let Some(choice) = by_hand {
             op.fits(choice, self.limits)?;
             (*choice, "by hand".to_owned())
         } else if let Some(pick) = pick {
@@ -196,7 +211,7 @@ impl Choosing<'_> {
             !alone && *precision != storage && precision.storage() == storage.storage()
         };
         for precision in [storage].into_iter().chain(precisions.into_iter().filter(same)) {
-            let op = unit.op(graph, precision)?;
+            let op = op_on(graph, unit, precision, Layout::C4, self.limits)?;
             if op.precision() != precision && precision != storage {
                 continue;
             }
@@ -213,14 +228,14 @@ impl Choosing<'_> {
 
     fn preferred(&self, graph: &Graph, unit: &Unit, places: &[Place]) -> Result<UnitPick> {
         let candidates = self.candidates(graph, unit)?;
-        let maps = has_maps(&*unit.op(graph, self.options.precision)?);
+        let maps = has_maps(&*self.op_in(graph, unit, Layout::C4)?);
         let stored = maps.then_some(self.options.precision.storage());
         let tensors = Tensors { input: stored, output: stored };
         let picked = Pick::Preference(places.to_vec()).pick(&unit.name, tensors, &candidates)?;
         let KernelPlace { variant, precision, layout, .. } = picked.winner;
         let precision = if maps { precision } else { self.options.precision };
         let layout = if maps { layout } else { Layout::C4 };
-        let op = unit.op(graph, precision)?;
+        let op = op_on(graph, unit, precision, Layout::C4, self.limits)?;
         let wanted = |other: &str| other == variant;
         let known = self.recorded(&*op, layout).filter(|known| wanted(known.choice.variant));
         let choice = match known {
@@ -249,7 +264,7 @@ impl Choosing<'_> {
         }
         let mut found = Vec::with_capacity(units.len());
         for unit in units {
-            let op = unit.op(network.graph, self.options.precision)?;
+            let op = self.op_in(network.graph, unit, Layout::C4)?;
             let in_layout = |layout: Layout| {
                 let no_images = !unit.parts().is_empty() || !has_maps(&*op);
                 if layout == Layout::Image2d && no_images {

@@ -4,11 +4,12 @@
 //! A convolution reads and writes feature maps in slices of four channels, a matrix product rows, and inputs
 //! and outputs of a network are rows. Elementwise ops, pooling, concatenation and their like take either. A
 //! value that is wanted in another form than its writer's costs a conversion: a dispatch that reads and writes
-//! it. The cheapest assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes
+//! it. Between rows, what halves do not hold is computed in rows of f32 and not in maps of halves. The cheapest assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes
 //! that it reads and writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
 
 use super::choose::Choosing;
-use super::unit::Network;
+use super::unit::{Input, Network};
+use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
@@ -30,55 +31,76 @@ const DISPATCH: u64 = 1 << 19;
 /// The layout of each unit of `network`; C4 for those whose operands have one form each.
 pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<Vec<Layout>> {
     let mut sides = Sides::default();
-    let mut ops: Vec<Arc<dyn Op>> = Vec::with_capacity(network.units().len());
+    let mut ops: Vec<[Arc<dyn Op>; 2]> = Vec::with_capacity(network.units().len());
     for unit in network.units() {
-        let op = unit.op(network.graph, choosing.options.precision)?;
+        let [maps, rows] = LAYOUTS.map(|layout| choosing.op_in(network.graph, unit, layout));
+        let own = [maps?, rows?];
         match unit.host {
             Some(_) => sides.add_rows(),
-            None => sides.add(&*op, choosing),
+            None => sides.add(&own, choosing),
         }
-        ops.push(op);
+        ops.push(own);
     }
     if !sides.times.iter().any(|times| times.iter().all(Option::is_some)) {
         return Ok(sides.given);
     }
     // Two more nodes stand for what reads or writes maps and rows and has no other layout.
     let fixed = [sides.times.len(), sides.times.len() + 1];
-    let mut times = sides.times.clone();
-    times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
+    let rows = End { node: fixed[1], rows: Form::Rows };
     let mut values: HashMap<Value, Readers> = HashMap::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
-        values.entry(input).or_default().producer = Some(fixed[1]);
+        values.entry(input).or_default().producer = Some(rows);
     }
-    for (index, (unit, op)) in network.units().iter().zip(&ops).enumerate() {
-        let node = |operand| sides.node(index, &**op, operand, fixed);
+    for (index, (unit, own)) in network.units().iter().zip(&ops).enumerate() {
+        let from_rows = |(_, input): &(Operand, Input)| match input.value() {
+            None => true,
+            Some(value) => {
+                let writer = values.get(&network.resolve(value).of).and_then(|readers| readers.producer);
+                writer.is_some_and(|writer| sides.is_of_rows(writer.node, fixed))
+            }
+        };
+        if sides.has_wide_rows(index, own) && unit.inputs.iter().all(from_rows) {
+            sides.keep_in_rows(index);
+        }
+        let end = |operand| sides.end(index, own, operand, fixed);
         for (operand, input) in &unit.inputs {
             let Some(value) = input.value() else { continue };
             let base = network.resolve(value);
             // What shows elements of a value in other extents reads rows.
             let same = base.offset == 0 && network.dims(value)?.shape() == network.dims(base.of)?.shape();
-            let reader = if same { node(*operand) } else { fixed[1] };
+            let own = end(*operand);
+            let reader = if same { own } else { End { node: fixed[1], ..own } };
             values.entry(base.of).or_default().consumers.push(reader);
         }
-        for (info, &value) in crate::ops::outputs(&**op).zip(&unit.outputs) {
-            let writer = if unit.parts().is_empty() { node(info.operand) } else { fixed[1] };
+        for (info, &value) in crate::ops::outputs(&*own[0]).zip(&unit.outputs) {
+            let writer = if unit.parts().is_empty() { end(info.operand) } else { rows };
             values.entry(value).or_default().producer = Some(writer);
         }
     }
     let next = states.iter().filter_map(|state| state.next);
     for output in network.graph.outputs().iter().copied().chain(next) {
-        values.entry(network.resolve(output).of).or_default().consumers.push(fixed[1]);
+        values.entry(network.resolve(output).of).or_default().consumers.push(rows);
     }
     let mut edges = Vec::with_capacity(values.len());
     for (value, Readers { producer, consumers }) in values {
         let Some(producer) = producer else { continue };
+        // What has other rows than the writer and no other form has them made in any case.
+        let (open, maps) = (|end: &End| end.node < fixed[0], |end: &End| end.node == fixed[0]);
+        let same = |end: &&End| {
+            let either = maps(end) || maps(&producer) || (open(end) && open(&producer));
+            either || end.rows == producer.rows
+        };
+        let consumers = consumers.iter().filter(same).map(|end| end.node).collect();
         let shape = network.dims(value)?.shape();
         let storage = choosing.options.precision.storage().bytes();
-        let both = 4 * shape.elements() + Layout::C4.elements(&shape) * storage;
+        let each = if producer.rows == Form::HalfRows { 2 } else { 4 };
+        let both = each * shape.elements() + Layout::C4.elements(&shape) * storage;
         let change = cost(both as u64 + DISPATCH);
-        edges.push(Edge { producer, consumers, change: [change; 2] });
+        edges.push(Edge { producer: producer.node, consumers, change: [change; 2] });
     }
+    let mut times = sides.times.clone();
+    times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
     let chosen = cheapest(&times, &edges);
     let layout = |(given, (times, &side)): (&Layout, (&Times, &usize))| {
         if times.iter().all(Option::is_some) { LAYOUTS[side] } else { *given }
@@ -94,11 +116,18 @@ const fn cost(bytes: u64) -> Duration {
 /// What a unit costs in each of [`LAYOUTS`], where it can run.
 type Times = [Option<Duration>; 2];
 
+/// Who reads or writes a value: the node that stands for it, and of which rows it is where it is of rows.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    node: usize,
+    rows: Form,
+}
+
 /// Who writes a value and who reads it.
 #[derive(Debug, Default)]
 struct Readers {
-    producer: Option<usize>,
-    consumers: Vec<usize>,
+    producer: Option<End>,
+    consumers: Vec<End>,
 }
 
 /// The layouts that units can have.
@@ -113,20 +142,26 @@ struct Sides {
 }
 
 impl Sides {
-    fn add(&mut self, op: &dyn Op, choosing: &Choosing<'_>) {
-        let kernels = op.kernels();
-        let offers = |layout| kernels.serve(layout, choosing.limits);
+    /// A unit with its op in each of [`LAYOUTS`].
+    fn add(&mut self, ops: &[Arc<dyn Op>; 2], choosing: &Choosing<'_>) {
+        let [maps, rows] = ops;
+        let offers = |op: &dyn Op, layout| op.kernels().serve(layout, choosing.limits);
         let mut choices = [None; 2];
-        if offers(Layout::Nhwc) {
-            choices = LAYOUTS.map(|layout| {
-                let work_group = choosing.options.work_group;
-                offers(layout).then(|| untuned_in(op, work_group, layout, choosing.limits).ok()).flatten()
-            });
-        } else if let Some(&(kernel, tile)) = kernels.space(choosing.limits).first() {
+        if offers(&**rows, Layout::Nhwc) {
+            let work_group = choosing.options.work_group;
+            let of = |op: &dyn Op, layout| {
+                let choice = || untuned_in(op, work_group, layout, choosing.limits).ok();
+                offers(op, layout).then(choice).flatten()
+            };
+            choices = [of(&**maps, LAYOUTS[0]), of(&**rows, LAYOUTS[1])];
+        } else if let Some(&(kernel, tile)) = maps.kernels().space(choosing.limits).first() {
             // Its forms are the same in any choice.
             choices[0] = Some(Choice::new(kernel.name(), tile, [1; 3]));
         }
-        self.times.push(choices.map(|choice| choice.map(|choice| cost(moved(op, &choice)))));
+        let cost = |(choice, op): (&Option<Choice>, &Arc<dyn Op>)| {
+            choice.as_ref().map(|choice| cost(moved(&**op, choice)))
+        };
+        self.times.push([cost((&choices[0], maps)), cost((&choices[1], rows))]);
         let rows = choices[0].is_none() && choices[1].is_some();
         self.given.push(if rows { Layout::Nhwc } else { Layout::C4 });
         self.choices.push(choices);
@@ -140,18 +175,41 @@ impl Sides {
         self.hosts.push(self.times.len() - 1);
     }
 
-    /// The node that stands for an operand of unit `index`: itself, or the fixed one of the operand's form
-    /// where that does not follow the unit's layout.
-    fn node(&self, index: usize, op: &dyn Op, operand: Operand, fixed: [usize; 2]) -> usize {
+    /// Whether a unit may have maps of halves, and rows of f32 because halves do not hold what it reads or writes.
+    fn has_wide_rows(&self, index: usize, [maps, rows]: &[Arc<dyn Op>; 2]) -> bool {
+        let [Some(_), Some(choice)] = self.choices[index] else { return false };
+        let Ok(kernel) = rows.kernel(choice.variant) else { return false };
+        let wide = |info: &OperandInfo| kernel.form(info.operand, &choice) == Some(Form::Rows);
+        maps.precision().storage() == DType::F16 && rows.operands().iter().any(wide)
+    }
+
+    /// Whether a node has no other form than rows.
+    fn is_of_rows(&self, node: usize, fixed: [usize; 2]) -> bool {
+        node == fixed[1] || self.choices.get(node).is_some_and(|choices| choices[0].is_none())
+    }
+
+    /// Leaves a unit its rows alone.
+    fn keep_in_rows(&mut self, index: usize) {
+        (self.times[index][0], self.choices[index][0]) = (None, None);
+        self.given[index] = Layout::Nhwc;
+    }
+
+    /// Who reads or writes an operand of unit `index`: itself, or the fixed node of the operand's form where that
+    /// does not follow the unit's layout.
+    fn end(&self, index: usize, ops: &[Arc<dyn Op>; 2], operand: Operand, fixed: [usize; 2]) -> End {
+        let rows = End { node: fixed[1], rows: Form::Rows };
         if self.hosts.binary_search(&index).is_ok() {
-            return fixed[1];
+            return rows;
         }
-        let form = |choice: Choice| op.kernel(choice.variant).ok()?.form(operand, &choice);
-        let forms = self.choices[index].map(|choice| choice.and_then(form));
-        match forms {
-            [Some(Form::C4), Some(Form::Rows)] => index,
-            [Some(Form::Rows), _] | [None, Some(Form::Rows)] => fixed[1],
-            _ => fixed[0],
+        let form = |op: &dyn Op, choice: Option<Choice>| {
+            let choice = choice?;
+            op.kernel(choice.variant).ok()?.form(operand, &choice)
+        };
+        let [maps, lines] = &self.choices[index];
+        match [form(&*ops[0], *maps), form(&*ops[1], *lines)] {
+            [Some(Form::C4), Some(rows)] if rows.is_rows() => End { node: index, rows },
+            [Some(form), _] | [None, Some(form)] if form.is_rows() => End { rows: form, ..rows },
+            _ => End { node: fixed[0], ..rows },
         }
     }
 }
@@ -163,6 +221,7 @@ fn moved(op: &dyn Op, choice: &Choice) -> u64 {
     let bytes = |info: &OperandInfo| match kernel.as_ref().and_then(|own| own.form(info.operand, choice)) {
         None => 0,
         Some(Form::Rows) => 4 * info.elements(),
+        Some(Form::HalfRows) => 2 * info.elements(),
         Some(form) => info.stored_elements(form) * op.precision().storage().bytes(),
     };
     let written: usize = crate::ops::outputs(op).map(|info| bytes(&info)).sum();

@@ -87,7 +87,7 @@ impl Builder<'_, '_> {
                 placed.pop();
             }
             // Maps are only copied as rows.
-            if !offset.is_multiple_of(alignment) || (copied && own.0 != Form::Rows) {
+            if !offset.is_multiple_of(alignment) || (copied && !own.0.is_rows()) {
                 return Ok(None);
             }
             let part = Part { stored: 0, offset, bytes: stored_bytes(own) as u64 };
@@ -122,7 +122,7 @@ impl Builder<'_, '_> {
         let whole = alias.offset == 0
             && self.network.dims(alias.of)?.elements() == self.network.dims(value)?.elements();
         // A map in other extents is another map.
-        let same = kind.0 == Form::Rows || self.same_map(value)? == alias.of;
+        let same = kind.0.is_rows() || self.same_map(value)? == alias.of;
         let writer = self.network.writer(alias.of);
         let computed = writer.is_some_and(|writer| self.network.units()[writer].parts().is_empty());
         let free = !self.targets.contains_key(&alias.of) && !self.network.leaves(alias.of);
@@ -144,7 +144,7 @@ impl Builder<'_, '_> {
             if found == part {
                 continue;
             }
-            if kind.0 != Form::Rows {
+            if !kind.0.is_rows() {
                 return Err(Error::Internal(format!("a map of {:?} that is joined elsewhere", unit.name)));
             }
             let name = format!("{} (copy)", self.network.graph.name(value)?);
@@ -165,7 +165,8 @@ impl Builder<'_, '_> {
 
     /// Adds a step that copies rows.
     fn copy(&mut self, name: String, kind: Kind, from: Part, to: Part) -> Result<()> {
-        let step = self.single(name, &CopyOp::new(kind.1, 0, kind.1)?.of(kind.2.device_word()), from, to)?;
+        let word = if kind.0 == Form::HalfRows { kind.2 } else { kind.2.device_word() };
+        let step = self.single(name, &CopyOp::new(kind.1, 0, kind.1)?.of(word), from, to)?;
         self.program.steps.push(step);
         Ok(())
     }

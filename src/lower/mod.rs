@@ -34,6 +34,7 @@ mod cut;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod followed;
 mod forms;
+mod halves;
 mod host;
 mod idioms;
 mod join;
@@ -65,6 +66,7 @@ pub(crate) use choose::on_cpu;
 pub(crate) use constants::{Constant, MIN_SHARED, pack, packed_bytes};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use followed::{Followed, Given, followed};
+pub(crate) use halves::op_on;
 pub(crate) use known::{Known, decisive};
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};
 pub(crate) use precision::has_halves;

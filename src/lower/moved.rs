@@ -1,15 +1,16 @@
-//! Steps that move a value: into another form, or to another place.
+//! Values in other forms and places than they were written in: steps that move them, and rows that others hold.
 
 use super::choose::RULE;
-use super::kind::Kind;
+use super::kind::{Kind, stored_bytes};
 use super::program::Builder;
 use super::step::{Part, Source, Step, Work};
 use crate::dtype::{DType, Precision};
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{State, Value};
 use crate::layout::Form;
 use crate::ops::Op;
 use crate::ops::convert::ConvertOp;
+use crate::ops::copy::CopyOp;
 use crate::tune::work_group::{WorkGroup, untuned};
 
 /// How many times as long a move may take with a kernel that is compiled: moves are a small part of a run.
@@ -23,7 +24,7 @@ impl Builder<'_, '_> {
         (from, source): (Kind, Part),
         (to, target): (Kind, Part),
     ) -> Result<()> {
-        let maps = if from.0 == Form::Rows { to } else { from };
+        let maps = if from.0.is_rows() { to } else { from };
         let precision = match maps.2 {
             dtype if dtype == self.precision.storage() => self.precision,
             DType::F16 => Precision::F16Storage,
@@ -32,9 +33,14 @@ impl Builder<'_, '_> {
         let name = self.network.name(value)?;
         let (op, name) = match (from.0.layout(), to.0.layout()) {
             (one, other) if one == other => {
-                (ConvertOp::storage(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
+                let cast = if from.0.is_rows() { ConvertOp::of_rows } else { ConvertOp::storage };
+                (cast(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
             }
-            (from, to) => (ConvertOp::new(maps.1, from, to, precision)?, format!("{name} ({from} to {to})")),
+            (one, other) => {
+                let op = ConvertOp::new(maps.1, one, other, precision)?;
+                let halves = [from.0, to.0].contains(&Form::HalfRows);
+                (if halves { op.with_half_rows() } else { op }, format!("{name} ({one} to {other})"))
+            }
         };
         let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.
@@ -60,5 +66,63 @@ impl Builder<'_, '_> {
         let from = RULE.to_owned();
         let work = Work::Device { launch: Box::new(launch), sources };
         Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, work })
+    }
+
+    /// The rows in which `value` or what it shows lies, or those from which elements of `dtype` are made: of a constant
+    /// in f32 those of f32.
+    pub(super) fn stored_rows(&self, value: Value, dtype: DType) -> Result<Kind> {
+        let of = self.network.resolve(value).of;
+        let halves = |kind: &Kind| kind.0 == Form::HalfRows;
+        let (form, shape, word) = self.rows(value)?;
+        let rows = self.place(of, &|kind| kind.0 == form).is_some();
+        let constant = self.network.constant(of).is_some();
+        Ok(match self.place(of, &halves) {
+            Some((kind, _)) if !rows && (dtype == DType::F16 || !constant) => (kind.0, shape, kind.2),
+            _ => (form, shape, word),
+        })
+    }
+
+    /// Whether a unit reads `value`, or a state becomes it.
+    fn is_read(&self, value: Value) -> bool {
+        let next = |state: &State| state.next == Some(value);
+        self.network.graph.states().iter().any(next)
+            || self
+                .network
+                .readers(self.network.resolve(value).of)
+                .any(|reader| self.network.units()[reader].reads().any(|read| read == value))
+    }
+
+    /// The rows of a view in `form`, which another value holds, or of a constant.
+    pub(super) fn rows_elsewhere(&mut self, value: Value, form: Form) -> Result<Option<Part>> {
+        let halves = form == Form::HalfRows;
+        let in_form =
+            |(rows, shape, word)| if halves { (form, shape, DType::F16) } else { (rows, shape, word) };
+        if let Some(tensor) = self.network.constant(value) {
+            let tensor = tensor.clone();
+            let rows = in_form(self.rows(value)?);
+            return Ok(Some(self.store(value, rows, Some(&tensor))));
+        }
+        let alias = self.network.resolve(value);
+        if alias.of == value {
+            return Ok(None);
+        }
+        let rows = in_form(self.rows(alias.of)?);
+        let whole = self.read(alias.of, rows)?;
+        let kind = in_form(self.rows(value)?);
+        let (bytes, each) = (stored_bytes(kind) as u64, if halves { 2 } else { 4 });
+        let part = Part { stored: whole.stored, offset: whole.offset + each * alias.offset as u64, bytes };
+        let place = |builder: &mut Self, part| builder.places.entry(value).or_default().push((kind, part));
+        // An output is read from where it lies; a kernel is given a buffer from where one may begin.
+        if part.offset.is_multiple_of(self.program.limits.binding_alignment.max(1)) || !self.is_read(value) {
+            place(self, part);
+            return Ok(Some(part));
+        }
+        let op = CopyOp::new(rows.1, alias.offset, kind.1)?.of(kind.2);
+        let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
+        let name = format!("{} (copy)", self.network.name(value)?);
+        let step = self.single(name, &op, whole, own)?;
+        self.program.steps.push(step);
+        place(self, own);
+        Ok(Some(own))
     }
 }

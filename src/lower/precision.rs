@@ -10,6 +10,7 @@
 //! which save most, conversions paid (`cut`).
 
 use super::cut::Cut;
+use super::halves::{has_maps_alone, has_rows_alone};
 use super::unit::{Assigned, Network, Unit};
 use crate::calibration::{CalibratedNode, Calibration};
 use crate::dtype::Precision;
@@ -18,7 +19,7 @@ use crate::graph::Value;
 use crate::limits::Limits;
 use crate::ops::{LARGEST_HALF, Op};
 use crate::options::SessionOptions;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
@@ -27,7 +28,7 @@ const LARGEST_INPUT: f64 = 256.0;
 /// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: 4 us at
 /// 1000 GB/s. So much it took on an NVIDIA H200 when it was two dispatches; networks that move less were slower with
 /// it then, by up to a tenth. It is one dispatch since.
-const CONVERSION: f64 = (4 << 20) as f64;
+pub(super) const CONVERSION: f64 = (4 << 20) as f64;
 
 /// Operations that a device makes in f32 while it moves a byte.
 const OPERATIONS_PER_BYTE: f64 = 16.0;
@@ -48,7 +49,7 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
             Some(calibration) => calibrated(network, &ops, calibration)?,
             None => bounded(network, &ops),
         };
-        drop_small(network, &ops, &mut assigned);
+        drop_small(network, &ops, &mut assigned, limits)?;
     }
     for (unit, assigned) in network.units_mut().iter_mut().zip(assigned) {
         let by_hand = options.precisions.get(&unit.name).copied();
@@ -132,42 +133,65 @@ fn bounded(network: &Network<'_>, ops: &[Arc<dyn Op>]) -> Vec<Option<Assigned>> 
     assigned
 }
 
-/// Bytes that an op moves if its maps are stored in elements of so many bytes.
+/// Bytes that an op moves if its values are stored in elements of so many bytes: one that computes nothing reads no more
+/// than it writes.
 fn moved(op: &dyn Op, bytes: usize) -> f64 {
-    op.operands().iter().map(|info| info.elements() * bytes).sum::<usize>() as f64
+    let written: usize = crate::ops::outputs(op).map(|info| info.elements()).sum();
+    let most = if op.flops() == 0 { written } else { usize::MAX };
+    op.operands().iter().map(|info| info.elements().min(most) * bytes).sum::<usize>() as f64
 }
 
 /// What an op saves in f16, in bytes that could be moved meanwhile.
-fn saves(op: &dyn Op) -> f64 {
+pub(super) fn saves(op: &dyn Op) -> f64 {
     moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
 }
 
+/// The units that will be in rows: those that have no other form, and between those the ones that have others too.
+fn in_rows(network: &Network<'_>, ops: &[Arc<dyn Op>], limits: &Limits) -> Vec<bool> {
+    let alone: Vec<[bool; 2]> =
+        ops.iter().map(|op| [has_rows_alone(&**op, limits), has_maps_alone(&**op, limits)]).collect();
+    let mut beside = vec![[false; 2]; ops.len()];
+    for users in network.users().values() {
+        let any = [0, 1].map(|kind| users.iter().any(|&user| alone[user][kind]));
+        for &user in users {
+            beside[user] = [beside[user][0] | any[0], beside[user][1] | any[1]];
+        }
+    }
+    let either =
+        |([rows, maps], beside): (&[bool; 2], &[bool; 2])| *rows || (!maps && *beside == [true, false]);
+    alone.iter().zip(&beside).map(either).collect()
+}
+
 /// Gives f32 back to units in f16 that save less than the conversions between them and others cost.
-fn drop_small(network: &Network<'_>, ops: &[Arc<dyn Op>], assigned: &mut [Option<Assigned>]) {
+fn drop_small(
+    network: &Network<'_>,
+    ops: &[Arc<dyn Op>],
+    assigned: &mut [Option<Assigned>],
+    limits: &Limits,
+) -> Result<()> {
     let halves = Precision::F16Storage.storage();
     let narrow = |own: &Option<Assigned>| own.as_ref().is_some_and(|own| own.precision.storage() == halves);
     let own = assigned.iter().zip(ops).map(|(own, op)| narrow(own).then(|| saves(&**op) as u64));
-    let mut cut = Cut::new(&own.collect::<Vec<_>>());
-    // The units that store a value as a map: what computes in rows is given them in any storage.
-    let mut users: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
-    for (index, unit) in network.units().iter().enumerate().filter(|(index, _)| ops[*index].halves()) {
-        let read = unit.reads().map(|value| network.resolve(value).of);
-        for value in read.chain(unit.outputs.iter().copied()) {
-            let users = users.entry(value).or_default();
-            if users.last() != Some(&index) {
-                users.push(index);
-            }
-        }
-    }
-    for (value, users) in users {
-        let bytes = network.dims(value).map_or(0, |dims| 6 * dims.elements()) as f64;
-        cut.value(&users, (CONVERSION + bytes) as u64);
+    // One more stands for what enters and leaves the network.
+    let ends = ops.len();
+    let mut cut = Cut::new(&own.chain([None]).collect::<Vec<_>>());
+    let rows = &in_rows(network, ops, limits);
+    for (value, users) in network.users() {
+        let cost = CONVERSION as u64 + 6 * network.dims(value)?.elements() as u64;
+        // Rows are of halves or of f32. What computes in maps stores one of them, of which rows are made in any storage.
+        let of = |in_rows| users.iter().copied().filter(move |&user| rows[user] == in_rows);
+        let maps: Vec<usize> = of(false).filter(|&user| ops[user].halves()).collect();
+        cut.value(&maps, cost);
+        let port = network.graph.inputs().contains(&value) || network.leaves(value);
+        let lines: Vec<usize> = of(true).chain(port.then_some(ends)).collect();
+        cut.value(&lines, cost);
     }
     for (own, stays) in assigned.iter_mut().zip(cut.narrow()) {
         if narrow(own) && !stays {
             *own = full("in f16 it would save less than conversions cost");
         }
     }
+    Ok(())
 }
 
 /// What a calibration asks about a network: what runs as one step.

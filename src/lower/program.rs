@@ -16,11 +16,10 @@ use crate::device::DeviceInfo;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, State, Value};
+use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::ops::copy::CopyOp;
 use crate::ops::{Op, OperandInfo, Role};
 use crate::options::SessionOptions;
 use crate::tune::key::DeviceKey;
@@ -182,13 +181,20 @@ impl<'n, 'g> Builder<'n, 'g> {
     pub(super) fn kind(op: &dyn Op, info: &OperandInfo, form: Form) -> Kind {
         match form {
             Form::Rows => (form, info.shape, info.dtype),
+            Form::HalfRows => (form, info.shape, DType::F16),
             Form::C4 | Form::Image => (form, info.map, op.precision().storage()),
         }
     }
 
     pub(super) fn own(&mut self, bytes: usize, pinned: bool) -> Part {
-        let stored =
-            StoredValue { bytes: bytes as u64, pinned, image: None, is_constant: false, constant: None };
+        let stored = StoredValue {
+            bytes: bytes as u64,
+            pinned,
+            image: None,
+            is_constant: false,
+            constant: None,
+            halves: false,
+        };
         self.program.stored.push(stored);
         self.program.whole(self.program.stored.len() - 1)
     }
@@ -212,12 +218,12 @@ impl<'n, 'g> Builder<'n, 'g> {
         let stored = &mut self.program.stored[part.stored];
         stored.image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));
         stored.is_constant = same;
-        stored.constant = constant.cloned();
+        (stored.constant, stored.halves) = (constant.cloned(), form == Form::HalfRows);
         self.places.entry(value).or_default().push((kind, part));
         part
     }
 
-    fn place(&self, value: Value, wanted: &dyn Fn(&Kind) -> bool) -> Option<(Kind, Part)> {
+    pub(super) fn place(&self, value: Value, wanted: &dyn Fn(&Kind) -> bool) -> Option<(Kind, Part)> {
         self.places.get(&value)?.iter().find(|(kind, _)| wanted(kind)).copied()
     }
 
@@ -234,8 +240,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         {
             return Ok(Part { bytes: stored_bytes(kind) as u64, ..part });
         }
-        if form == Form::Rows
-            && let Some(part) = self.rows_elsewhere(value)?
+        if form.is_rows()
+            && let Some(part) = self.rows_elsewhere(value, form)?
         {
             return Ok(part);
         }
@@ -243,17 +249,17 @@ impl<'n, 'g> Builder<'n, 'g> {
         // from or through rows.
         let near = |other: &Kind| {
             let alike = other.2 == dtype || (form, other.0) == (Form::C4, Form::C4);
-            form != Form::Rows && other.1 == shape && other.0 != Form::Rows && alike
+            !form.is_rows() && other.1 == shape && !other.0.is_rows() && alike
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
-            (None, Form::Rows) => {
+            (None, Form::Rows | Form::HalfRows) => {
                 Form::ALL.iter().find_map(|&form| self.place(value, &|other| other.0 == form)).ok_or_else(
                     || Error::Internal(format!("value {} is read before it is written", value.index())),
                 )?
             }
             (None, _) => {
-                let rows = self.rows(value)?;
+                let rows = self.stored_rows(value, dtype)?;
                 (rows, self.read(value, rows)?)
             }
         };
@@ -262,52 +268,11 @@ impl<'n, 'g> Builder<'n, 'g> {
         Ok(target)
     }
 
-    /// Whether a unit reads `value`, or a state becomes it.
-    fn is_read(&self, value: Value) -> bool {
-        let next = |state: &State| state.next == Some(value);
-        self.network.graph.states().iter().any(next)
-            || self
-                .network
-                .readers(self.network.resolve(value).of)
-                .any(|reader| self.network.units()[reader].reads().any(|read| read == value))
-    }
-
     /// The value of which `value` is a view of all elements with the same extents, or `value` itself.
     pub(super) fn same_map(&self, value: Value) -> Result<Value> {
         let alias = self.network.resolve(value);
         let shapes = [self.network.dims(value)?.shape(), self.network.dims(alias.of)?.shape()];
         Ok(if alias.offset == 0 && shapes[0] == shapes[1] { alias.of } else { value })
-    }
-
-    /// The rows of a view, which another value holds, or of a constant.
-    fn rows_elsewhere(&mut self, value: Value) -> Result<Option<Part>> {
-        if let Some(tensor) = self.network.constant(value) {
-            let tensor = tensor.clone();
-            let rows = self.rows(value)?;
-            return Ok(Some(self.store(value, rows, Some(&tensor))));
-        }
-        let alias = self.network.resolve(value);
-        if alias.of == value {
-            return Ok(None);
-        }
-        let rows = self.rows(alias.of)?;
-        let whole = self.read(alias.of, rows)?;
-        let kind = self.rows(value)?;
-        let bytes = stored_bytes(kind) as u64;
-        let part = Part { stored: whole.stored, offset: whole.offset + 4 * alias.offset as u64, bytes };
-        let place = |builder: &mut Self, part| builder.places.entry(value).or_default().push((kind, part));
-        // An output is read from where it lies; a kernel is given a buffer from where one may begin.
-        if part.offset.is_multiple_of(self.program.limits.binding_alignment.max(1)) || !self.is_read(value) {
-            place(self, part);
-            return Ok(Some(part));
-        }
-        let op = CopyOp::new(rows.1, alias.offset, kind.1)?.of(kind.2);
-        let own = self.own(stored_bytes(kind), self.network.leaves(alias.of));
-        let name = format!("{} (copy)", self.network.name(value)?);
-        let step = self.single(name, &op, whole, own)?;
-        self.program.steps.push(step);
-        place(self, own);
-        Ok(Some(own))
     }
 
     /// The step of `unit`, and before it the conversions of what it reads.

@@ -22,6 +22,8 @@ pub(crate) struct StoredValue {
     pub(crate) is_constant: bool,
     /// The rows of a constant, written when the session is built.
     pub(crate) constant: Option<HostTensor>,
+    /// Whether these are rows of halves.
+    pub(crate) halves: bool,
 }
 
 /// A part of a stored value, in bytes.

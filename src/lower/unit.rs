@@ -144,7 +144,11 @@ impl Unit {
 
     /// Its op with its concrete shapes.
     pub(crate) fn op(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
-        let precision = self.precision.as_ref().map_or(precision, |own| own.precision);
+        self.op_of(graph, self.precision.as_ref().map_or(precision, |own| own.precision))
+    }
+
+    /// The same in `precision`, whatever its own is.
+    pub(super) fn op_of(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
         let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));
         match &self.compute {
             Compute::Node { operator, arguments } => {

@@ -15,8 +15,8 @@ use super::stored::{channels, least};
 use super::turns;
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
-use crate::dtype::Precision;
-use crate::emit::{Dialect, KernelSpec, Operand};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Binding, Dialect, Element, KernelSpec, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -139,10 +139,30 @@ impl<'a, O: Definition> Bound<'a, O> {
         Definition::operands(self.op).into_iter().find(|info| info.operand == operand)
     }
 
-    /// The form of an operand that is not packed.
+    /// Halves are bound one by one only where the language has them.
+    fn scalar_obstacle(&self, limits: &Limits) -> Option<String> {
+        if limits.dialect != Dialect::Wgsl || limits.native_half {
+            return None;
+        }
+        let layout = self.kernel.layouts().first().copied().unwrap_or_default();
+        let any = Choice::new(self.kernel.entry().name, [1; 3], [1; 3]).with_layout(layout);
+        let bindings = self.kernel.bindings(self.op, &any);
+        let scalar = |binding: &Binding| binding.element == Element::Scalar(DType::F16);
+        bindings
+            .iter()
+            .any(scalar)
+            .then(|| "single halves in a buffer need native half arithmetic".to_owned())
+    }
+
+    /// The form of an operand that is not packed: rows are of halves where the kernel binds them as such.
     fn stored(&self, operand: Operand, choice: &Choice) -> Form {
         let own = self.kernel.form(self.op, operand, choice);
-        own.unwrap_or_else(|| self.op.form(operand, choice))
+        let form = own.unwrap_or_else(|| self.op.form(operand, choice));
+        let halves = |binding: &Binding| binding.operand == operand && binding.element.dtype() == DType::F16;
+        if form == Form::Rows && self.kernel.bindings(self.op, choice).iter().any(halves) {
+            return Form::HalfRows;
+        }
+        form
     }
 }
 
@@ -178,7 +198,7 @@ impl<O: Definition> Asked for Bound<'_, O> {
     }
 
     fn obstacle(&self, limits: &Limits) -> Option<String> {
-        self.kernel.obstacle(self.op, limits)
+        self.kernel.obstacle(self.op, limits).or_else(|| self.scalar_obstacle(limits))
     }
 
     fn choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
@@ -256,7 +276,10 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
     }
 
     fn offers(&self, limits: &Limits) -> Vec<Offer> {
-        self.kernel.offers(self.op, limits)
+        match self.scalar_obstacle(limits) {
+            None => self.kernel.offers(self.op, limits),
+            Some(_) => Vec::new(),
+        }
     }
 
     fn grid(&self, tile: [u32; 3]) -> [u32; 3] {

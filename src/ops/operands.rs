@@ -99,7 +99,7 @@ impl OperandInfo {
     /// Elements that a buffer in `form` holds. An image is counted as C4.
     pub const fn stored_elements(&self, form: Form) -> usize {
         match form {
-            Form::Rows => self.elements(),
+            Form::Rows | Form::HalfRows => self.elements(),
             Form::C4 | Form::Image => Layout::C4.elements(&self.map),
         }
     }
@@ -108,7 +108,7 @@ impl OperandInfo {
     /// is counted as C4.
     pub const fn stored_place(&self, form: Form, index: usize) -> usize {
         match form {
-            Form::Rows => self.place(index),
+            Form::Rows | Form::HalfRows => self.place(index),
             Form::C4 | Form::Image => {
                 let Shape { h, w, c, .. } = self.map;
                 let (pixel, channel) = (index / c, index % c);
@@ -131,7 +131,7 @@ impl OperandInfo {
                 format!("{}", self.elements()),
             ));
         }
-        if form == Form::Rows {
+        if form.is_rows() {
             return Ok(values.to_vec());
         }
         let mut stored = vec![spare; self.stored_elements(form)];

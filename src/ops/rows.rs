@@ -107,9 +107,19 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         self.output().elements()
     }
 
+    /// Storage and arithmetic. Rows are of whole words unless the op says otherwise: an index is exact.
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
     /// The type of the words of `operand`.
     fn dtype(&self, _operand: Operand) -> DType {
         DType::F32
+    }
+
+    /// The type in which its kernel has `operand`: halves where the op stores those.
+    fn stored(&self, operand: Operand) -> DType {
+        self.dtype(operand)
     }
 
     /// Whether its kernel takes `operand` in vec4s.
@@ -148,9 +158,8 @@ impl<O: RowsOp> Definition for O {
         RowsOp::problem_key(self)
     }
 
-    /// Rows are of whole words in every precision: an index is exact.
     fn precision(&self) -> Precision {
-        Precision::F32
+        RowsOp::precision(self)
     }
 
     fn flops(&self) -> u64 {
@@ -234,8 +243,8 @@ impl<O: RowsOp> Kernel<O> for Rows {
             Role::Input | Role::Constant => Access::Read,
         };
         let element = |operand| match op.is_wide(operand) {
-            true => Element::Vec4(op.dtype(operand)),
-            false => Element::Scalar(op.dtype(operand)),
+            true => Element::Vec4(op.stored(operand)),
+            false => Element::Scalar(op.stored(operand)),
         };
         infos.map(|info| binding(info.operand, element(info.operand), access(info.role))).collect()
     }

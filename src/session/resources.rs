@@ -4,6 +4,7 @@ use super::build::Teller;
 use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
 use super::shared::{Shared, Uploaded};
+use crate::alloc;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
@@ -13,6 +14,8 @@ use crate::host::HostTensor;
 use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, decisive, pack};
 use crate::ops::Launch;
 use crate::task::Turns;
+use half::f16;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -134,7 +137,8 @@ pub(super) async fn allocate(
             states += value.bytes;
             continue;
         }
-        let rows = || value.constant.as_ref().filter(|_| value.image.is_none()).and_then(rows_name);
+        let constant = value.constant.as_ref().filter(|_| value.image.is_none());
+        let rows = || constant.and_then(|tensor| rows_name(tensor, value.halves));
         let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
         if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.uploaded(name)) {
             spared += value.bytes;
@@ -149,9 +153,12 @@ pub(super) async fn allocate(
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
             let rows = tensor.words()?;
-            let rows: &[u8] = bytemuck::cast_slice(&rows);
+            let rows: Cow<'_, [u8]> = match value.halves {
+                true => halves(&rows)?.into(),
+                false => bytemuck::cast_slice(&rows).into(),
+            };
             teller.bytes(rows.len() as u64);
-            upload(device, &slice.buffer, rows, teller, turns).await?;
+            upload(device, &slice.buffer, &rows, teller, turns).await?;
             if let Some((shared, name)) = shelf {
                 held.push(shared.keep(name, slice.clone(), tensor.clone()));
             }
@@ -204,9 +211,21 @@ pub(super) async fn allocate(
 }
 
 /// The name of a constant that kernels read in rows; none where nothing is worth sharing.
-fn rows_name(tensor: &HostTensor) -> Option<String> {
+fn rows_name(tensor: &HostTensor, halves: bool) -> Option<String> {
     let is_large = tensor.dims().elements() >= MIN_SHARED;
-    is_large.then(|| format!("rows {:?} {:?} {}", tensor.place(), tensor.dtype(), tensor.dims()))
+    let form = if halves { "half rows" } else { "rows" };
+    is_large.then(|| format!("{form} {:?} {:?} {}", tensor.place(), tensor.dtype(), tensor.dims()))
+}
+
+/// Rows in halves, in whole words. A number beyond the largest half is that one, as where a device converts rows.
+fn halves(rows: &[f32]) -> Result<Vec<u8>> {
+    let mut bytes = alloc::zeros((2 * rows.len()).next_multiple_of(4), "a network's constants")?;
+    let largest = f16::MAX.to_f32();
+    bytes.as_chunks_mut().0.iter_mut().zip(rows).for_each(|(bytes, &row)| {
+        let row = if row.is_finite() { row.clamp(-largest, largest) } else { row };
+        *bytes = f16::from_f32(row).to_ne_bytes();
+    });
+    Ok(bytes)
 }
 
 /// A kernel of the device.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{has_halves, joined, multiple, simplified};
+use crate::lower::{Unit, has_halves, joined, multiple, op_on, simplified};
 use crate::ops::{Op, Purpose};
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
@@ -64,10 +64,7 @@ impl Work {
             network.units().iter().partition(|unit| !unit.parts().is_empty());
         for unit in stacks.into_iter().chain(nodes) {
             for precision in self.precisions() {
-                let op = unit.op(graph, precision)?;
-                if op.obstacle(Purpose::Tuning).is_none() {
-                    self.line_up(&unit.name, op);
-                }
+                self.line_up_on(graph, unit, precision, true)?;
             }
         }
         Ok(())
@@ -82,7 +79,7 @@ impl Work {
                 return Err(Error::input("node", format!("{name:?}"), format!("one of {all:?}")));
             };
             for precision in self.precisions() {
-                self.line_up(&unit.name, unit.op(graph, precision)?);
+                self.line_up_on(graph, unit, precision, false)?;
             }
         }
         Ok(())
@@ -97,6 +94,22 @@ impl Work {
             Precision::Auto => vec![Precision::F32],
             precision => vec![precision],
         }
+    }
+
+    /// Lines up the problems of a unit as the device runs it, those with one kernel too unless it is to be `tunable`.
+    fn line_up_on(&mut self, graph: &Graph, unit: &Unit, precision: Precision, tunable: bool) -> Result<()> {
+        let limits = &self.device.info().limits;
+        let on = |layout| op_on(graph, unit, precision, layout, limits);
+        let [maps, rows] = [on(Layout::C4)?, on(Layout::Nhwc)?];
+        // Where the device has no rows of halves, maps are of halves and rows of f32.
+        let other = rows.precision() != maps.precision() && rows.kernels().serve(Layout::Nhwc, limits);
+        let rows = other.then_some(rows);
+        for op in [Some(maps), rows].into_iter().flatten() {
+            if !tunable || op.obstacle(Purpose::Tuning).is_none() {
+                self.line_up(&unit.name, op);
+            }
+        }
+        Ok(())
     }
 
     /// Lines up one problem, under a name for the report.

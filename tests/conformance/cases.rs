@@ -764,6 +764,32 @@ impl Table {
                 self.push(format!("{shape} {from} to {to}"), Arc::new(op), breadth);
             }
         }
+        // Rows of halves.
+        for (from, to) in directions {
+            if from != Layout::Nhwc && to != Layout::Nhwc {
+                continue;
+            }
+            for ([n, h, w, c], precision) in [
+                ([2, 3, 5, 7], Precision::F16Storage),
+                ([1, 2, 3, 1030], Precision::F16Storage),
+                ([1, 9, 1, 8], Precision::F16),
+                ([1, 1, 1, 1], Precision::F16Storage),
+                ([2, 3, 5, 6], Precision::F32),
+            ] {
+                let shape = Shape::nhwc(n, h, w, c);
+                let op = ConvertOp::new(shape, from, to, precision).expect("a valid row").with_half_rows();
+                let name = format!("{shape} {from} to {to} {precision} rows of halves");
+                self.push(name, Arc::new(op), Breadth::Variants);
+            }
+        }
+        for (from, to) in [(DType::F32, DType::F16), (DType::F16, DType::F32)] {
+            for [n, h, w, c] in shapes {
+                let shape = Shape::nhwc(n, h, w, c);
+                let breadth = if c == 7 { Breadth::Groups } else { Breadth::Variants };
+                let op = ConvertOp::of_rows(shape, from, to).expect("a valid row");
+                self.push(format!("{shape} rows {from} to {to}"), Arc::new(op), breadth);
+            }
+        }
         for (channels, precision) in [
             (&[1, 1][..], Precision::F32),
             (&[17, 34, 32, 32], Precision::F32),
@@ -790,11 +816,9 @@ impl Table {
                 let target = Shape::nhwc(1, 1, 1, elements);
                 let op = CopyOp::new(source, first, target).expect("a valid row");
                 let breadth = if elements == all { Breadth::Groups } else { Breadth::Variants };
-                self.push(
-                    format!("{elements} of {source} from {first}, {}", self.0.len()),
-                    Arc::new(op),
-                    breadth,
-                );
+                let name = format!("{elements} of {source} from {first}, {}", self.0.len());
+                self.push(format!("{name} halves"), Arc::new(op.of(DType::F16)), Breadth::Variants);
+                self.push(name, Arc::new(op), breadth);
             }
         }
     }

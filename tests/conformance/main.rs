@@ -229,7 +229,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("attention", [10, 10]),
     ("concat", [2, 2]),
     ("conv2d", [62, 69]),
-    ("convert", [4, 8]),
+    ("convert", [5, 9]),
     ("copy", [1, 1]),
     ("cumsum", [1, 1]),
     ("depthwise", [14, 15]),

@@ -169,6 +169,8 @@ impl Table {
                     .map(|extents| Dims::new(extents).expect("a valid row"));
                 let op = GatherOp::new(source, indices, Gather { axis, batch_dims }).expect("a valid row");
                 let name = format!("{indices} of axis {axis} of {source}, {batch_dims} shared");
+                let halves = op.clone().in_precision(Precision::F16Storage);
+                self.push(format!("{name}, halves"), Arc::new(halves), Breadth::Variants);
                 self.push(name, Arc::new(op), Breadth::Variants);
             }
             for (source, indices) in [

@@ -366,6 +366,10 @@ fn mistakes() -> Vec<Mistake> {
     let repack = |from, to| -> Problem {
         Arc::new(ConvertOp::storage(Shape::nhwc(2, 3, 5, 7), from, to).expect("a valid op"))
     };
+    let cast = |from, to| -> Problem {
+        Arc::new(ConvertOp::of_rows(Shape::nhwc(2, 3, 5, 7), from, to).expect("a valid op"))
+    };
+    let (halved, doubled) = (cast(DType::F32, DType::F16), cast(DType::F16, DType::F32));
     let (narrow, widen) = (repack(DType::F32, DType::F16), repack(DType::F16, DType::F32));
     let plain = Activation::None;
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
@@ -600,6 +604,8 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("a lane not zeroed", pack, "pack", [1, 1, 1], "channel + 3u < @channels", "true"),
         ("the pixel before", narrow, "repack", [1, 1, 1], "src[index]", "src[max(index, 1u) - 1u]"),
+        ("the element before", doubled, "cast", [1, 1, 1], "src[i]", "src[max(i, 1u) - 1u]"),
+        ("an element beyond the last", halved, "cast", [1, 1, 1], "i >= @elements", "i > @elements"),
         ("the first image for all", widen, "repack", [1, 1, 1], "@dst_h * gid.z", "@dst_h * (gid.z % 2u)"),
     ];
     // Kernels whose maps are images. Each still reads and writes within its image: what lies

@@ -17,6 +17,7 @@ mod custom;
 mod dispatches;
 mod forms;
 mod graph;
+mod half_rows;
 mod idioms;
 mod integers;
 mod lost;

@@ -1,7 +1,7 @@
 //! `rows`: one element per invocation, or four where every input's rows are of whole vec4s.
 
 use super::{ConcatOp, MAX_INPUTS, operand};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -49,13 +49,15 @@ impl Kernel<ConcatOp> for Rows {
         wide_obstacle(op.dtype)
     }
 
-    /// Rows are of whole words in every precision.
-    fn precision(&self, _op: &ConcatOp) -> Option<Precision> {
-        Some(Precision::F32)
+    /// Integers are words of 32 bits in every precision.
+    fn precision(&self, op: &ConcatOp) -> Option<Precision> {
+        let moved = if op.dtype == DType::F32 { op.precision.with_f32_sums() } else { Precision::F32 };
+        Some(moved)
     }
 
     fn bindings(&self, op: &ConcatOp, _choice: &Choice) -> Vec<Binding> {
-        let element = if op.width() == 4 { Element::Vec4(op.dtype) } else { Element::Scalar(op.dtype) };
+        let stored = if op.dtype == DType::F32 { op.precision.storage() } else { op.dtype };
+        let element = if op.width() == 4 { Element::Vec4(stored) } else { Element::Scalar(stored) };
         let inputs = (0..op.inputs.len()).map(|index| binding(operand(index), element, Access::Read));
         inputs.chain([binding(Operand::Dst, element, Access::Write)]).collect()
     }

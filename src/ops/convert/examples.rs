@@ -29,6 +29,15 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     examples.push(Box::new(ConvertOp::parts(shape, &[1, 4, 2], precision)?));
     examples.push(Box::new(ConvertOp::storage(shape, DType::F16, DType::F32)?));
     examples.push(Box::new(ConvertOp::storage(shape, DType::F32, DType::F16)?));
+    for (from, to) in
+        [(Layout::Nhwc, Layout::C4), (Layout::C4, Layout::Nhwc), (Layout::Image2d, Layout::Nhwc)]
+    {
+        examples.push(Box::new(ConvertOp::new(shape, from, to, precision)?.with_half_rows()));
+    }
+    for shape in [shape, Shape::nhwc(1, 1, 6, 10)] {
+        examples.push(Box::new(ConvertOp::of_rows(shape, DType::F16, DType::F32)?));
+        examples.push(Box::new(ConvertOp::of_rows(shape, DType::F32, DType::F16)?));
+    }
     Ok(examples)
 }
 
@@ -42,6 +51,7 @@ fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<A
     let shape = Shape::nhwc(n, h, w, c);
     let (from, to) = match kernel {
         Some("repack") => return Ok(Arc::new(ConvertOp::storage(shape, DType::F16, DType::F32)?)),
+        Some("cast") => return Ok(Arc::new(ConvertOp::of_rows(shape, DType::F32, DType::F16)?)),
         Some("unpack") => (Layout::C4, Layout::Nhwc),
         Some("pack_image2d") => (Layout::Nhwc, Layout::Image2d),
         Some("unpack_image2d") => (Layout::Image2d, Layout::Nhwc),

@@ -1,11 +1,12 @@
 //! Moves a feature map from one layout to another, on the device.
 //!
 //! The lanes of the last slice beyond the channels are written as zero in C4 and Image2d. The
-//! host side (NHWC, NCHW) is f32; the device side (C4, Image2d) has the precision's storage type. A C4 map may
-//! also stay where its elements are, in another type.
+//! host side (NHWC, NCHW) is f32, or f16 where rows of a network are; the device side (C4, Image2d) has the
+//! precision's storage type. A C4 map or rows may also stay where their elements are, in another type.
 //!
-//! NaN and infinities stay; as a half, what is beyond 65504 becomes infinite.
+//! NaN and infinities stay; as a half, what is beyond 65504 becomes infinite in a map, and 65504 in rows that were of f32.
 
+mod cast;
 mod examples;
 mod moves;
 mod oracle;
@@ -36,6 +37,8 @@ pub struct ConvertOp {
     pub(crate) precision: Precision,
     /// The types of what is read and written of the device side: two where only they change.
     pub(crate) stored: [DType; 2],
+    /// The type of the host side.
+    pub(crate) rows: DType,
     /// Where the host side is several maps, one behind the other, each with the next channels of
     /// the device's: their channels, zeros after the last. All zeros where it is one map.
     pub(crate) parts: [usize; MOST_PARTS],
@@ -59,7 +62,8 @@ impl ConvertOp {
         }
         let precision = precision.without_matrix_units();
         let stored = [precision.storage(); 2];
-        Ok(ConvertOp { shape, from, to, precision, stored, parts: [0; MOST_PARTS] })
+        let (rows, parts) = (DType::F32, [0; MOST_PARTS]);
+        Ok(ConvertOp { shape, from, to, precision, stored, rows, parts })
     }
 
     /// A C4 map of `shape` whose elements become `to`.
@@ -67,19 +71,36 @@ impl ConvertOp {
     /// # Errors
     /// If they are already, or the shape is empty or too large.
     pub fn storage(shape: Shape, from: DType, to: DType) -> Result<Self> {
+        Self::cast(shape, Layout::C4, [from, to])
+    }
+
+    /// Rows of `shape` whose elements become `to`.
+    ///
+    /// # Errors
+    /// Those of [`ConvertOp::storage`].
+    pub fn of_rows(shape: Shape, from: DType, to: DType) -> Result<Self> {
+        Self::cast(shape, Layout::Nhwc, [from, to])
+    }
+
+    fn cast(shape: Shape, layout: Layout, stored: [DType; 2]) -> Result<Self> {
         shape.check(OP)?;
+        let [from, to] = stored;
         if from == to {
             return Err(Error::shape(OP, format!("{from} to {to}"), "two types that differ"));
         }
-        let (layout, precision) = (Layout::C4, Precision::F16Storage);
-        Ok(ConvertOp {
-            shape,
-            from: layout,
-            to: layout,
-            precision,
-            stored: [from, to],
-            parts: [0; MOST_PARTS],
-        })
+        let (precision, parts) = (Precision::F16Storage, [0; MOST_PARTS]);
+        Ok(ConvertOp { shape, from: layout, to: layout, precision, stored, rows: DType::F32, parts })
+    }
+
+    /// The same with rows of halves on the host side.
+    #[must_use]
+    pub const fn with_half_rows(self) -> Self {
+        ConvertOp { rows: DType::F16, ..self }
+    }
+
+    /// Whether rows stay rows.
+    fn stays_in_rows(&self) -> bool {
+        self.from == self.to && self.from == Layout::Nhwc
     }
 
     /// A C4 map of `shape` to NHWC maps of `channels` channels each, one behind the other.

@@ -80,9 +80,9 @@ fn side(op: &ConvertOp, layout: Layout) -> Side {
     }
 }
 
-fn element(layout: Layout, stored: DType) -> Element {
+fn element(layout: Layout, stored: DType, rows: DType) -> Element {
     match layout {
-        Layout::Nhwc | Layout::Nchw => Element::Scalar(DType::F32),
+        Layout::Nhwc | Layout::Nchw => Element::Scalar(rows),
         Layout::C4 => Element::Vec4(stored),
         Layout::Image2d => Element::Image2d(stored),
     }
@@ -94,7 +94,7 @@ impl Kernel<ConvertOp> for Move {
     }
 
     fn offers(&self, op: &ConvertOp, limits: &Limits) -> Vec<Offer> {
-        let serves = (self.from, self.to) == (side(op, op.from), side(op, op.to));
+        let serves = (self.from, self.to) == (side(op, op.from), side(op, op.to)) && !op.stays_in_rows();
         offers(0, (serves && self.obstacle(op, limits).is_none()).then_some([1, 1, 1]))
     }
 
@@ -125,8 +125,8 @@ impl Kernel<ConvertOp> for Move {
 
     fn bindings(&self, op: &ConvertOp, _choice: &Choice) -> Vec<Binding> {
         vec![
-            binding(Operand::Src, element(op.from, op.stored[0]), Access::Read),
-            binding(Operand::Dst, element(op.to, op.stored[1]), Access::Write),
+            binding(Operand::Src, element(op.from, op.stored[0], op.rows), Access::Read),
+            binding(Operand::Dst, element(op.to, op.stored[1], op.rows), Access::Write),
         ]
     }
 

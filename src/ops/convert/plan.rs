@@ -1,6 +1,6 @@
 //! What `convert` is, and its kernels.
 
-use super::{ConvertOp, OP, moves, oracle};
+use super::{ConvertOp, OP, cast, moves, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -8,6 +8,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
+use crate::ops::halves::LARGEST_HALF;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -31,6 +32,7 @@ impl Definition for ConvertOp {
             &moves::TO_IMAGE,
             &moves::FROM_IMAGE,
             &moves::REPACK,
+            &cast::Cast,
         ]
     }
 
@@ -41,7 +43,8 @@ impl Definition for ConvertOp {
             [from, to] if from != to => format!(" {from}-to-{to}"),
             _ => String::new(),
         };
-        format!("n{n} h{h} w{w} c{c} {}-to-{}{storage}{parts}", self.from, self.to)
+        let rows = if self.rows == DType::F16 { " half-rows" } else { "" };
+        format!("n{n} h{h} w{w} c{c} {}-to-{}{storage}{rows}{parts}", self.from, self.to)
     }
 
     fn precision(&self) -> Precision {
@@ -77,15 +80,16 @@ impl Definition for ConvertOp {
         }
     }
 
-    /// Exact in f32; where the device stores halves, a value that is none is rounded once.
+    /// Exact in f32; where halves are stored, a value that is none is rounded once.
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         let src = operands::get(operands, Operand::Src).unwrap_or_default();
         let value: Vec<f64> = oracle::moved(self, src).into_iter().map(f64::from).collect();
-        let halves = self.precision.storage() == DType::F16;
+        let halves = [self.precision.storage(), self.rows].contains(&DType::F16);
         let unit = 2.0 * DType::F16.unit_roundoff();
         let bound = |value: &f64| {
             let exact = !halves || half::f16::from_f64(*value).to_f64() == *value;
-            if exact { 0.0 } else { unit * value.abs() + smallest_normal(DType::F16) }
+            let rounded = unit * value.abs() + smallest_normal(DType::F16);
+            if exact { 0.0 } else { rounded.max(value.abs() - LARGEST_HALF) }
         };
         let bound = value.iter().map(bound).collect();
         Reference::Bounded { value, bound }

@@ -9,10 +9,11 @@ use crate::shape::Shape;
 use std::sync::Arc;
 
 /// The examples in `precision`: within a line of invocations, and beyond.
-pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let small = CopyOp::new(Shape::nhwc(1, 5, 7, 3), 11, Shape::nhwc(1, 1, 1, 37))?;
     let large = CopyOp::new(Shape::nhwc(1, 2, 66000, 1), 3, Shape::nhwc(1, 1, 65997, 2))?;
-    Ok(vec![Box::new(small), Box::new(small.of(DType::I32)), Box::new(large)])
+    let stored = small.of(precision.storage());
+    Ok(vec![Box::new(stored), Box::new(small.of(DType::I32)), Box::new(large)])
 }
 
 const NAMES: &str = "source,first,elements";

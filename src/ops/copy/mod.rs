@@ -48,8 +48,9 @@ impl CopyOp {
         Ok(CopyOp { source, first, target, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
-    pub(crate) const fn of(self, dtype: DType) -> Self {
+    /// The same of words of another type, or of halves.
+    #[must_use]
+    pub const fn of(self, dtype: DType) -> Self {
         CopyOp { dtype, ..self }
     }
 }

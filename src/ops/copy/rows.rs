@@ -1,7 +1,7 @@
 //! What `copy` is as an op of rows: one element per invocation.
 
 use super::{CopyOp, OP};
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::layout::Layout;
 use crate::ops::operands::{Operands, get};
@@ -27,6 +27,10 @@ impl RowsOp for CopyOp {
 
     fn output(&self) -> Shape {
         self.target
+    }
+
+    fn precision(&self) -> Precision {
+        if self.dtype == DType::F16 { Precision::F16Storage } else { Precision::F32 }
     }
 
     fn dtype(&self, _operand: Operand) -> DType {

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::emit::{Bits, Body};
 use crate::error::{Error, Result};
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{LARGEST_HALF, Magnitudes};
 use std::fmt::Write;
 
 /// The most inputs of a program.
@@ -45,27 +45,57 @@ pub struct Program {
     inputs: usize,
 }
 
+/// Whether a step changes its result by no more than its arguments are changed by, or by a few times that.
+fn is_narrow(step: &Step) -> bool {
+    use Function::{
+        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
+        PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
+    };
+    let function = step.function;
+    let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
+    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
+    let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
+    let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
+    let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
+    sums || bounded || chosen || activations || scaled
+}
+
 impl Program {
     /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
     pub(super) fn halves(&self) -> bool {
-        use Function::{
-            Abs, Add, Clamp, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
-            Sigmoid, Square, SquaredDifference, Sub, Tanh,
+        self.steps.iter().all(is_narrow)
+    }
+
+    /// Whether inputs are read as rows of halves where a network stores them: as [`Program::halves`], and of quotients,
+    /// which pass on what their terms are off by. Not beside numbers that are beyond halves, as those that make masks are.
+    pub(super) fn reads_half_rows(&self) -> bool {
+        self.steps.iter().all(|step| is_narrow(step) || step.function == Function::Div)
+            && !self.has_large_numbers()
+    }
+
+    /// Whether the result is written as rows of halves there. Not a square, whose mean is taken next and which is beyond
+    /// halves where what is squared is not.
+    pub(super) fn writes_half_rows(&self) -> bool {
+        use Function::{Cos, Div, Mul, Rsqrt, Sin, Sqrt, Square, SquaredDifference};
+        let held = |step: &Step| is_narrow(step) || matches!(step.function, Div | Sqrt | Rsqrt | Sin | Cos);
+        let square = |step: &Step| match step.function {
+            Square | SquaredDifference => true,
+            Mul => step.arguments.first() == step.arguments.get(1),
+            _ => false,
         };
-        let narrow = |step: &Step| {
-            let sums = matches!(step.function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-            let bounded = matches!(step.function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp);
-            let chosen = matches!(step.function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu);
-            sums || bounded || chosen
-        };
-        self.steps.iter().all(narrow)
+        self.steps.iter().all(held) && !self.steps.last().is_some_and(square) && !self.has_large_numbers()
+    }
+
+    fn has_large_numbers(&self) -> bool {
+        let large = |number: Bits| number.0.is_finite() && f64::from(number.0.abs()) > LARGEST_HALF;
+        self.numbers().into_iter().any(large)
     }
 
     /// The largest magnitude of the result.
     pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
         use Function::{
-            Abs, Add, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu, Relu, Relu6, ReluN1To1,
-            Sigmoid, Square, Sub, Tanh,
+            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu,
+            Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
         };
         let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -79,12 +109,15 @@ impl Program {
             reached.push(match step.function {
                 Add | Sub => a + b,
                 Mul => a * b,
+                Div if matches!(step.arguments.get(1), Some(Source::Number(_))) => a / b,
                 Square => a * a,
                 Maximum | Minimum => a.max(b),
-                Relu | Neg | Abs | HardSwish => a,
+                Select => b.max(of(2)),
+                Relu | Neg | Abs | HardSwish | Gelu | GeluTanh => a,
+                Elu | Softplus => a + 1.0,
                 LeakyRelu | PRelu => a * b.max(1.0),
                 Relu6 => 6.0,
-                ReluN1To1 | Sigmoid | Tanh => 1.0,
+                ReluN1To1 | Sigmoid | Tanh | Erf => 1.0,
                 _ => f64::INFINITY,
             });
         }

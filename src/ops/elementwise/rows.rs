@@ -1,4 +1,4 @@
-//! `rows`: rows of any rank in f32, four elements of the innermost axis per invocation or one.
+//! `rows`: rows of any rank, four elements of the innermost axis per invocation or one.
 
 use super::ElementwiseOp;
 use super::arguments::{STEPS, bits, numbers};
@@ -27,12 +27,20 @@ fn is_splat(op: &ElementwiseOp, input: usize) -> bool {
     op.broadcast.inner(input).1 == 0
 }
 
-/// What `input` is read as: whole vec4s, or single elements.
-fn element(op: &ElementwiseOp, input: usize) -> Element {
-    match width(op) {
-        4 if !is_splat(op, input) => Element::Vec4(DType::F32),
-        _ => Element::Scalar(DType::F32),
-    }
+/// Elements of `input` that are read at once.
+fn lanes(op: &ElementwiseOp, input: usize) -> usize {
+    if is_splat(op, input) { 1 } else { width(op) }
+}
+
+/// The types of rows that are read and written: halves, where the op stores them and they hold it.
+fn stored(op: &ElementwiseOp) -> [DType; 2] {
+    let halves = [op.program.reads_half_rows(), op.program.writes_half_rows()];
+    halves.map(|halves| if halves { op.precision.storage() } else { DType::F32 })
+}
+
+/// Whole vec4s, or single elements.
+const fn element(dtype: DType, lanes: usize) -> Element {
+    if lanes == 4 { Element::Vec4(dtype) } else { Element::Scalar(dtype) }
 }
 
 impl Kernel<ElementwiseOp> for Rows {
@@ -57,8 +65,9 @@ impl Kernel<ElementwiseOp> for Rows {
     }
 
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {
-        let input = |index| binding(Operand::Arg(index as u8), element(op, index), Access::Read);
-        let written = if width(op) == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        let [read, written] = stored(op);
+        let input = |index| binding(Operand::Arg(index as u8), element(read, lanes(op, index)), Access::Read);
+        let written = element(written, width(op));
         (0..op.inputs.len()).map(input).chain([binding(Operand::Dst, written, Access::Write)]).collect()
     }
 
@@ -71,7 +80,7 @@ impl Kernel<ElementwiseOp> for Rows {
             params.push((EXTENTS[axis], unsigned(of)));
         }
         for (input, (strides, names)) in op.broadcast.strides.iter().zip(STEPS).enumerate() {
-            let unit = element(op, input).bytes() / 4;
+            let unit = lanes(op, input);
             for (axis, (stride, name)) in strides.iter().rev().zip(names).enumerate() {
                 // From one invocation to the next along the innermost axis.
                 params.push((name, unsigned(if axis == 0 { *stride } else { stride / unit })));
@@ -96,8 +105,8 @@ impl Kernel<ElementwiseOp> for Rows {
         op.program.body(DType::F32, width(op) == 4)
     }
 
-    /// Rows are f32 in every precision.
-    fn precision(&self, _op: &ElementwiseOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &ElementwiseOp) -> Option<Precision> {
+        let halves = stored(op).contains(&DType::F16);
+        Some(if halves { op.precision.with_f32_sums() } else { Precision::F32 })
     }
 }

@@ -9,11 +9,12 @@ use crate::ops::op::Op;
 use std::sync::Arc;
 
 /// The examples in `precision`.
-pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let source = Dims::new(&[2, 3, 5, 8])?;
     let mut examples: Vec<Box<dyn Op>> = Vec::new();
     for (axis, batch_dims, indices) in [(2, 0, &[7][..]), (3, 0, &[3]), (2, 1, &[2, 4])] {
-        examples.push(Box::new(GatherOp::new(source, Dims::new(indices)?, Gather { axis, batch_dims })?));
+        let op = GatherOp::new(source, Dims::new(indices)?, Gather { axis, batch_dims })?;
+        examples.push(Box::new(op.in_precision(precision)));
     }
     // Rows of integers, and indices of either type of integer.
     for (word, index) in [(DType::F32, DType::I32), (DType::I32, DType::I32), (DType::U32, DType::U32)] {

@@ -17,7 +17,7 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
 use crate::word::Integer;
 
@@ -49,6 +49,7 @@ pub struct GatherOp {
     batch_dims: usize,
     /// The types of the elements' and of the indices' words.
     dtypes: [DType; 2],
+    precision: Precision,
 }
 
 impl GatherOp {
@@ -67,8 +68,8 @@ impl GatherOp {
         }
         let extents = [&own[..axis], &others[shared..], &own[axis + 1..]].concat();
         let target = Dims::new(&extents)?;
-        let dtypes = [DType::F32; 2];
-        Ok(GatherOp { source, indices, target, axis, axes: 1, batch_dims: shared, dtypes })
+        let (dtypes, precision) = ([DType::F32; 2], Precision::F32);
+        Ok(GatherOp { source, indices, target, axis, axes: 1, batch_dims: shared, dtypes, precision })
     }
 
     /// The elements of `source` along its first axes, as many as a row of `indices` has.
@@ -82,12 +83,19 @@ impl GatherOp {
             return Err(Error::shape(OP, found, format!("rows of 1 to {rank} indices")));
         };
         let target = Dims::new(&[rows, &source.extents()[axes..]].concat())?;
-        Ok(GatherOp { source, indices, target, axis: 0, axes, batch_dims: 0, dtypes: [DType::F32; 2] })
+        let (dtypes, precision) = ([DType::F32; 2], Precision::F32);
+        Ok(GatherOp { source, indices, target, axis: 0, axes, batch_dims: 0, dtypes, precision })
     }
 
     /// The same of words of other types: those of the elements and of the indices.
     pub(crate) fn of(self, dtypes: [DType; 2]) -> Self {
         GatherOp { dtypes, ..self }
+    }
+
+    /// The same in another precision: elements of f32 are halves where it stores them.
+    #[must_use]
+    pub fn in_precision(self, precision: Precision) -> Self {
+        GatherOp { precision: precision.with_f32_sums(), ..self }
     }
 
     fn sizes(&self) -> Sizes {

@@ -26,9 +26,10 @@ impl Operator for Gather {
         OP
     }
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
-        Ok(Lowered::Op(Arc::new(GatherOp::new(source, indices, *self)?.of(words(arguments)))))
+        let op = GatherOp::new(source, indices, *self)?.of(words(arguments));
+        Ok(Lowered::Op(Arc::new(op.in_precision(precision))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
@@ -49,9 +50,10 @@ impl Operator for GatherNd {
         OP
     }
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
-        Ok(Lowered::Op(Arc::new(GatherOp::nd(source, indices)?.of(words(arguments)))))
+        let op = GatherOp::nd(source, indices)?.of(words(arguments));
+        Ok(Lowered::Op(Arc::new(op.in_precision(precision))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -4,9 +4,10 @@ use super::GatherOp;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
 use crate::word::numbers;
 
-/// The result of `operands`, which were checked; it is exact.
+/// The result of `operands`, which were checked: it is exact, but for the rounding to stored halves.
 pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
     let src = numbers(op.dtypes[0], get(operands, Operand::Src).unwrap_or_default());
     let indices = numbers(op.dtypes[1], get(operands, Operand::Arg(0)).unwrap_or_default());
@@ -14,7 +15,7 @@ pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
     let own = op.source.extents();
     // Axes of the result that are those of the indices, from the first gathered one on.
     let looked_up = target.len() + op.axes - own.len();
-    let value = (0..op.target.elements()).map(|element| {
+    let values = (0..op.target.elements()).map(|element| {
         let mut place = vec![0; target.len()];
         let mut rest = element;
         for (at, extent) in place.iter_mut().zip(target).rev() {
@@ -32,7 +33,7 @@ pub(super) fn oracle(op: &GatherOp, operands: &Operands<'_>) -> Reference {
         });
         from.and_then(|from| src.get(from as usize)).map_or(0.0, |&value| value)
     });
-    Reference::exact(value)
+    Reference::moved(values.collect(), RowsOp::precision(op))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{GatherOp, OP, Sizes};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dims::MAX_RANK;
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::operands::Operands;
@@ -48,6 +48,18 @@ impl RowsOp for GatherOp {
 
     fn invocations(&self) -> usize {
         self.target.elements() / self.width()
+    }
+
+    fn precision(&self) -> Precision {
+        if self.dtypes[0] == DType::F32 { self.precision } else { Precision::F32 }
+    }
+
+    fn stored(&self, operand: Operand) -> DType {
+        let is_index = operand == Operand::Arg(0);
+        match self.dtype(operand) {
+            DType::F32 if !is_index => self.precision.storage(),
+            word => word,
+        }
     }
 
     fn dtype(&self, operand: Operand) -> DType {

@@ -16,7 +16,6 @@ impl Operator for Gemm {
         OP
     }
 
-    /// Matrices are stored as f32 in a graph, whatever feature maps are stored as.
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let matrices = |operand: Operand| {
             let dims = arguments.need(OP, operand)?;
@@ -27,7 +26,7 @@ impl Operator for Gemm {
         };
         let (a, b) = (matrices(Operand::A)?, matrices(Operand::B)?);
         let [bias, residual] = operator::extras(arguments);
-        let op = GemmOp::of_matrices(a, b, self, bias, residual, precision.of_rows())?;
+        let op = GemmOp::of_matrices(a, b, self, bias, residual, precision.of_products())?;
         Ok(Lowered::Op(Arc::new(op)))
     }
 

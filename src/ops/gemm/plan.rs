@@ -13,6 +13,7 @@ use crate::emit::{Bits, Epilogue, Operand};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
+use crate::ops::halves::{self, Magnitudes};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -141,6 +142,17 @@ impl Definition for GemmOp {
 
     fn record_layout() -> Layout {
         Layout::Nhwc
+    }
+
+    fn halves(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        let factor = f64::from(self.alpha.0.abs()) * self.k as f64;
+        let sum = factor * inputs(Operand::A) * inputs(Operand::B);
+        let held = if self.reads_c() { f64::INFINITY } else { 0.0 };
+        halves::finished(&self.epilogue, sum + held, inputs, constants)
     }
 }
 

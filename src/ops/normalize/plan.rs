@@ -8,8 +8,9 @@ use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::convolution;
 use crate::ops::definition::Definition;
+use crate::ops::halves::{self, Magnitudes};
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -80,6 +81,21 @@ impl Definition for NormalizeOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::NormalizeKernel::new(self, constants)?))
+    }
+
+    /// What is divided by its standard deviation is at most the root of the number of terms.
+    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+        let largest = |vector: Vector, operand: Operand, given: Operand, none: f64| match vector {
+            Vector::None => none,
+            Vector::Constant => operands::get(constants, operand).map_or(f64::INFINITY, |values| {
+                values.iter().fold(0.0, |most: f64, value| most.max(f64::from(value.abs())))
+            }),
+            Vector::Given => inputs(given),
+        };
+        let scale = largest(self.scale, Operand::Weights, Operand::Arg(0), 1.0);
+        let bias = largest(self.bias, Operand::Bias, Operand::Arg(1), 0.0);
+        let sum = (self.merged().count() as f64).sqrt() * scale + bias;
+        halves::finished(&self.epilogue, sum, inputs, constants)
     }
 
     /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:

@@ -14,12 +14,12 @@ use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 fn bindings(op: &NormalizeOp) -> Vec<Binding> {
-    let element = Element::Scalar(DType::F32);
+    let (element, factor) = (Element::Scalar(op.precision.storage()), Element::Scalar(DType::F32));
     let constants = [(Operand::Weights, op.scale), (Operand::Bias, op.bias)];
     let constants =
         constants.into_iter().filter(|(_, vector)| *vector == Vector::Constant).map(|(operand, _)| operand);
     let mut bindings = vec![binding(Operand::Src, element, Access::Read)];
-    bindings.extend(constants.map(|operand| binding(operand, element, Access::Read)));
+    bindings.extend(constants.map(|operand| binding(operand, factor, Access::Read)));
     bindings.push(binding(Operand::Dst, element, Access::Write));
     bindings
 }
@@ -94,8 +94,8 @@ impl Kernel<NormalizeOp> for Group {
         constants
     }
 
-    fn precision(&self, _op: &NormalizeOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &NormalizeOp) -> Option<Precision> {
+        Some(op.precision)
     }
 }
 
@@ -141,7 +141,7 @@ impl Kernel<NormalizeOp> for Serial {
         constants
     }
 
-    fn precision(&self, _op: &NormalizeOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &NormalizeOp) -> Option<Precision> {
+        Some(op.precision)
     }
 }

@@ -7,6 +7,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Dialect, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
+use crate::ops::definition::Definition;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::rows::{line_width, lines, wide_obstacle};
@@ -52,10 +53,22 @@ pub(in crate::ops) fn wrong_group(choice: &Choice) -> Option<String> {
         .then(|| format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group))
 }
 
-/// Rows of f32 in and out.
-pub(in crate::ops) fn bindings() -> Vec<Binding> {
-    let element = Element::Scalar(DType::F32);
+/// Rows of `dtype` in and out.
+pub(in crate::ops) fn bindings(dtype: DType) -> Vec<Binding> {
+    let element = Element::Scalar(dtype);
     vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+}
+
+impl ReduceOp {
+    /// What its rows compute in: halves are stored where they hold the result.
+    fn precision_of_rows(&self) -> Precision {
+        if Definition::halves(self) { self.precision.with_f32_sums() } else { Precision::F32 }
+    }
+
+    /// The type of its rows.
+    fn stored(&self) -> DType {
+        if self.dtype == DType::F32 { self.precision_of_rows().storage() } else { self.dtype }
+    }
 }
 
 fn params(op: &ReduceOp) -> Params {
@@ -103,8 +116,7 @@ impl Kernel<ReduceOp> for Serial {
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(op.dtype);
-        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
+        bindings(op.stored())
     }
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
@@ -121,8 +133,8 @@ impl Kernel<ReduceOp> for Serial {
         constants
     }
 
-    fn precision(&self, _op: &ReduceOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &ReduceOp) -> Option<Precision> {
+        Some(op.precision_of_rows())
     }
 }
 
@@ -161,8 +173,8 @@ impl Kernel<ReduceOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn bindings(&self, _op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op.stored())
     }
 
     fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
@@ -176,7 +188,7 @@ impl Kernel<ReduceOp> for Group {
         constants
     }
 
-    fn precision(&self, _op: &ReduceOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &ReduceOp) -> Option<Precision> {
+        Some(op.precision_of_rows())
     }
 }

@@ -13,6 +13,18 @@ use crate::ops::spec::{Params, binding, extent, unsigned};
 #[derive(Debug)]
 pub(super) struct Rows;
 
+impl RemapOp {
+    /// What rows are moved in: integers as words of 32 bits in every precision.
+    pub(super) fn precision_of_rows(&self) -> Precision {
+        if self.dtype == DType::F32 { self.precision.with_f32_sums() } else { Precision::F32 }
+    }
+
+    /// The type of its rows.
+    pub(super) fn stored(&self) -> DType {
+        if self.dtype == DType::F32 { self.precision.storage() } else { self.dtype }
+    }
+}
+
 impl Kernel<RemapOp> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/remap/rows.wgsl"))
@@ -38,20 +50,20 @@ impl Kernel<RemapOp> for Rows {
         wide_obstacle(op.dtype)
     }
 
-    /// Rows are of whole words in every precision.
-    fn precision(&self, _op: &RemapOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &RemapOp) -> Option<Precision> {
+        Some(op.precision_of_rows())
     }
 
     fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
-        let element = if op.width() == 4 { Element::Vec4(op.dtype) } else { Element::Scalar(op.dtype) };
+        let stored = op.stored();
+        let element = if op.width() == 4 { Element::Vec4(stored) } else { Element::Scalar(stored) };
         vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
     }
 
     /// Counted in vec4s where they are moved.
     fn params(&self, op: &RemapOp, _choice: &Choice) -> Params {
         let width = op.width();
-        let mut params = op.part_params(width, DType::F32);
+        let mut params = op.part_params(width, op.precision_of_rows().storage());
         params.push(("elements", unsigned(op.target.elements() / width)));
         params
     }

@@ -88,9 +88,8 @@ impl Kernel<RemapOp> for Transpose {
         &[Layout::Nhwc]
     }
 
-    /// Rows are f32 in every precision.
-    fn precision(&self, _op: &RemapOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &RemapOp) -> Option<Precision> {
+        Some(op.precision_of_rows())
     }
 
     fn obstacle(&self, op: &RemapOp, _limits: &Limits) -> Option<String> {
@@ -98,7 +97,7 @@ impl Kernel<RemapOp> for Transpose {
     }
 
     fn bindings(&self, op: &RemapOp, _choice: &Choice) -> Vec<Binding> {
-        let element = Element::Scalar(op.dtype);
+        let element = Element::Scalar(op.stored());
         vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
     }
 

@@ -7,10 +7,14 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
+
+/// The largest exponent whose rounding to a half moves its power by a hundredth at most.
+const LARGEST_EXPONENT: f64 = 16.0;
 
 impl Definition for SoftmaxOp {
     const NAME: &'static str = OP;
@@ -47,6 +51,18 @@ impl Definition for SoftmaxOp {
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
+    }
+
+    /// How far its results are off depends on how large exponents are: those of its input, or what a calibration sees.
+    fn halves(&self) -> bool {
+        true
+    }
+
+    /// At most 1, unless the rounding of an exponent moves its power by more than a hundredth or so.
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        let exponent = f64::from(self.beta.0) * inputs(Operand::Src);
+        let largest = if self.log { 2.0 * exponent + (self.extents()[1] as f64).ln() } else { 1.0 };
+        if exponent <= LARGEST_EXPONENT { largest } else { f64::INFINITY }
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {

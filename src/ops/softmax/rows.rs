@@ -50,8 +50,8 @@ impl Kernel<SoftmaxOp> for Serial {
         &[Layout::Nhwc]
     }
 
-    fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op.precision.storage())
     }
 
     fn params(&self, op: &SoftmaxOp, _choice: &Choice) -> Params {
@@ -62,8 +62,8 @@ impl Kernel<SoftmaxOp> for Serial {
         vec![("LOG", Value::U32(u32::from(op.log))), line_width()]
     }
 
-    fn precision(&self, _op: &SoftmaxOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &SoftmaxOp) -> Option<Precision> {
+        Some(op.precision.with_f32_sums())
     }
 }
 
@@ -103,8 +103,8 @@ impl Kernel<SoftmaxOp> for Group {
         &[Layout::Nhwc]
     }
 
-    fn bindings(&self, _op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
-        bindings()
+    fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(op.precision.storage())
     }
 
     fn params(&self, op: &SoftmaxOp, _choice: &Choice) -> Params {
@@ -119,7 +119,7 @@ impl Kernel<SoftmaxOp> for Group {
         ]
     }
 
-    fn precision(&self, _op: &SoftmaxOp) -> Option<Precision> {
-        Some(Precision::F32)
+    fn precision(&self, op: &SoftmaxOp) -> Option<Precision> {
+        Some(op.precision.with_f32_sums())
     }
 }
