@@ -12,7 +12,12 @@ use std::collections::BTreeMap;
 type Extents = [usize; 7];
 
 /// The problem of these extents; `more` are inputs beside queries, keys and values.
-pub(crate) fn problem(extents: Extents, options: Attention, more: &[(Operand, &[usize], DType)]) -> Problem {
+pub(crate) fn problem(
+    extents: Extents,
+    options: Attention,
+    more: &[(Operand, &[usize], DType)],
+    precision: Precision,
+) -> Problem {
     let [batch, many, heads, rows, keys, depth, width] = extents;
     let ordered = |heads: usize, places: usize, features: usize| match options.places_first {
         true => [batch, places, heads, features],
@@ -32,7 +37,7 @@ pub(crate) fn problem(extents: Extents, options: Attention, more: &[(Operand, &[
         own.iter().map(|(operand, dims)| argument(*operand, dims, DType::F32)).collect();
     inputs.extend(more.iter().map(|&(operand, dims, dtype)| argument(operand, dims, dtype)));
     let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new(), narrow: true };
-    match options.lower(arguments, Precision::F32) {
+    match options.lower(arguments, precision) {
         Ok(Lowered::Op(op)) => op,
         found => panic!("{options:?} of {inputs:?} is {found:?}"),
     }
@@ -42,8 +47,10 @@ pub(crate) fn problem(extents: Extents, options: Attention, more: &[(Operand, &[
 pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     let mut table: Vec<(String, Problem, Breadth)> = Vec::new();
     let mut push = |extents: Extents, options: Attention, more: &[(Operand, &[usize], DType)], breadth| {
-        let name = format!("{extents:?} {options:?} {more:?}");
-        table.push((name, problem(extents, options, more), breadth));
+        for precision in [Precision::F32, Precision::F16Storage] {
+            let name = format!("{extents:?} {options:?} {more:?} {precision}");
+            table.push((name, problem(extents, options, more, precision), breadth));
+        }
     };
     use Breadth::{Groups, Variants};
     let plain = Attention::default();

@@ -31,7 +31,8 @@ impl AttentionOp {
 
     /// With rows read in units of `lanes`.
     pub(super) fn bindings(&self, lanes: usize) -> Vec<Binding> {
-        let wide = if lanes == 4 { Element::Vec4(DType::F32) } else { Element::Scalar(DType::F32) };
+        let stored = self.precision.storage();
+        let wide = if lanes == 4 { Element::Vec4(stored) } else { Element::Scalar(stored) };
         let element = |operand: Operand, dtype: DType| match operand {
             Operand::Query | Operand::Key | Operand::Value => wide,
             _ => Element::Scalar(dtype),

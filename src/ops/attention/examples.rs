@@ -15,7 +15,7 @@ use std::sync::Arc;
 type Given<'a> = &'a [(Operand, &'a [usize], DType)];
 
 /// The op of a node with these inputs.
-pub(super) fn of_node(options: &Attention, given: Given<'_>) -> Result<AttentionOp> {
+pub(super) fn of_node(options: &Attention, given: Given<'_>, precision: Precision) -> Result<AttentionOp> {
     let argument = |&(operand, dims, dtype): &(Operand, &[usize], DType)| {
         Ok(Argument { operand, dims: Dims::new(dims)?, dtype })
     };
@@ -24,17 +24,21 @@ pub(super) fn of_node(options: &Attention, given: Given<'_>) -> Result<Attention
     let arguments = Arguments { inputs: &inputs, dimensions: &dimensions, narrow: true };
     let strided = options.strided(arguments)?;
     let given = inputs.iter().map(|argument| (argument.operand, (argument.dims, argument.dtype.word())));
-    AttentionOp::new(&strided, crate::sorted::map(given))
+    AttentionOp::new(&strided, crate::sorted::map(given), precision)
 }
 
 /// The examples in `precision`.
-pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let (q, k, v) = (Operand::Query, Operand::Key, Operand::Value);
     let (f, i) = (DType::F32, DType::I32);
     let plain = Attention::default();
     let causal = Attention { behind: Some(0), ..plain };
     let mut all = vec![
-        of_node(&plain, &[(q, &[2, 3, 21, 8], f), (k, &[2, 3, 37, 8], f), (v, &[2, 3, 37, 12], f)])?,
+        of_node(
+            &plain,
+            &[(q, &[2, 3, 21, 8], f), (k, &[2, 3, 37, 8], f), (v, &[2, 3, 37, 12], f)],
+            precision,
+        )?,
         of_node(
             &Attention { softcap: Bits(2.0), places_first: true, scale: Some(Bits(0.7)), ..plain },
             &[
@@ -43,10 +47,12 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
                 (v, &[1, 19, 2, 16], f),
                 (Operand::Bias, &[4, 9, 19], f),
             ],
+            precision,
         )?,
         of_node(
             &Attention { begin: 3, before: Some(5), ..causal },
             &[(q, &[1, 2, 7, 5], f), (k, &[1, 2, 10, 5], f), (v, &[1, 2, 10, 3], f)],
+            precision,
         )?,
         of_node(
             &causal,
@@ -57,6 +63,7 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
                 (Operand::Begins, &[2], i),
                 (Operand::Ends, &[2], i),
             ],
+            precision,
         )?,
         of_node(
             &Attention { mask: MaskRule { hides: true, fill: Bits(-3.0) }, ..plain },
@@ -66,6 +73,7 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
                 (v, &[2, 1, 6, 8], f),
                 (Operand::Mask, &[2, 1, 1, 6], DType::Bool),
             ],
+            precision,
         )?,
         of_node(
             &Attention { nan_if_nothing: true, before: Some(2), ..causal },
@@ -76,14 +84,15 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
                 (Operand::Mask, &[5, 5], f),
                 (Operand::Begins, &[1], f),
             ],
+            precision,
         )?,
     ];
-    all.push(packed()?);
+    all.push(packed(precision)?);
     Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }
 
 /// Queries, keys and values side by side, as one product writes them, and a bias of each head.
-fn packed() -> Result<AttentionOp> {
+fn packed(precision: Precision) -> Result<AttentionOp> {
     let (rows, heads, depth) = (33, 2, 8);
     let own = of_node(
         &Attention { places_first: true, nan_if_nothing: true, ..Attention::default() },
@@ -92,6 +101,7 @@ fn packed() -> Result<AttentionOp> {
             (Operand::Key, &[1, rows, heads, depth], DType::F32),
             (Operand::Value, &[1, rows, heads, depth], DType::F32),
         ],
+        precision,
     )?;
     let wide = heads * depth;
     let place = |part: usize| Place { first: part * wide, steps: [0, depth, 0, 3 * wide] };
@@ -110,7 +120,7 @@ fn packed() -> Result<AttentionOp> {
     let bias = (Dims::new(&[heads, rows, rows])?, DType::F32);
     let given =
         [(Operand::Query, whole), (Operand::Key, whole), (Operand::Value, whole), (Operand::Bias, bias)];
-    AttentionOp::new(&strided, crate::sorted::map(given))
+    AttentionOp::new(&strided, crate::sorted::map(given), precision)
 }
 
 const NAMES: &str = "heads,rows,keys,depth";
@@ -118,7 +128,7 @@ const NAMES: &str = "heads,rows,keys,depth";
 /// One image of a vision transformer.
 pub(crate) const NUMBERS: Numbers = Numbers { names: NAMES, usual: &[12, 197, 197, 64], op: of };
 
-fn of(extents: &[usize], _kernel: Option<&str>, _precision: Precision) -> Result<Arc<dyn Op>> {
+fn of(extents: &[usize], _kernel: Option<&str>, precision: Precision) -> Result<Arc<dyn Op>> {
     let &[heads, rows, keys, depth] = extents else { return Numbers::refuse(OP, NAMES, extents) };
     let options = Attention { places_first: true, ..Attention::default() };
     let op = of_node(
@@ -128,6 +138,7 @@ fn of(extents: &[usize], _kernel: Option<&str>, _precision: Precision) -> Result
             (Operand::Key, &[1, keys, heads, depth], DType::F32),
             (Operand::Value, &[1, keys, heads, depth], DType::F32),
         ],
+        precision,
     )?;
     Ok(Arc::new(op))
 }

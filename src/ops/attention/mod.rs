@@ -17,7 +17,7 @@
 //!
 //! No matrix of scores lies in memory: keys are taken some at a time, and what was summed before is made smaller where a score is
 //! larger than all before (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
-//! *FlashAttention*, 2022). Sums are in f32.
+//! *FlashAttention*, 2022). Sums are in f32. With f16 storage, `q`, `k`, `v` and `y` are rows of halves.
 //!
 //! A NaN among the scores of a query makes its row of `y` NaN, and so does a score of positive infinity. A score of negative
 //! infinity is a share of 0; a query of which all are has the result 0, or NaN, as an option says. An infinity or a NaN of `v` may
@@ -39,7 +39,7 @@ pub(crate) use operator::Strided;
 pub(crate) use places::{Added, Place, Sizes};
 
 use crate::dims::Dims;
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -145,6 +145,7 @@ pub struct AttentionOp {
     given: BTreeMap<Operand, (Dims, DType)>,
     /// Those of the result.
     output: Dims,
+    precision: Precision,
 }
 
 impl AttentionOp {
@@ -152,16 +153,21 @@ impl AttentionOp {
     ///
     /// # Errors
     /// If it does not, or the options do not fit each other.
-    pub(crate) fn new(strided: &Strided, given: BTreeMap<Operand, (Dims, DType)>) -> Result<Self> {
+    pub(crate) fn new(
+        strided: &Strided,
+        given: BTreeMap<Operand, (Dims, DType)>,
+        precision: Precision,
+    ) -> Result<Self> {
+        let precision = precision.with_f32_sums();
         let Strided { sizes, query, key, value, dst, bias, mask, rules, output } = strided.clone();
-        let op = AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given, output };
+        let op = AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given, output, precision };
         op.check()?;
         Ok(op)
     }
 
     /// Where all that it reads and writes lies, and what it does.
     pub(crate) fn strided(&self) -> Strided {
-        let &AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given: _, output } = self;
+        let &AttentionOp { sizes, query, key, value, dst, bias, mask, rules, output, .. } = self;
         Strided { sizes, query, key, value, dst, bias, mask, rules, output }
     }
 

@@ -107,8 +107,8 @@ impl Operator for Strided {
         OP
     }
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
-        Ok(Lowered::Op(Arc::new(AttentionOp::new(self, given(arguments))?)))
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        Ok(Lowered::Op(Arc::new(AttentionOp::new(self, given(arguments), precision)?)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
@@ -125,8 +125,9 @@ impl Operator for Attention {
         OP
     }
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
-        Ok(Lowered::Op(Arc::new(AttentionOp::new(&self.strided(arguments)?, given(arguments))?)))
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let op = AttentionOp::new(&self.strided(arguments)?, given(arguments), precision)?;
+        Ok(Lowered::Op(Arc::new(op)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -7,7 +7,8 @@
 //! that together they are off by `(4 t + 4 a_j) v` of themselves, with `t` steps, of at least eight keys. So a share is off by
 //! `w_j = e_j + e_m + (4 t + 4 a_j) v` of itself before it is divided by the sum, which is off by the mean of `w_j`, and by `gamma(n)`.
 //! The result is a sum of `n` terms, divided: `sum p_j abs(v_j) (w_j + mean w + gamma(2 n + 8))`. Powers that are flushed to
-//! zero lose the smallest normal number each.
+//! zero lose the smallest normal number each. Stored halves move a score by `2 v16 scale sum abs(q k)`, and a term and the result by
+//! `v16` of themselves.
 
 use super::{AttentionOp, Sizes};
 use crate::dtype::DType;
@@ -41,6 +42,10 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
     let unit = 2.0 * DType::F32.unit_roundoff();
     let gamma = |count: usize| count as f64 * unit * 1.01;
     let tiny = smallest_normal(DType::F32);
+    let (store, stored_tiny) = match op.precision.storage() {
+        DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
+        _ => (0.0, 0.0),
+    };
     let at = |values: &[f32], index: usize| values.get(index).copied().map_or(f64::NAN, f64::from);
     let (scale, cap) = (f64::from(op.rules.scale.0), f64::from(op.rules.softcap.0));
     let count = op.output.elements();
@@ -62,7 +67,8 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
             let (sum, magnitude) =
                 products.fold((0.0, 0.0), |(sum, all), term: f64| (sum + term, all + term.abs()));
             let mut value = scale * sum;
-            let mut error = gamma(depth + 2) * scale.abs() * magnitude + (depth + 2) as f64 * tiny;
+            let mut error =
+                (gamma(depth + 2) + 2.02 * store) * scale.abs() * magnitude + (depth + 2) as f64 * tiny;
             if cap > 0.0 {
                 value = cap * (value / cap).tanh();
                 error += cap * (f64::max(1e-5, 52.0 * unit) + 4.0 * unit);
@@ -109,13 +115,14 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
             for (j, (score, power)) in some() {
                 let term = power * at(v, op.value.at([b, h, 0, j]) + e);
                 result += term;
-                error += term.abs() * (relative(score) + mean + gamma(2 * keys + 8));
+                error += term.abs() * (relative(score) + mean + gamma(2 * keys + 8) + store);
             }
             let lost = (0..keys).map(|j| at(v, op.value.at([b, h, 0, j]) + e).abs()).fold(0.0, f64::max);
             let lost = if lost.is_finite() { lost * keys as f64 * tiny } else { 0.0 };
             if let (Some(value), Some(bound)) = (value.get_mut(to + e), bound.get_mut(to + e)) {
-                *value = if nothing { 0.0 } else { result / sum };
-                *bound = if nothing { 0.0 } else { 1.02 * error / sum + lost / sum + 8.0 * tiny };
+                let (result, error) = (result / sum, 1.02 * error / sum + lost / sum + 8.0 * tiny);
+                *value = if nothing { 0.0 } else { result };
+                *bound = if nothing { 0.0 } else { error + store * (result.abs() + error) + stored_tiny };
             }
         }
     }

@@ -8,10 +8,12 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Form;
 use crate::ops::definition::Definition;
+use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
+use crate::ops::softmax::LARGEST_EXPONENT;
 
 impl Definition for AttentionOp {
     const NAME: &'static str = OP;
@@ -21,7 +23,7 @@ impl Definition for AttentionOp {
     }
 
     fn problem_key(&self) -> String {
-        let AttentionOp { sizes: s, query, key, value, dst, bias, mask, rules, given, output } = self;
+        let AttentionOp { sizes: s, query, key, value, dst, bias, mask, rules, given, output, .. } = self;
         let mut text = format!(
             "b{} h{} g{} m{} n{} d{} e{} q{:?} k{:?} v{:?} y{:?} to{output}",
             s.batch, s.heads, s.group, s.rows, s.keys, s.depth, s.width, query, key, value, dst
@@ -32,9 +34,8 @@ impl Definition for AttentionOp {
         text + &format!(" {bias:?} {mask:?} {rules:?}")
     }
 
-    /// Rows are of f32 in every precision.
     fn precision(&self) -> Precision {
-        Precision::F32
+        self.precision
     }
 
     /// Two products and the exponentials of scores.
@@ -61,6 +62,19 @@ impl Definition for AttentionOp {
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands)
+    }
+
+    /// How far its results are off depends on how large scores are, as with a softmax.
+    fn halves(&self) -> bool {
+        true
+    }
+
+    /// At most the largest value, unless the rounding of a score moves its power by more than a hundredth or so.
+    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+        let products = self.sizes.depth as f64 * inputs(Operand::Query) * inputs(Operand::Key);
+        let score = f64::from(self.rules.scale.0.abs()) * products;
+        let score = if self.rules.softcap.0 > 0.0 { score.min(self.rules.softcap.0.into()) } else { score };
+        if score <= LARGEST_EXPONENT { inputs(Operand::Value) } else { f64::INFINITY }
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {

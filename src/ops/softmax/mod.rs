@@ -20,6 +20,7 @@ mod plan;
 mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
+pub(super) use plan::LARGEST_EXPONENT;
 
 use crate::dims::Dims;
 use crate::dtype::Precision;

@@ -14,7 +14,7 @@ use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 
 /// The largest exponent whose rounding to a half moves its power by a hundredth at most.
-const LARGEST_EXPONENT: f64 = 16.0;
+pub(in crate::ops) const LARGEST_EXPONENT: f64 = 16.0;
 
 impl Definition for SoftmaxOp {
     const NAME: &'static str = OP;
