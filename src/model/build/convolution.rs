@@ -1,105 +1,88 @@
-//! Convolutions in one to three dimensions, of weights that are known.
+//! Convolutions in one to three dimensions.
+//!
+//! In three, a convolution is one in two: the elements that a window has along the depth become channels, and each depth
+//! of the result is a map. Where each channel is by itself these would be groups of several channels, which have no fast
+//! kernel; there the maps of each tap of the depth are added up.
 
+use super::after::{finished, function_of};
 use super::builder::Builder;
+use super::filter::{Arranged, Filter, INPUTS, OUTPUTS, Weights};
 use super::kind::Kind;
 use super::moves::{cut, padded};
 use super::operand::{Mapped, Operand, channels_last};
+use super::unfolded::unfolded;
 use super::windows::Windows;
-use crate::emit::Bits;
+use crate::emit::{Activation, Bits};
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::elementwise::Function;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::remap::PadMode;
-use crate::shape::Shape;
-use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hasher};
 
-/// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
-pub(crate) struct Filter {
-    pub(crate) weights: HostTensor,
-    pub(crate) extents: Vec<usize>,
-    pub(crate) bias: Option<Vec<f32>>,
-    /// Which axis of the weights counts output channels: 1 for transposed convolutions, where they are in groups.
-    pub(crate) outputs: usize,
-    /// What the weights of each output channel are multiplied by; none for as they are.
-    pub(crate) factors: Vec<f32>,
+/// A convolution of `x`, whose channels are behind the batch; `after` is a function of its sums.
+pub(crate) fn convolution(
+    b: &mut Builder,
+    x: Operand,
+    weights: Weights,
+    windows: Windows,
+    after: Option<Function>,
+) -> Result<Operand, Reason> {
+    let own = b.shape(&x)?;
+    let (filter, summand) = match weights {
+        Weights::Known { filter, summand } => (filter, summand),
+        Weights::Computed { weights, bias, groups } => {
+            return finished(b, None, after, |b, activation| {
+                let part = if activation == Activation::None { "" } else { "sums" };
+                let sums = unfolded(b, part, x, &own, weights, bias, &windows, groups.count)?;
+                activated(b, sums, activation)
+            });
+        }
+    };
+    check(&own, &filter)?;
+    finished(b, summand, after, |b, activation| {
+        let mapped = b.mapped(x)?;
+        let order = channels_last(own.len());
+        let x = b.in_order(&mapped, &order)?;
+        let value = convolved(b, x, &own, filter, windows, activation)?;
+        Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
+    })
 }
 
-impl Filter {
-    /// Of these weights, whose output channels are the first axis.
-    pub(crate) fn new(weights: HostTensor, extents: Vec<usize>, bias: Option<Vec<f32>>) -> Self {
-        Filter { weights, extents, bias, outputs: 0, factors: Vec::new() }
+/// The function that an activation is, as the operator's last node.
+pub(super) fn activated(b: &mut Builder, x: Operand, activation: Activation) -> Result<Operand, Reason> {
+    match function_of(activation) {
+        Some(function) => b.apply("", function, &[x.into()]),
+        None => Ok(x),
     }
+}
 
-    /// Multiplies the sums of each output channel, and adds to them: a factor and a summand for each, or one for all.
-    pub(crate) fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
-        let channels = self.channels(groups);
-        let of = |list: &[f32], channel: usize| list.get(channel % list.len().max(1)).copied();
-        if factor.iter().any(|&factor| factor != 1.0) {
-            self.factors.resize(channels, 1.0);
-            for (channel, own) in self.factors.iter_mut().enumerate() {
-                *own *= of(factor, channel).unwrap_or(1.0);
-            }
-        }
-        let bias = self.bias.get_or_insert_with(|| vec![0.0; channels]);
-        for (channel, bias) in bias.iter_mut().enumerate() {
-            *bias = *bias * of(factor, channel).unwrap_or(1.0) + of(summand, channel).unwrap_or(0.0);
-        }
+fn check(own: &[usize], filter: &Filter) -> Result<(), Reason> {
+    let (extents, groups) = (filter.extents(), filter.groups.count);
+    if extents.len() != own.len() || !(3..=5).contains(&own.len()) {
+        return refused!(
+            "found weights {filter} for an input of {own:?}, wanted the same number of axes, 3 to 5"
+        );
     }
-
-    /// The weights, each multiplied by the factor of its output channel.
-    pub(crate) fn scaled(&self, groups: usize) -> Cow<'_, [f32]> {
-        let weights = self.weights.to_nhwc();
-        if self.factors.is_empty() {
-            return weights;
-        }
-        let mut weights = weights.into_owned();
-        let taps: usize = self.extents.iter().skip(2).product();
-        let (own, inner) = (self.extents[0], self.extents[1]);
-        for (row, weights) in weights.chunks_mut((inner * taps).max(1)).enumerate() {
-            for (column, weights) in weights.chunks_mut(taps.max(1)).enumerate() {
-                let grouped = || row / (own / groups).max(1) * inner + column;
-                let channel = if self.outputs == 0 { row } else { grouped() };
-                let factor = self.factors.get(channel).copied().unwrap_or(1.0);
-                weights.iter_mut().for_each(|weight| *weight *= factor);
-            }
-        }
-        Cow::Owned(weights)
+    if own[1] != extents[INPUTS] * groups || !extents[OUTPUTS].is_multiple_of(groups) {
+        return refused!(
+            "found weights {filter} in {groups} groups for {} input channels, wanted groups of as many channels",
+            own[1]
+        );
     }
-
-    /// All that [`Filter::scaled`] makes of the weights, in words.
-    pub(crate) fn words(&self, groups: usize) -> String {
-        let mut hashes = [0u64, 1].map(|seed| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write_u64(seed);
-            hasher
-        });
-        for factor in &self.factors {
-            hashes.iter_mut().for_each(|hash| hash.write_u32(factor.to_bits()));
-        }
-        let [a, b] = hashes.map(|hash| hash.finish());
-        let (outputs, extents) = (self.outputs, &self.extents);
-        format!("{extents:?} of {groups} along {outputs} times {} {a:x} {b:x}", self.factors.len())
-    }
-
-    pub(crate) fn channels(&self, groups: usize) -> usize {
-        if self.outputs == 0 { self.extents[0] } else { self.extents[1] * groups }
-    }
+    Ok(())
 }
 
 /// A convolution of `x`, whose channels are last and whose extents in the file's order are `own`.
-pub(crate) fn convolved(
+fn convolved(
     b: &mut Builder,
     x: Value,
     own: &[usize],
     filter: Filter,
     windows: Windows,
-    groups: usize,
+    activation: Activation,
 ) -> Result<Value, Reason> {
     let (mut x, mut own, mut windows) = (x, own.to_vec(), windows);
     if windows.has_negative_pads() {
@@ -116,120 +99,396 @@ pub(crate) fn convolved(
     match own.len() {
         3 => {
             let lines = b.reshaped("line", x, &[own[0], 1, own[2], own[1]])?;
-            let mut filter = filter;
-            filter.extents.insert(2, 1);
-            let value = flat(b, "map", lines, filter, &windows.flat(), groups)?;
+            let value = of_maps(b, "map", lines, &filter.flat(), &windows.flat(), activation)?;
             let dims = b.dims(value)?;
             let &[n, _, l, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
             b.reshaped("", value, &[n, l, c])
         }
-        4 => flat(b, "", x, filter, &windows, groups),
-        _ => deep(b, x, &own, filter, &windows, groups),
+        4 => of_maps(b, "", x, &filter, &windows, activation),
+        _ => of_volumes(b, x, &own, filter, windows, activation),
     }
 }
 
 /// A convolution in two dimensions.
-fn flat(
+fn of_maps(
     b: &mut Builder,
     part: &str,
     x: Value,
-    filter: Filter,
+    filter: &Filter,
     windows: &Windows,
-    groups: usize,
+    activation: Activation,
 ) -> Result<Value, Reason> {
-    let &[oc, ic, kh, kw] = &filter.extents[..] else {
-        return refused!("found weights of {:?}", filter.extents);
+    let (&[oc, ic, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
+        return refused!("found weights {filter}, wanted those of maps");
     };
-    b.budget.spend(8 * filter.weights.dims().elements())?;
-    let channels = b.dims(x)?.shape().c;
-    let bias = filter.bias.clone().map(HostTensor::vector).transpose()?;
-    let extras = Extras { bias, ..Extras::default() };
+    if !is_by_channel(filter) {
+        let weights = filter.arranged(b, &Arranged::by(&[0, 2, 3, 1]), &[oc, kh, kw, ic])?;
+        return node(b, part, x, weights, filter.bias.clone(), (windows, groups, activation));
+    }
+    let weights = filter.arranged(b, &Arranged::by(&[1, 2, 3, 0]), &[1, kh, kw, oc])?;
+    by_channel(b, part, x, weights, filter.bias.clone(), (windows, activation))
+}
+
+/// The node of a convolution of each channel by itself; its weights are `1 kh kw oc`.
+fn by_channel(
+    b: &mut Builder,
+    part: &str,
+    x: Value,
+    weights: HostTensor,
+    bias: Option<Vec<f32>>,
+    (windows, activation): (&Windows, Activation),
+) -> Result<Value, Reason> {
+    let extras = extras(bias)?;
+    let options = Depthwise {
+        stride: [windows.stride[0], windows.stride[1]],
+        dilation: [windows.dilation[0], windows.dilation[1]],
+        padding: windows.padding(),
+        activation,
+    };
+    b.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options))
+}
+
+/// Whether each channel is by itself. One that is the only one may be a map as any other.
+fn is_by_channel(filter: &Filter) -> bool {
+    filter.extents()[INPUTS] == 1 && (filter.groups.count > 1 || filter.is_by_channel())
+}
+
+fn extras(bias: Option<Vec<f32>>) -> Result<Extras, Reason> {
+    let bias = bias.map(HostTensor::vector).transpose()?;
+    Ok(Extras { bias, ..Extras::default() })
+}
+
+/// The node of a convolution of maps; its weights are `oc kh kw ic/groups`.
+fn node(
+    b: &mut Builder,
+    part: &str,
+    x: Value,
+    weights: HostTensor,
+    bias: Option<Vec<f32>>,
+    (windows, groups, activation): (&Windows, usize, Activation),
+) -> Result<Value, Reason> {
+    let extras = extras(bias)?;
     let (stride, dilation) =
         ([windows.stride[0], windows.stride[1]], [windows.dilation[0], windows.dilation[1]]);
+    let own = weights.shape();
+    if [own.h, own.w] == [1, 1] && stride == [1, 1] && groups == 1 && windows.is_bare() {
+        return b
+            .add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise { activation }));
+    }
     let padding = windows.padding();
-    let depthwise = groups == channels && ic == 1 && groups > 1;
-    let taps = kh * kw;
-    if depthwise {
-        let weights = b.derived(&filter.weights, &format!("taps {}", filter.words(groups)), |_| {
-            let weights = filter.scaled(groups);
-            let own = (0..taps).flat_map(|tap| weights.iter().skip(tap).step_by(taps).copied());
-            HostTensor::new(Shape::nhwc(1, kh, kw, oc), own.collect::<Vec<f32>>()).map_err(Reason::from)
-        })?;
-        let options = Depthwise { stride, dilation, padding, ..Depthwise::default() };
-        return b.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options));
-    }
-    let weights = b.derived(&filter.weights, &format!("filter {}", filter.words(groups)), |_| {
-        let weights = filter.scaled(groups);
-        let mut own = Vec::with_capacity(weights.len());
-        for row in weights.chunks((ic * taps).max(1)) {
-            for tap in 0..taps {
-                own.extend(row.iter().skip(tap).step_by(taps));
-            }
-        }
-        HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own).map_err(Reason::from)
-    })?;
-    let bare = windows.pads.iter().all(|&pads| pads == (0, 0));
-    if taps == 1 && stride == [1, 1] && groups == 1 && bare {
-        return b.add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise::default()));
-    }
-    let options = Conv2d { stride, dilation, padding, groups, ..Conv2d::default() };
+    let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
     b.add(part, |graph, name| graph.conv2d(name, x, weights, extras, options))
 }
 
-/// A convolution in three dimensions: the sum of those of two, one for each tap of the depth, whose slices are the batch.
-fn deep(
+/// The elements that windows have along the depth of `x` (`n d h w c`, with its pads) as channels, in each group those of
+/// one tap behind those of another: a map for each window.
+pub(super) fn depths_as_channels(
+    b: &mut Builder,
+    x: Operand,
+    windows: &Windows,
+    count: usize,
+    groups: usize,
+) -> Result<Value, Reason> {
+    let own = b.shape(&x)?;
+    let &[n, c, _, h, w] = &own[..] else { return refused!("found {own:?}, wanted rank 5") };
+    let taps = windows.kernel[0];
+    let mut parts = Vec::with_capacity(taps);
+    for tap in 0..taps {
+        let part = one_depth(b, &x, (tap * windows.dilation[0], windows.stride[0]), count)?;
+        parts.push(match groups {
+            1 => part,
+            _ => b.reshaped("groups", part, &[n * count * h * w, groups, c / groups])?,
+        });
+    }
+    let joined = match (&parts[..], groups) {
+        (&[part], _) => part,
+        (_, 1) => b.concat("depths", &parts, 4)?,
+        _ => b.concat("depths", &parts, 2)?,
+    };
+    b.reshaped("images", joined, &[n * count, h, w, taps * c])
+}
+
+/// Some of the depths of `x`, channels last.
+fn one_depth(
+    b: &mut Builder,
+    x: &Operand,
+    (first, step): (usize, usize),
+    count: usize,
+) -> Result<Value, Reason> {
+    let own = b.shape(x)?;
+    let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+    ranges[2] = (first, count, step as i64);
+    let part = cut(b, "depth", x.clone(), &ranges)?;
+    let mapped = b.mapped(part)?;
+    b.in_order(&mapped, &channels_last(5))
+}
+
+/// A convolution in three dimensions.
+fn of_volumes(
     b: &mut Builder,
     x: Value,
     own: &[usize],
     filter: Filter,
-    windows: &Windows,
-    groups: usize,
+    windows: Windows,
+    activation: Activation,
 ) -> Result<Value, Reason> {
-    let (before, after) = windows.pads[0];
-    let order = channels_last(5);
-    let around = [(0, 0), (0, 0), (before, after), (0, 0), (0, 0)];
-    let slot = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
-    let slot = padded(b, "deep", slot, own, &around, PadMode::Constant(Bits(0.0)))?;
-    let Operand::Value(mapped) = &slot else { return refused!("found a constant") };
-    let depth = b.extents(mapped)?[2];
-    let span = windows.span(0);
-    let outputs = depth.checked_sub(span).map(|rest| rest / windows.stride[0] + 1);
-    let outputs = outputs
-        .ok_or_else(|| format!("found windows of {span} over a depth of {depth}, wanted at most that"))?;
-    let map = Windows {
-        kernel: windows.kernel[1..].to_vec(),
-        stride: windows.stride[1..].to_vec(),
-        dilation: windows.dilation[1..].to_vec(),
-        pads: windows.pads[1..].to_vec(),
+    let (&[oc, ic, kd, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
+        return refused!("found weights {filter}, wanted those of volumes");
     };
-    let &[oc, ic, kd, kh, kw] = &filter.extents[..] else { return refused!("found no weights") };
-    let weights = filter.scaled(groups);
+    let &[n, c, depth, h, w] = own else { return refused!("found {own:?}, wanted rank 5") };
+    let maps = windows.of_maps();
+    let count = windows.count(0, depth).ok_or_else(|| {
+        format!("found windows of depth {} over {own:?}, wanted none deeper than that", windows.span(0))
+    })?;
+    if [kh, kw] == [1, 1] && maps.stride == [1, 1] && maps.is_bare() {
+        // Along the depth alone: depths are rows, and pixels are columns.
+        let rows = b.reshaped("rows", x, &[n, depth, h * w, c])?;
+        let filter = filter.without(4);
+        let mut along = windows.of_maps();
+        (along.kernel[0], along.stride[0], along.dilation[0]) = (kd, windows.stride[0], windows.dilation[0]);
+        (along.pads[0], along.same) = (windows.pads[0], false);
+        let value = of_maps(b, "columns", rows, &filter, &along, activation)?;
+        return b.reshaped("", value, &[n, count, h, w, oc]);
+    }
+    let mut around = [(0, 0); 5];
+    around[2] = windows.pads[0];
+    let order = channels_last(5);
+    let x = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
+    let x = padded(b, "deep", x, own, &around, PadMode::Constant(Bits(0.0)))?;
+    let value = match is_by_channel(&filter) && kd > 1 {
+        true => sum_of_depths(b, &x, &filter, &windows, count, activation)?,
+        false => {
+            let images = depths_as_channels(b, x, &windows, count, groups)?;
+            let wanted = Arranged::by(&[0, 3, 4, 2, 1]);
+            let weights = filter.arranged(b, &wanted, &[oc, kh, kw, kd * ic])?;
+            node(b, "maps", images, weights, filter.bias.clone(), (&maps, groups, activation))?
+        }
+    };
+    let dims = b.dims(value)?;
+    let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
+    b.reshaped("", value, &[n, count, h, w, c])
+}
+
+/// The sum of the convolutions of each tap of the depth, for channels that are by themselves.
+fn sum_of_depths(
+    b: &mut Builder,
+    x: &Operand,
+    filter: &Filter,
+    windows: &Windows,
+    count: usize,
+    activation: Activation,
+) -> Result<Value, Reason> {
+    let own = b.shape(x)?;
+    let (&[oc, _, kd, kh, kw], maps) = (filter.extents(), windows.of_maps()) else {
+        return refused!("found weights {filter}, wanted those of volumes");
+    };
     let mut sum: Option<Value> = None;
     for tap in 0..kd {
-        let ranges = [
-            (0, own[0], 1),
-            (0, own[1], 1),
-            (tap * windows.dilation[0], outputs, windows.stride[0] as i64),
-            (0, own[3], 1),
-            (0, own[4], 1),
-        ];
-        let slot = cut(b, "slices", slot.clone(), &ranges)?;
-        let slices = b.mapped(slot)?;
-        let maps = b.reshaped("maps", slices.value, &[own[0] * outputs, own[3], own[4], own[1]])?;
-        let own: Vec<f32> = weights.chunks(kh * kw).skip(tap).step_by(kd).flatten().copied().collect();
+        let slices = one_depth(b, x, (tap * windows.dilation[0], windows.stride[0]), count)?;
+        let slices = b.reshaped("maps", slices, &[own[0] * count, own[3], own[4], own[1]])?;
+        let wanted = Arranged { ranges: &[(2, [tap, 1])], ..Arranged::by(&[1, 3, 4, 2, 0]) };
+        let weights = filter.arranged(b, &wanted, &[1, kh, kw, oc])?;
         let bias = if tap == 0 { filter.bias.clone() } else { None };
-        let own = HostTensor::new(dims_of(&[oc, ic, kh, kw])?, own)?;
-        let own = Filter::new(own, vec![oc, ic, kh, kw], bias);
-        let part = flat(b, "part", maps, own, &map, groups)?;
+        let part = by_channel(b, "part", slices, weights, bias, (&maps, Activation::None))?;
         sum = Some(match sum {
             None => part,
-            Some(sum) => b.add("sum", |graph, name| {
-                graph.elementwise(name, Function::Add, &[sum.into(), part.into()])
-            })?,
+            Some(sum) => b.each("sum", Function::Add, &[sum.into(), part.into()])?,
         });
     }
     let sum = sum.ok_or("found no taps")?;
-    let dims = b.dims(sum)?;
-    let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
-    b.reshaped("", sum, &[own[0], outputs, h, w, c])
+    match function_of(activation) {
+        Some(function) => b.each("activated", function, &[sum.into()]),
+        None => Ok(sum),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::model::budget::Budget;
+    use crate::model::build::{Groups, transposed_convolution};
+    use crate::model::constant::{Constant, dims_of, indices, position};
+    use crate::session::Session;
+
+    /// A convolution of volumes.
+    #[derive(Debug, Clone, Copy)]
+    pub(in super::super) struct Case {
+        pub(in super::super) input: [usize; 3],
+        /// Of the input and of the output.
+        pub(in super::super) channels: [usize; 2],
+        pub(in super::super) groups: usize,
+        pub(in super::super) kernel: [usize; 3],
+        pub(in super::super) stride: [usize; 3],
+        pub(in super::super) dilation: [usize; 3],
+        pub(in super::super) pads: [(i64, i64); 3],
+        pub(in super::super) transposed: bool,
+    }
+
+    impl Case {
+        pub(in super::super) fn of(input: [usize; 3]) -> Self {
+            let (ones, pads) = ([1; 3], [(0, 0); 3]);
+            let (channels, groups, transposed) = ([1, 1], 1, false);
+            Case { input, channels, groups, kernel: ones, stride: ones, dilation: ones, pads, transposed }
+        }
+
+        fn output(&self, axis: usize) -> usize {
+            let (span, pads) = ((self.kernel[axis] - 1) * self.dilation[axis] + 1, self.pads[axis]);
+            let (extent, stride, pads) = (self.input[axis], self.stride[axis], (pads.0 + pads.1) as usize);
+            match self.transposed {
+                true => (extent - 1) * stride + span - pads,
+                false => (extent + pads - span) / stride + 1,
+            }
+        }
+    }
+
+    /// Numbers from -1 to 1.
+    fn drawn(extents: &[usize], seed: u32) -> HostTensor {
+        let dims = Dims::new(extents).expect("extents");
+        let mut state = seed;
+        let values = (0..dims.elements()).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as f32 / 32_768.0 - 1.0
+        });
+        HostTensor::new(dims, values.collect::<Vec<f32>>()).expect("a tensor")
+    }
+
+    /// The sums of each tap, one by one: `x` is `n c d h w`, the weights are `outputs inputs d h w`.
+    fn summed(case: &Case, x: &HostTensor, weights: &HostTensor, bias: &[f32], out: &[usize]) -> Vec<f64> {
+        let (x_extents, w_extents) = (x.dims(), weights.dims());
+        let (x, weights) = (x.to_nhwc(), weights.to_nhwc());
+        let mut sums: Vec<f64> = indices(out).map(|at| f64::from(bias[at[1]])).collect();
+        let [inputs, outputs] = case.channels.map(|channels| channels / case.groups);
+        let spatial = [&[out[0]], &case.input[..]].concat();
+        for (at, tap) in
+            indices(&spatial).flat_map(|at| indices(&case.kernel).map(move |tap| (at.clone(), tap)))
+        {
+            for (group, o, i) in indices(&[case.groups, outputs, inputs]).map(|at| (at[0], at[1], at[2])) {
+                let place: Option<Vec<usize>> = (0..3)
+                    .map(|axis| {
+                        let (own, moved) =
+                            (at[1 + axis], (tap[axis] * case.dilation[axis]) as i64 - case.pads[axis].0);
+                        let place = match case.transposed {
+                            true => (own * case.stride[axis]) as i64 + moved,
+                            // The window that has this element at the tap.
+                            false => match own as i64 - moved {
+                                first if first % case.stride[axis] as i64 != 0 => return None,
+                                first => first / case.stride[axis] as i64,
+                            },
+                        };
+                        usize::try_from(place).ok().filter(|&place| place < out[2 + axis])
+                    })
+                    .collect();
+                let Some(place) = place else { continue };
+                let (input, output) = (group * inputs + i, group * outputs + o);
+                let channels = if case.transposed { [o, input] } else { [output, i] };
+                let weight = weights[position(w_extents.extents(), &[&channels[..], &tap].concat())];
+                let element = x[position(x_extents.extents(), &[&[at[0], input], &at[1..]].concat())];
+                sums[position(out, &[&[at[0], output], &place[..]].concat())] +=
+                    f64::from(weight) * f64::from(element);
+            }
+        }
+        sums
+    }
+
+    fn built(case: &Case) -> Result<(), String> {
+        let Case { channels: [inputs, outputs], groups, .. } = *case;
+        let x = drawn(&[&[2, inputs], &case.input[..]].concat(), 1);
+        let of = if case.transposed { [outputs / groups, inputs] } else { [outputs, inputs / groups] };
+        let weights = drawn(&[&of[..], &case.kernel].concat(), 2);
+        let bias: Vec<f32> = (0..outputs).map(|channel| channel as f32 * 0.5).collect();
+        let out: Vec<usize> = [2, outputs].into_iter().chain((0..3).map(|axis| case.output(axis))).collect();
+        let b = &mut Builder::new(Budget::new(1 << 20), 0);
+        let own = b.graph.input("x", x.dims()).map_err(|error| error.to_string())?;
+        let make = |b: &mut Builder| -> Result<Value, Reason> {
+            let own = Operand::Value(Mapped::plain(own, 5, Kind::F32));
+            let known = |tensor: HostTensor| Operand::Constant(Constant::Floats(tensor), Kind::F32);
+            let bias = known(HostTensor::vector(bias.clone())?);
+            let groups = Groups { count: groups, transposed: case.transposed };
+            let own_weights = Weights::new(b, known(weights.clone()), Some(bias), &[0, 1, 2, 3, 4], groups)?;
+            let windows = Windows {
+                stride: case.stride.to_vec(),
+                dilation: case.dilation.to_vec(),
+                pads: case.pads.to_vec(),
+                ..Windows::new(&case.kernel)
+            };
+            let after = Some(Function::Relu);
+            let y = match case.transposed {
+                true => transposed_convolution(b, own, own_weights, windows, &out[2..], after)?,
+                false => convolution(b, own, own_weights, windows, after)?,
+            };
+            let y = b.with_extents("result", y, &[2 * outputs, out[2..].iter().product()])?;
+            Ok(b.mapped(y)?.value)
+        };
+        let y = make(b).map_err(String::from)?;
+        b.graph.output(y).map_err(|error| error.to_string())?;
+        let session = Session::on_cpu(&b.graph).map_err(|error| error.to_string())?;
+        let found = session.compute(&[("x", &x)]).map_err(|error| error.to_string())?;
+        let wanted = summed(case, &x, &weights, &bias, &out);
+        assert!(dims_of(&out).is_ok_and(|dims| dims.elements() == wanted.len()));
+        let terms = (inputs * case.kernel.iter().product::<usize>()) as f64;
+        for (at, (found, wanted)) in found[0].to_f32().iter().zip(&wanted).enumerate() {
+            let wanted = wanted.max(0.0);
+            if (f64::from(*found) - wanted).abs() > terms * f64::from(f32::EPSILON) * terms.max(8.0) {
+                return Err(format!("element {at}: found {found}, wanted {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each case with the sums of its taps.
+    pub(in super::super) fn compare(cases: &[Case]) {
+        let failures: Vec<String> = cases
+            .iter()
+            .filter_map(|case| built(case).err().map(|error| format!("{case:?}: {error}")))
+            .collect();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
+
+    #[test]
+    fn convolutions_of_volumes_are_the_sums_of_their_taps() {
+        compare(&[
+            Case {
+                channels: [3, 4],
+                kernel: [3, 2, 3],
+                pads: [(1, 1), (0, 1), (1, 1)],
+                ..Case::of([4, 5, 4])
+            },
+            Case {
+                channels: [2, 3],
+                kernel: [2, 3, 3],
+                stride: [2, 1, 2],
+                dilation: [2, 1, 1],
+                ..Case::of([6, 4, 5])
+            },
+            // In groups of several channels, in groups of one, and of one with several outputs.
+            Case { channels: [4, 6], groups: 2, kernel: [3, 2, 2], ..Case::of([4, 3, 4]) },
+            Case { channels: [3, 3], groups: 3, kernel: [3, 3, 3], pads: [(1, 1); 3], ..Case::of([3, 4, 4]) },
+            Case { channels: [2, 4], groups: 2, kernel: [2, 2, 1], stride: [1, 2, 1], ..Case::of([3, 4, 3]) },
+            // Along the depth alone, and in maps alone.
+            Case {
+                channels: [3, 4],
+                kernel: [3, 1, 1],
+                stride: [2, 1, 1],
+                pads: [(1, 1), (0, 0), (0, 0)],
+                ..Case::of([5, 3, 4])
+            },
+            Case {
+                channels: [4, 4],
+                groups: 4,
+                kernel: [3, 1, 1],
+                dilation: [2, 1, 1],
+                ..Case::of([6, 2, 3])
+            },
+            Case { channels: [3, 4], kernel: [1, 3, 3], stride: [2, 1, 1], ..Case::of([5, 4, 4]) },
+            Case { channels: [3, 4], stride: [2, 2, 1], ..Case::of([5, 4, 4]) },
+            // Pads that cut.
+            Case {
+                channels: [2, 3],
+                kernel: [2, 2, 2],
+                pads: [(0, 0), (0, 0), (1, 0)],
+                ..Case::of([3, 3, 3])
+            },
+        ]);
+    }
 }

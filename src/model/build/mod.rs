@@ -4,6 +4,7 @@
 //! here: constants are folded where all operands are known, elements keep their type, and a value carries the order
 //! in which its axes are stored.
 
+mod after;
 mod attention;
 mod axes;
 mod bitwise;
@@ -14,6 +15,7 @@ mod cells;
 mod constants;
 mod convolution;
 mod each;
+mod filter;
 mod hosted;
 mod kind;
 mod masks;
@@ -42,21 +44,21 @@ pub(super) use caches::{Cache, Lengths, appended, appended_each, index_of_each, 
 pub(super) use casts::{changes, computed, converted, wrapped};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};
-pub(super) use convolution::{Filter, convolved};
+pub(super) use convolution::convolution;
 pub(super) use each::Arg;
+pub(super) use filter::{Arranged, Filter, Groups, INPUTS, OUTPUTS, Weights};
 pub(super) use kind::Kind;
 pub(super) use masks::{Past, Reach, bias_of};
 pub(super) use moves::{columns, cut, gathered, one_of, padded, part_of, spread, stacked, tiled};
 pub(super) use norms::{LocalResponse, of_size_one, root_mean_square};
 pub(super) use operand::{Mapped, Operand, channels_last, without};
-pub(super) use pooling::root_of_powers;
-pub(super) use products::{Factor, axis_added, dense, factor, product, swapped};
+pub(super) use pooling::{Counted, Pools, pooled, powers_pooled, root_of_powers};
+pub(super) use products::{Factor, axis_added, dense, factor, fully_connected, product, swapped};
 pub(super) use random::{chosen, drawn, drawn_like};
 pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
 pub(super) use reductions::{log_sum_exp, reduced};
 pub(super) use rotary::{Angles, known_places, places_from, turned};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
-pub(super) use transposed::{transposed_map, transposed_volume};
-pub(super) use unfolded::{unfolded, unfolded_transposed};
+pub(super) use transposed::transposed_convolution;
 pub(super) use windows::Windows;

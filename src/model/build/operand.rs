@@ -373,6 +373,17 @@ impl Builder {
         self.add(part, |graph, name| graph.reshape(name, value, &target))
     }
 
+    /// A value in other dimensions, the first of which is what is left: a batch may become another one.
+    pub(crate) fn with_rest(&mut self, part: &str, value: Value, behind: &[usize]) -> Result<Value, Reason> {
+        let own = self.dims(value)?;
+        if own.extents().get(1..) == Some(behind) && !part.is_empty() {
+            return Ok(value);
+        }
+        let behind = behind.iter().map(|&extent| Dim::Fixed(extent));
+        let target: Vec<Dim> = std::iter::once(Dim::Rest).chain(behind).collect();
+        self.add(part, |graph, name| graph.reshape(name, value, &target))
+    }
+
     /// An operand as a value once for all that read it; a constant has the name of a part.
     pub(crate) fn kept(&mut self, part: &str, operand: Operand) -> Result<Operand, Reason> {
         match operand {

@@ -18,6 +18,7 @@ const MOST_TAPS: usize = 1 << 10;
 /// The convolution of `x`, of extents `own` with channels behind the batch, with weights `oc ic/groups taps..`.
 pub(crate) fn unfolded(
     b: &mut Builder,
+    part: &str,
     x: Operand,
     own: &[usize],
     weights: Operand,
@@ -55,26 +56,27 @@ pub(crate) fn unfolded(
         let axes = tap.iter().zip(&windows.dilation).zip(&windows.stride).zip(&target[2..]);
         ranges
             .extend(axes.map(|(((tap, dilation), stride), &count)| (tap * dilation, count, *stride as i64)));
-        let part = cut(b, "tap", x.clone(), &ranges)?;
-        columns.push(b.with_extents("columns", part, &[batch, channels, positions])?);
+        let own = cut(b, "tap", x.clone(), &ranges)?;
+        columns.push(b.with_extents("columns", own, &[batch, channels, positions])?);
     }
     let columns = stacked(b, "windows", columns, 2)?;
     let terms = inner * taps;
     let columns = b.with_extents("matrix", columns, &[batch, groups, terms, positions])?;
     let rows = b.with_extents("weights", weights, &[1, groups, outputs / groups, terms])?;
     let sums = product(b, "sums", rows, columns)?;
-    let last = if bias.is_some() { "map" } else { "" };
+    let last = if bias.is_some() { "map" } else { part };
     let sums = b.with_extents(last, sums, &target)?;
     let Some(bias) = bias else { return Ok(sums) };
     let mut of_channels = vec![1; target.len()];
     of_channels[1] = outputs;
     let bias = b.with_extents("bias", bias, &of_channels)?;
-    b.apply("", Function::Add, &[sums.into(), bias.into()])
+    b.apply(part, Function::Add, &[sums.into(), bias.into()])
 }
 
 /// The transposed convolution of `x` with weights `ic oc/groups taps..`; the output has extents `output`.
 pub(crate) fn unfolded_transposed(
     b: &mut Builder,
+    part: &str,
     x: Operand,
     own: &[usize],
     weights: Operand,
@@ -125,6 +127,6 @@ pub(crate) fn unfolded_transposed(
         let after = (wanted + windows.span(axis) - 1) as i64 - before - extents[axis + 2] as i64;
         pads.push((before, after));
     }
-    let windows = Windows { stride: vec![1; pads.len()], pads, ..windows.clone() };
-    unfolded(b, x, &extents, weights, bias, &windows, groups)
+    let windows = Windows { stride: vec![1; pads.len()], pads, same: false, ..windows.clone() };
+    unfolded(b, part, x, &extents, weights, bias, &windows, groups)
 }

@@ -168,13 +168,9 @@ pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found channels last (channels_last = 1), wanted them after the batch");
     }
     let x = i.slot(op, 0)?;
-    let (kind, own) = (x.kind(), i.extents_of(op, 0)?);
+    let kind = x.kind();
     let x = super::quantised::floats(i, op, x, 1, 2, "x")?;
-    let mapped = i.mapped_slot(x, None)?;
-    let order = crate::model::build::channels_last(own.len());
-    let x = i.in_order(&mapped, &order)?;
-    let value = super::pooling::average_of(i, op, x, &own)?;
-    let y = Operand::Value(crate::model::build::Mapped { value, order, kind: Kind::F32 });
+    let y = super::pooling::average_of(i, op, x)?.of_kind(Kind::F32);
     let y = super::quantised::rounded(i, op, y, 3, 4, 0, kind)?;
     i.set(op, 0, y)
 }

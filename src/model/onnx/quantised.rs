@@ -1,7 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, product};
+use crate::model::build::{Kind, Mapped, Operand, axis, product};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -223,36 +223,18 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
     i.apply("centred", Function::Sub, &[x.into(), zero.into()])
 }
 
-/// The constant that a slot is.
-fn weights(i: &mut Import<'_>, slot: Operand) -> Result<crate::host::HostTensor, Reason> {
-    match slot {
-        Operand::Constant(constant, _) => constant.floats(&mut i.budget),
-        Operand::Value(mapped) => {
-            i.wanted.set(Wanted::Value(mapped.value));
-            refused!("found weights computed at each run, wanted a constant")
-        }
-    }
-}
-
 /// `ConvInteger`: of integers less their zero points; exact while sums are within 2^24.
 pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 1, 3)?);
-    let w = weights(i, w)?;
-    let slot = super::convolution::sums(i, op, x, &w, None)?;
+    let slot = super::convolution::sums(i, op, x, w, None)?;
     i.set(op, 0, slot.of_kind(Kind::I32))
 }
 
 /// `QLinearConv`: the sums of integers, then the scales, rounded.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
-    let w = weights(i, w)?;
-    let bias = if op.has(8) {
-        let bias = i.constant(op, 8)?;
-        Some(super::convolution::floats_of(i, &bias)?)
-    } else {
-        None
-    };
-    let sums = super::convolution::sums(i, op, x, &w, bias)?;
+    let bias = if op.has(8) { Some(i.slot(op, 8)?) } else { None };
+    let sums = super::convolution::sums(i, op, x, w, bias)?;
     let rank = i.shape(&sums)?.len();
     let (own, others) = (spread(i, op, 1, 1, rank)?, spread(i, op, 4, 1, rank)?);
     let scale = i.apply("scale", Function::Mul, &[own.into(), others.into()])?;

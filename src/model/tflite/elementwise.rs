@@ -2,13 +2,12 @@
 
 use super::constant::{Constant, Integers};
 use super::import::{Import, Op};
-use super::names::{self, Fused, element};
+use super::names::{self, element};
 use super::rounding::in_256ths;
 use super::slots::Input;
 use super::spectra;
 use crate::dims::Dim;
-use crate::emit::Activation;
-use crate::graph::{Term, Value};
+use crate::graph::Term;
 use crate::host::HostTensor;
 use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted};
 use crate::model::reason::Reason;
@@ -48,40 +47,22 @@ fn args<'a>(import: &mut Import<'a>, op: &Op<'a>, count: usize) -> Result<Vec<Ar
         .collect()
 }
 
-/// Output 0 as what `make` makes, and the activation after it.
+/// Output 0 as what `make` makes, and the function after it.
 pub(super) fn composed<'a>(
     import: &mut Import<'a>,
     op: &Op<'a>,
-    activation: Fused,
+    after: Option<Function>,
     make: impl FnOnce(&mut Builder) -> Result<Operand, Reason>,
 ) -> Result<(), Reason> {
-    let Some(function) = function_of(activation)? else {
-        let result = make(import.begin(op, 0)?)?;
-        return import.put(op, 0, result);
-    };
     let build = import.begin(op, 0)?;
-    let name = build.current.clone();
-    build.current = format!("{name}/sum");
-    let sum = make(build)?;
-    build.current = name;
-    let result = build.apply("", function, &[sum.into()])?;
-    import.put(op, 0, result)
-}
-
-/// The function of each element that an activation is, if it is one.
-pub(super) fn function_of(activation: Fused) -> Result<Option<Function>, Reason> {
-    Ok(match activation {
-        Fused::Own(Activation::None) => None,
-        Fused::Own(Activation::Relu) => Some(Function::Relu),
-        Fused::Own(Activation::Relu6) => Some(Function::Relu6),
-        Fused::Own(Activation::Tanh) => Some(Function::Tanh),
-        Fused::ReluN1To1 => Some(Function::ReluN1To1),
-        Fused::Own(other) => {
-            return refused!(
-                "found the fused activation {other:?}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
-            );
+    let result = match after {
+        None => make(build)?,
+        Some(function) => {
+            let sum = build.within("sum", make)?;
+            build.apply("", function, &[sum.into()])?
         }
-    })
+    };
+    import.put(op, 0, result)
 }
 
 /// `LEAKY_RELU`: the slope is an option.
@@ -260,7 +241,7 @@ pub(super) fn number<'a>(
 }
 
 /// The activation that the options of an operator have, if it is one of those that may.
-pub(super) fn activation(op: &Op<'_>) -> Result<Fused, Reason> {
+pub(super) fn activation(op: &Op<'_>) -> Result<Option<Function>, Reason> {
     let code = match op.name.as_str() {
         "ADD" => op.table.add().map(|table| table.activation()),
         "SUB" => op.table.sub().map(|table| table.activation()),
@@ -269,22 +250,4 @@ pub(super) fn activation(op: &Op<'_>) -> Result<Fused, Reason> {
         _ => None,
     };
     names::fused(code.unwrap_or(0))
-}
-
-/// Adds what `add` adds under the name it is given, and the activation after it, as output 0 of `op`.
-pub(super) fn activated<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    activation: Fused,
-    add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Reason>,
-) -> Result<(), Reason> {
-    let name = import.name(op, 0)?;
-    let Some(function) = function_of(activation)? else {
-        let value = add(import, &name)?;
-        return import.write(op, 0, value);
-    };
-    let part = import.part_name(&name, "sum")?;
-    let value = add(import, &part)?;
-    let value = import.build.graph.elementwise(&name, function, &[value.into()]);
-    import.write(op, 0, value?)
 }

@@ -1,14 +1,14 @@
 //! Operators that join values, and constants.
 
 use super::constant::Constant;
-use super::elementwise::activated;
+use super::elementwise::composed;
 use super::import::{Import, Op};
 use super::names;
 use super::operands::{missing, node};
 use super::shapes::extents;
 use super::slots::{Input, Joined};
 use crate::graph::Value;
-use crate::model::build::{axis, joined};
+use crate::model::build::{Mapped, Operand, axis, joined};
 use crate::model::reason::Reason;
 
 /// `PACK`: values of the same extents along a new axis.
@@ -50,8 +50,10 @@ pub(super) fn concatenation<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
         return import.write_constant(op, 0, joined);
     }
     let values = values(import, op)?;
-    activated(import, op, names::fused(table.activation())?, |import, name| {
-        import.build.graph.concat(name, &values, axis as isize).map_err(Reason::from)
+    let kind = import.kind(op.input(0)?)?;
+    composed(import, op, names::fused(table.activation())?, |b| {
+        let value = b.concat("", &values, axis as isize)?;
+        Ok(Operand::Value(Mapped::plain(value, extents.len(), kind)))
     })
 }
 

@@ -1,8 +1,8 @@
 //! MediaPipe's operators: crops around landmarks, and the places of maxima.
 
-use super::convolution::{padding, positive};
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
+use super::windows::{padding, positive};
 use crate::emit::Bits;
 use crate::graph::{Term, Value};
 use crate::model::build::Builder;

@@ -133,6 +133,12 @@ impl<'a> Import<'a> {
         self.resolved(position)
     }
 
+    /// Whether input `index` is a value of the graph already.
+    pub(super) fn is_computed(&self, op: &Op<'a>, index: usize) -> Result<bool, Reason> {
+        let position = self.tensors.position(op.input(index)?)?;
+        Ok(matches!(self.slots.get(position), Some(Slot::Value(_) | Slot::Joined(_))))
+    }
+
     /// Input `index` as a value of the graph; a constant becomes one.
     pub(super) fn value(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
         let position = self.tensors.position(op.input(index)?)?;

@@ -4,7 +4,6 @@ use super::import::Handler;
 use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, lists, moves, norms,
     pooling, products, random, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf,
-    volumes,
 };
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
@@ -26,8 +25,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
     ("TRANSPOSE_CONV", deconvolution::transposed),
     ("CUSTOM \"Convolution2DTransposeBias\"", deconvolution::biased),
-    ("CONV_3D", volumes::convolution),
-    ("CONV_3D_TRANSPOSE", volumes::transposed),
+    ("CONV_3D", convolution::conv3d),
+    ("CONV_3D_TRANSPOSE", deconvolution::volumes),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
     ("L2_POOL_2D", pooling::l2_pool),

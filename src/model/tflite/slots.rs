@@ -5,7 +5,6 @@ use super::lists::List;
 use super::tensors::Budget;
 use crate::graph::Value;
 use crate::model::reason::Reason;
-use crate::shape::Padding;
 use std::sync::Arc;
 
 /// What a tensor of the file stands for so far.
@@ -107,7 +106,8 @@ pub(super) struct Variable {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phases {
     pub(super) dilation: [usize; 2],
-    pub(super) padding: Padding,
+    /// Before and after height and width.
+    pub(super) pads: [(i64, i64); 2],
     /// The operators that are one.
     pub(super) convolution: usize,
     pub(super) joins: usize,
