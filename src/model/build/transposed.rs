@@ -174,7 +174,6 @@ fn of_volumes(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::build::convolution::tests::{Case, compare};
 
     #[test]

@@ -7,10 +7,10 @@ use super::operands::{missing, node};
 use super::shapes::extents;
 use super::slices::bounded;
 use super::slots::Input;
-use crate::emit::Bits;
-use crate::model::build::{Operand, axis, gathered, sizes, spread, tiled};
+use crate::model::build::{
+    Around, Count, Operand, axis, gathered, gathered_rows, sizes, spread, surrounded, tiled,
+};
 use crate::model::reason::Reason;
-use crate::ops::remap::PadMode;
 use crate::sorted;
 
 /// `TRANSPOSE` by a constant permutation.
@@ -36,19 +36,23 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     }
 }
 
-/// `PAD` with zeros and `PADV2` with a constant.
+/// `PAD` with zeros and `PADV2` with a number.
 pub(super) fn pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2, 3], 1)?;
-    let fill = if op.has(2) {
-        let fill = import.constant(op, 2)?;
-        fill.number().ok_or_else(|| format!("found a fill of {:?}, wanted one element", fill.extents()))?
-    } else {
-        0.0
-    };
+    if !op.has(2) {
+        return padded(import, op, Around::Number(0.0));
+    }
+    if import.is_computed(op, 2)? {
+        let fill = import.operand(op, 2)?;
+        return padded(import, op, Around::Operand(fill));
+    }
+    let fill = import.constant(op, 2)?;
+    let fill =
+        fill.number().ok_or_else(|| format!("found a fill of {:?}, wanted one element", fill.extents()))?;
     if fill.is_nan() {
         return refused!("found a fill that is no number, wanted one");
     }
-    padded(import, op, PadMode::Constant(Bits(fill)))
+    padded(import, op, Around::Number(fill))
 }
 
 /// `MIRROR_PAD` without or with the border.
@@ -56,16 +60,22 @@ pub(super) fn mirror_pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     op.check(&[2], 1)?;
     let table = op.table.mirror_pad().ok_or_else(|| missing(op, "MirrorPadOptions"))?;
     match table.mode() {
-        0 => padded(import, op, PadMode::Reflect),
-        1 => padded(import, op, PadMode::Symmetric),
+        0 => padded(import, op, Around::Reflect),
+        1 => padded(import, op, Around::Symmetric),
         other => refused!("found mode {other}, wanted 0 (REFLECT) or 1 (SYMMETRIC)"),
     }
 }
 
-fn padded<'a>(import: &mut Import<'a>, op: &Op<'a>, mode: PadMode) -> Result<(), Reason> {
-    let x = import.value(op, 0)?;
-    let [before, after] = pairs(import, op, 1, import.dims(x)?.rank())?;
-    node(import, op, |import, name| import.build.graph.pad(name, x, &before, &after, mode))
+fn padded<'a>(import: &mut Import<'a>, op: &Op<'a>, what: Around) -> Result<(), Reason> {
+    let x = import.shared(op, 0)?;
+    let [before, after] = pairs(import, op, 1, import.build.shape(&x)?.len())?;
+    let around: Vec<(i64, i64)> =
+        before.iter().zip(&after).map(|(&before, &after)| (before as i64, after as i64)).collect();
+    let result = surrounded(import.begin(op, 0)?, x, &around, what)?;
+    match around.iter().all(|&pads| pads == (0, 0)) {
+        true => import.finish(op, 0, result),
+        false => import.put(op, 0, result),
+    }
 }
 
 /// Input `index`, `count` pairs of numbers: what comes before, and what comes after.
@@ -186,6 +196,7 @@ pub(super) fn embedding_lookup<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resu
 /// `GATHER_ND`: elements by rows of indices.
 pub(super) fn gather_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather_nd(name, x, indices))
+    let (x, indices) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let result = gathered_rows(import.begin(op, 0)?, x, indices, 0, Count::FromStart)?;
+    import.put(op, 0, result)
 }

@@ -356,6 +356,12 @@ impl<'a> Import<'a> {
         })
     }
 
+    /// Input `index` as an operand that is a value: a constant is one of the graph, which all that read it share.
+    pub(super) fn shared(&mut self, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
+        let (value, kind) = (self.value(op, index)?, self.kind(op.input(index)?)?);
+        Ok(Operand::Value(Mapped::plain(value, self.dims(value)?.rank(), kind)))
+    }
+
     /// The builder, with output `index` as what the names of nodes begin with.
     pub(super) fn begin(&mut self, op: &Op<'a>, index: usize) -> Result<&mut Builder, Reason> {
         let name = self.name(op, index)?;

@@ -5,6 +5,7 @@ use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, lists, moves, norms,
     pooling, products, random, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf,
 };
+use crate::model::build::Combine;
 use crate::ops::elementwise::Function;
 use crate::ops::pool::Pooling;
 use crate::ops::random::Random;
@@ -147,11 +148,11 @@ const HANDLERS: &[(&str, Handler)] = &[
 
     ("SCATTER_ND", scatter::scatter_nd),
     ("SPARSE_TO_DENSE", scatter::sparse_to_dense),
-    ("SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, true)),
-    ("UNSORTED_SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, false)),
-    ("UNSORTED_SEGMENT_PROD", |i, op| scatter::segments(i, op, Reduction::Product, false)),
-    ("UNSORTED_SEGMENT_MAX", |i, op| scatter::segments(i, op, Reduction::Max, false)),
-    ("UNSORTED_SEGMENT_MIN", |i, op| scatter::segments(i, op, Reduction::Min, false)),
+    ("SEGMENT_SUM", |i, op| scatter::segments(i, op, Combine::Add, true)),
+    ("UNSORTED_SEGMENT_SUM", |i, op| scatter::segments(i, op, Combine::Add, false)),
+    ("UNSORTED_SEGMENT_PROD", |i, op| scatter::segments(i, op, Combine::Mul, false)),
+    ("UNSORTED_SEGMENT_MAX", |i, op| scatter::segments(i, op, Combine::Max, false)),
+    ("UNSORTED_SEGMENT_MIN", |i, op| scatter::segments(i, op, Combine::Min, false)),
     ("REVERSE_SEQUENCE", scatter::reverse_sequence),
     ("MATRIX_DIAG", scatter::matrix_diag),
     ("MATRIX_SET_DIAG", scatter::matrix_set_diag),
