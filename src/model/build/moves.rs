@@ -148,7 +148,7 @@ pub(crate) fn one_of(
     }
 }
 
-/// Operands of one shape side by side along a new axis.
+/// Operands of one shape side by side along a new axis: a constant if all are.
 pub(crate) fn stacked(
     b: &mut Builder,
     part: &str,
@@ -156,6 +156,15 @@ pub(crate) fn stacked(
     axis: usize,
 ) -> Result<Operand, Reason> {
     let kind = list.first().map_or(Kind::F32, Operand::kind);
+    if list.iter().all(|operand| matches!(operand, Operand::Constant(..))) {
+        let mut whole = Vec::with_capacity(list.len());
+        for operand in list {
+            let mut extents = b.shape(&operand)?;
+            extents.insert(axis.min(extents.len()), 1);
+            whole.push(b.with_extents("", operand, &extents)?);
+        }
+        return b.joined(part, whole, axis);
+    }
     let mut values = Vec::with_capacity(list.len());
     for operand in list {
         let mapped = b.mapped(operand)?;
