@@ -252,7 +252,7 @@ impl<'a> Import<'a> {
                     Some(name) => name,
                     None => self.unique_name(position)?,
                 };
-                let rounding = self.rounding(op)?;
+                let rounding = self.rounding(op, steps.zero)?;
                 self.rounded(&name, value, steps, rounding)?
             }
             _ => value,

@@ -112,16 +112,3 @@ pub(super) struct Phases {
     pub(super) convolution: usize,
     pub(super) joins: usize,
 }
-
-/// How a value is rounded to a multiple of a scale. It was computed in f32: one of [`NEAR`] to halfway is halfway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rounding {
-    /// To the nearest, halves to even ones.
-    Even,
-    /// To the nearest, halves up.
-    Up,
-    /// To the nearest, halves away from the float that the stored integer 0 stands for.
-    Away,
-    /// Down.
-    Down,
-}
