@@ -9,10 +9,11 @@ use super::spectra;
 use crate::dims::Dim;
 use crate::graph::Term;
 use crate::host::HostTensor;
-use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted};
+use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted, of_integers};
 use crate::model::reason::Reason;
 use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 
 /// A function of as many inputs as it takes.
 pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<(), Reason> {
@@ -153,6 +154,26 @@ pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<()
     let is_below = each(Less, &[y.into(), 0.0.into()])?;
     let value = parts.each("", Select, &[is_below.into(), below.into(), angle.into()])?;
     import.write(op, 0, value)
+}
+
+/// A function of the bits of integers.
+pub(super) fn integers<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    function: IntegerFunction,
+) -> Result<(), Reason> {
+    op.check(&[function.arity()], 1)?;
+    let mut args =
+        (0..function.arity()).map(|index| import.operand(op, index)).collect::<Result<Vec<_>, Reason>>()?;
+    let build = import.begin(op, 0)?;
+    if let (IntegerFunction::ShiftRight, [_, places]) = (function, &mut args[..]) {
+        // By less than no places is by none.
+        let none = Operand::integers(Vec::new(), vec![0]).of_kind(places.kind());
+        *places =
+            build.within("places", |b| of_integers(b, IntegerFunction::Maximum, &[places.clone(), none]))?;
+    }
+    let result = of_integers(build, function, &args)?;
+    import.put(op, 0, result)
 }
 
 /// `ADD_N`: the sum of any number of values.

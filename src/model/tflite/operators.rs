@@ -7,6 +7,7 @@ use super::{
 };
 use crate::model::build::Combine;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 use crate::ops::pool::Pooling;
 use crate::ops::random::Random;
 use crate::ops::reduce::Reduction;
@@ -103,6 +104,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
     ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
+    ("BITWISE_XOR", |i, op| elementwise::integers(i, op, IntegerFunction::BitXor)),
+    ("RIGHT_SHIFT", |i, op| elementwise::integers(i, op, IntegerFunction::ShiftRight)),
     ("CUSTOM \"FlexErf\"", |i, op| elementwise::of(i, op, Function::Erf)),
     ("SELECT", elementwise::select),
     ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
