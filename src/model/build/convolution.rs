@@ -1,8 +1,8 @@
 //! Convolutions in one to three dimensions.
 //!
-//! In three, a convolution is one in two: the elements that a window has along the depth become channels, and each depth
-//! of the result is a map. Where each channel is by itself these would be groups of several channels, which have no fast
-//! kernel; there the maps of each tap of the depth are added up.
+//! In three, it is the sum of those in two, one for each tap of the depth, over the depths that the tap meets. Slices of the
+//! depth are views where there is one image, and sums are part of the convolutions. One convolution of all taps as channels
+//! is no faster, and slower where there are few channels or each is by itself.
 
 use super::after::{finished, function_of};
 use super::builder::Builder;
@@ -105,7 +105,7 @@ fn convolved(
             b.reshaped("", value, &[n, l, c])
         }
         4 => of_maps(b, "", x, &filter, &windows, activation),
-        _ => of_volumes(b, x, &own, filter, windows, activation),
+        _ => of_volumes(b, x, &own, &filter, &windows, activation),
     }
 }
 
@@ -180,119 +180,77 @@ fn node(
     b.add(part, |graph, name| graph.conv2d(name, x, weights, extras, options))
 }
 
-/// The elements that windows have along the depth of `x` (`n d h w c`, with its pads) as channels, in each group those of
-/// one tap behind those of another: a map for each window.
-pub(super) fn depths_as_channels(
-    b: &mut Builder,
-    x: Operand,
-    windows: &Windows,
-    count: usize,
-    groups: usize,
-) -> Result<Value, Reason> {
-    let own = b.shape(&x)?;
-    let &[n, c, _, h, w] = &own[..] else { return refused!("found {own:?}, wanted rank 5") };
-    let taps = windows.kernel[0];
-    let mut parts = Vec::with_capacity(taps);
-    for tap in 0..taps {
-        let part = one_depth(b, &x, (tap * windows.dilation[0], windows.stride[0]), count)?;
-        parts.push(match groups {
-            1 => part,
-            _ => b.reshaped("groups", part, &[n * count * h * w, groups, c / groups])?,
-        });
-    }
-    let joined = match (&parts[..], groups) {
-        (&[part], _) => part,
-        (_, 1) => b.concat("depths", &parts, 4)?,
-        _ => b.concat("depths", &parts, 2)?,
-    };
-    b.reshaped("images", joined, &[n * count, h, w, taps * c])
-}
-
-/// Some of the depths of `x`, channels last.
-fn one_depth(
-    b: &mut Builder,
-    x: &Operand,
-    (first, step): (usize, usize),
-    count: usize,
-) -> Result<Value, Reason> {
-    let own = b.shape(x)?;
-    let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
-    ranges[2] = (first, count, step as i64);
-    let part = cut(b, "depth", x.clone(), &ranges)?;
-    let mapped = b.mapped(part)?;
-    b.in_order(&mapped, &channels_last(5))
-}
-
 /// A convolution in three dimensions.
 fn of_volumes(
     b: &mut Builder,
     x: Value,
     own: &[usize],
-    filter: Filter,
-    windows: Windows,
+    filter: &Filter,
+    windows: &Windows,
     activation: Activation,
 ) -> Result<Value, Reason> {
-    let (&[oc, ic, kd, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
+    let (&[oc, ic, _, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
         return refused!("found weights {filter}, wanted those of volumes");
     };
-    let &[n, c, depth, h, w] = own else { return refused!("found {own:?}, wanted rank 5") };
-    let maps = windows.of_maps();
+    let &[n, _, depth, _, _] = own else { return refused!("found {own:?}, wanted rank 5") };
     let count = windows.count(0, depth).ok_or_else(|| {
         format!("found windows of depth {} over {own:?}, wanted none deeper than that", windows.span(0))
     })?;
-    if [kh, kw] == [1, 1] && maps.stride == [1, 1] && maps.is_bare() {
-        // Along the depth alone: depths are rows, and pixels are columns.
-        let rows = b.reshaped("rows", x, &[n, depth, h * w, c])?;
-        let filter = filter.without(4);
-        let mut along = windows.of_maps();
-        (along.kernel[0], along.stride[0], along.dilation[0]) = (kd, windows.stride[0], windows.dilation[0]);
-        (along.pads[0], along.same) = (windows.pads[0], false);
-        let value = of_maps(b, "columns", rows, &filter, &along, activation)?;
-        return b.reshaped("", value, &[n, count, h, w, oc]);
-    }
-    let mut around = [(0, 0); 5];
-    around[2] = windows.pads[0];
-    let order = channels_last(5);
-    let x = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
-    let x = padded(b, "deep", x, own, &around, PadMode::Constant(Bits(0.0)))?;
-    let value = match is_by_channel(&filter) && kd > 1 {
-        true => sum_of_depths(b, &x, &filter, &windows, count, activation)?,
-        false => {
-            let images = depths_as_channels(b, x, &windows, count, groups)?;
-            let wanted = Arranged::by(&[0, 3, 4, 2, 1]);
-            let weights = filter.arranged(b, &wanted, &[oc, kh, kw, kd * ic])?;
-            node(b, "maps", images, weights, filter.bias.clone(), (&maps, groups, activation))?
+    let maps = windows.of_maps();
+    let x = with_depths_around(b, x, own, windows.pads[0])?;
+    let sum = sum_of_depths(b, &x, windows, count, activation, &mut |b, slices, tap| {
+        let bias = if tap == 0 { filter.bias.clone() } else { None };
+        let ranges = [(2, [tap, 1])];
+        if is_by_channel(filter) {
+            let wanted = Arranged { ranges: &ranges, ..Arranged::by(&[1, 3, 4, 2, 0]) };
+            let weights = filter.arranged(b, &wanted, &[1, kh, kw, oc])?;
+            return by_channel(b, "part", slices, weights, bias, (&maps, Activation::None));
         }
-    };
-    let dims = b.dims(value)?;
+        let wanted = Arranged { ranges: &ranges, ..Arranged::by(&[0, 3, 4, 2, 1]) };
+        let weights = filter.arranged(b, &wanted, &[oc, kh, kw, ic])?;
+        node(b, "part", slices, weights, bias, (&maps, groups, Activation::None))
+    })?;
+    let dims = b.dims(sum)?;
     let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
-    b.reshaped("", value, &[n, count, h, w, c])
+    b.reshaped("", sum, &[n, count, h, w, c])
 }
 
-/// The sum of the convolutions of each tap of the depth, for channels that are by themselves.
-fn sum_of_depths(
+/// Volumes, channels last, with zeros before and behind their depths.
+pub(super) fn with_depths_around(
+    b: &mut Builder,
+    x: Value,
+    own: &[usize],
+    pads: (i64, i64),
+) -> Result<Operand, Reason> {
+    let mut around = [(0, 0); 5];
+    around[2] = pads;
+    let x = Operand::Value(Mapped { value: x, order: channels_last(5), kind: Kind::F32 });
+    padded(b, "deep", x, own, &around, PadMode::Constant(Bits(0.0)))
+}
+
+/// The sum of what `part` makes of each tap of the depth: of the maps at `count` depths of `x` that the tap meets.
+pub(super) fn sum_of_depths(
     b: &mut Builder,
     x: &Operand,
-    filter: &Filter,
     windows: &Windows,
     count: usize,
     activation: Activation,
+    part: &mut dyn FnMut(&mut Builder, Value, usize) -> Result<Value, Reason>,
 ) -> Result<Value, Reason> {
     let own = b.shape(x)?;
-    let (&[oc, _, kd, kh, kw], maps) = (filter.extents(), windows.of_maps()) else {
-        return refused!("found weights {filter}, wanted those of volumes");
-    };
+    let &[n, c, _, h, w] = &own[..] else { return refused!("found {own:?}, wanted rank 5") };
     let mut sum: Option<Value> = None;
-    for tap in 0..kd {
-        let slices = one_depth(b, x, (tap * windows.dilation[0], windows.stride[0]), count)?;
-        let slices = b.reshaped("maps", slices, &[own[0] * count, own[3], own[4], own[1]])?;
-        let wanted = Arranged { ranges: &[(2, [tap, 1])], ..Arranged::by(&[1, 3, 4, 2, 0]) };
-        let weights = filter.arranged(b, &wanted, &[1, kh, kw, oc])?;
-        let bias = if tap == 0 { filter.bias.clone() } else { None };
-        let part = by_channel(b, "part", slices, weights, bias, (&maps, Activation::None))?;
+    for tap in 0..windows.kernel[0] {
+        let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+        ranges[2] = (tap * windows.dilation[0], count, windows.stride[0] as i64);
+        let slices = cut(b, "slices", x.clone(), &ranges)?;
+        let slices = b.mapped(slices)?;
+        let slices = b.in_order(&slices, &channels_last(5))?;
+        let slices = b.reshaped("maps", slices, &[n * count, h, w, c])?;
+        let own = part(b, slices, tap)?;
         sum = Some(match sum {
-            None => part,
-            Some(sum) => b.each("sum", Function::Add, &[sum.into(), part.into()])?,
+            None => own,
+            Some(sum) => b.each("sum", Function::Add, &[sum.into(), own.into()])?,
         });
     }
     let sum = sum.ok_or("found no taps")?;

@@ -120,14 +120,12 @@ pub(crate) struct Arranged<'a> {
     pub(crate) ranges: &'a [(usize, [usize; 2])],
     /// Axes of taps that have zeros between them: from one tap to the next.
     pub(crate) apart: &'a [(usize, usize)],
-    /// The axis whose last tap is the first.
-    pub(crate) turned: Option<usize>,
 }
 
 impl<'a> Arranged<'a> {
     /// All of them in this order.
     pub(crate) fn by(order: &'a [usize]) -> Self {
-        Arranged { order, ranges: &[], apart: &[], turned: None }
+        Arranged { order, ranges: &[], apart: &[] }
     }
 }
 
@@ -194,14 +192,6 @@ impl Filter {
         self
     }
 
-    /// The same without an axis along which there is one element.
-    pub(crate) fn without(mut self, axis: usize) -> Self {
-        self.extents.remove(axis);
-        self.order.retain(|&own| own != axis);
-        self.order.iter_mut().filter(|own| **own > axis).for_each(|own| *own -= 1);
-        self
-    }
-
     /// The same with a summand for each output channel.
     pub(crate) fn with_bias(mut self, bias: Vec<f32>) -> Result<Self, Reason> {
         let channels = self.channels();
@@ -224,10 +214,9 @@ impl Filter {
         }
         let [a, b] = hashes.map(|hash| hash.finish());
         let Filter { extents, order, groups, factors, .. } = self;
-        let Arranged { order: to, ranges, apart, turned } = wanted;
+        let Arranged { order: to, ranges, apart } = wanted;
         format!(
-            "filter {extents:?} in {order:?} by {groups:?} to {to:?} {ranges:?} {apart:?} {turned:?} \
-             times {} {a:x} {b:x}",
+            "filter {extents:?} in {order:?} by {groups:?} to {to:?} {ranges:?} {apart:?} times {} {a:x} {b:x}",
             factors.len()
         )
     }
@@ -237,10 +226,9 @@ impl Filter {
         let large = |axis: &&usize| self.extents.get(**axis).is_some_and(|&extent| extent > 1);
         let is_whole = |&(axis, range): &(usize, [usize; 2])| self.extents.get(axis) == Some(&range[1]);
         let next = |&(axis, step): &(usize, usize)| step == 1 || self.extents.get(axis) == Some(&1);
-        let turns = wanted.turned.as_ref().is_some_and(|axis| large(&axis));
         let is_same = self.order.iter().filter(large).eq(wanted.order.iter().filter(large));
         let is_all = wanted.ranges.iter().all(is_whole) && wanted.apart.iter().all(next);
-        self.factors.is_empty() && !turns && is_same && is_all
+        self.factors.is_empty() && is_same && is_all
     }
 
     /// The weights as an operator wants them, each multiplied by the factor of its output channel, in these dimensions.
@@ -265,7 +253,7 @@ impl Filter {
         let stored: Vec<usize> = self.order.iter().map(|&axis| self.extents[axis]).collect();
         let mut from = vec![0; rank];
         for (&axis, step) in self.order.iter().zip(strides(&stored)) {
-            from[axis] = step as isize;
+            from[axis] = step;
         }
         let (mut begin, mut count, mut apart) = (vec![0; rank], self.extents.clone(), vec![1; rank]);
         for &(axis, range) in wanted.ranges {
@@ -274,11 +262,7 @@ impl Filter {
         for &(axis, step) in wanted.apart {
             apart[axis] = step;
         }
-        let mut first: isize = (0..rank).map(|axis| begin[axis] as isize * from[axis]).sum();
-        if let Some(axis) = wanted.turned {
-            first += (count[axis] as isize - 1) * from[axis];
-            from[axis] = -from[axis];
-        }
+        let first: usize = (0..rank).map(|axis| begin[axis] * from[axis]).sum();
         let spans: Vec<usize> =
             wanted.order.iter().map(|&axis| (count[axis] - 1) * apart[axis] + 1).collect();
         let mut to = vec![0; rank];
@@ -294,12 +278,12 @@ impl Filter {
         while let Some(index) = every.following() {
             let (mut source_at, mut target_at) = (first, 0);
             for (&axis, &at) in outer.iter().zip(index) {
-                source_at += at as isize * from[axis];
+                source_at += at * from[axis];
                 target_at += at * to[axis];
                 place[axis] = begin[axis] + at;
             }
             for at in 0..count[last] {
-                let found = source.get((source_at + at as isize * from[last]) as usize);
+                let found = source.get(source_at + at * from[last]);
                 let value = *found.ok_or("found fewer weights than their extents say")?;
                 place[last] = begin[last] + at;
                 values[target_at + at * to[last]] = match self.factors.is_empty() {
@@ -342,16 +326,12 @@ mod tests {
         // Of one tap, or one input channel, the order is the same.
         let filter = counted(&[2, 3, 1, 1], &[0, 1, 2, 3], Groups::of(1));
         assert!(filter.is_arranged(&Arranged::by(&[0, 2, 3, 1])));
-        let turned = Arranged { turned: Some(2), ..Arranged::by(&[0, 1, 2, 3]) };
-        assert!(filter.is_arranged(&turned));
-        assert!(!counted(&[1, 1, 2], &[0, 1, 2], Groups::of(1)).is_arranged(&turned));
     }
 
     #[test]
-    fn weights_are_cut_turned_and_put_apart() {
+    fn weights_are_cut_and_put_apart() {
         let filter = counted(&[2, 1, 3], &[0, 1, 2], Groups::of(1));
-        let wanted = Arranged { turned: Some(2), ..Arranged::by(&[2, 1, 0]) };
-        assert_eq!(filter.copied(&wanted), Ok(vec![2.0, 5.0, 1.0, 4.0, 0.0, 3.0]));
+        assert_eq!(filter.copied(&Arranged::by(&[2, 1, 0])), Ok(vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
         let wanted = Arranged { ranges: &[(0, [1, 1])], apart: &[(2, 2)], ..Arranged::by(&[0, 1, 2]) };
         assert_eq!(filter.copied(&wanted), Ok(vec![3.0, 0.0, 4.0, 0.0, 5.0]));
     }

@@ -1,23 +1,22 @@
 //! Transposed convolutions in one to three dimensions.
 //!
 //! In three, there are zeros between the depths of the input, and along the depth the weights are turned around: that is a
-//! convolution, whose taps become channels. What is left is a transposed convolution in two.
+//! convolution, the sum of transposed ones in two for each tap.
 
 use super::after::finished;
 use super::builder::Builder;
-use super::convolution::{activated, depths_as_channels};
+use super::convolution::{activated, sum_of_depths, with_depths_around};
 use super::filter::{Arranged, Filter, INPUTS, OUTPUTS, Weights};
-use super::moves::{cut, padded};
+use super::kind::Kind;
+use super::moves::cut;
 use super::operand::{Mapped, Operand, channels_last};
 use super::unfolded::unfolded_transposed;
 use super::windows::Windows;
-use crate::emit::{Activation, Bits};
+use crate::emit::Activation;
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::build::Kind;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use crate::ops::remap::PadMode;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 
 /// A transposed convolution of `x`, whose channels are behind the batch, to the spatial extents `output`; `after` is a
@@ -91,7 +90,7 @@ fn of_maps(
         let wanted = Arranged { ranges: &ranges, apart: &apart, ..Arranged::by(&[0, 2, 3, 1]) };
         filter.arranged(b, &wanted, &[oc, span[0], span[1], inputs])
     };
-    by_groups(b, part, x, filter, &weights, target, activation)
+    by_groups(b, part, x, filter, filter.bias.as_deref(), &weights, (target.0, target.1, activation))
 }
 
 /// A node for each group, whose weights are `oc/groups kh kw ic/groups`.
@@ -100,9 +99,9 @@ fn by_groups(
     part: &str,
     x: Value,
     filter: &Filter,
+    bias: Option<&[f32]>,
     weights: &dyn Fn(&mut Builder, usize) -> Result<HostTensor, Reason>,
-    (windows, output): (&Windows, &[usize]),
-    activation: Activation,
+    (windows, output, activation): (&Windows, &[usize], Activation),
 ) -> Result<Value, Reason> {
     let (groups, outputs) = (filter.groups.count, filter.extents()[OUTPUTS]);
     let options = TransposedConv2d {
@@ -114,7 +113,7 @@ fn by_groups(
     let mut parts = Vec::with_capacity(groups);
     for group in 0..groups {
         let weights = weights(b, group)?;
-        let bias = filter.bias.as_ref().map(|bias| bias[group * outputs..(group + 1) * outputs].to_vec());
+        let bias = bias.map(|bias| bias[group * outputs..(group + 1) * outputs].to_vec());
         let bias = bias.map(HostTensor::vector).transpose()?;
         let extras = Extras { bias, ..Extras::default() };
         if groups == 1 {
@@ -143,7 +142,7 @@ fn of_volumes(
     let (&[oc, _, kd, _, _], &[n, c, depth, h, w]) = (filter.extents(), own) else {
         return refused!("found weights {filter} for an input of {own:?}, wanted those of volumes");
     };
-    let (groups, inputs, maps) = (filter.groups.count, filter.inputs(), windows.of_maps());
+    let (inputs, maps) = (filter.inputs(), windows.of_maps());
     let (step, span, count) = (windows.stride[0], windows.span(0), output[0]);
     let wide = depth * step;
     b.budget.spend(wide.saturating_add(span).saturating_add(count))?;
@@ -154,20 +153,19 @@ fn of_volumes(
         x = b.reshape("wide", apart, &[n, wide, h, w, c])?;
     }
     let before = span as i64 - 1 - windows.pads[0].0;
-    let mut around = [(0, 0); 5];
-    around[2] = (before, (count + span) as i64 - 1 - wide as i64 - before);
-    let x = Operand::Value(Mapped { value: x, order: channels_last(5), kind: Kind::F32 });
-    let x = padded(b, "deep", x, &[n, c, wide, h, w], &around, PadMode::Constant(Bits(0.0)))?;
+    let after = (count + span) as i64 - 1 - wide as i64 - before;
+    let x = with_depths_around(b, x, &[n, c, wide, h, w], (before, after))?;
     let depths = Windows { stride: vec![1; 3], ..windows.clone() };
-    let images = depths_as_channels(b, x, &depths, count, groups)?;
     let (height, width) = (maps.span(0), maps.span(1));
     let apart = [(3, maps.dilation[0]), (4, maps.dilation[1])];
-    let weights = |b: &mut Builder, group: usize| {
-        let ranges = [(INPUTS, [group * inputs, inputs])];
-        let wanted =
-            Arranged { ranges: &ranges, apart: &apart, turned: Some(2), ..Arranged::by(&[0, 3, 4, 2, 1]) };
-        filter.arranged(b, &wanted, &[oc, height, width, kd * inputs])
-    };
-    let value = by_groups(b, "maps", images, filter, &weights, (&maps, &output[1..]), activation)?;
-    b.reshaped("", value, &[n, count, output[1], output[2], filter.channels()])
+    let sum = sum_of_depths(b, &x, &depths, count, activation, &mut |b, slices, tap| {
+        let bias = filter.bias.as_deref().filter(|_| tap == 0);
+        let weights = |b: &mut Builder, group: usize| {
+            let ranges = [(INPUTS, [group * inputs, inputs]), (2, [kd - 1 - tap, 1])];
+            let wanted = Arranged { ranges: &ranges, apart: &apart, ..Arranged::by(&[0, 3, 4, 2, 1]) };
+            filter.arranged(b, &wanted, &[oc, height, width, inputs])
+        };
+        by_groups(b, "part", slices, filter, bias, &weights, (&maps, &output[1..], Activation::None))
+    })?;
+    b.reshaped("", sum, &[n, count, output[1], output[2], filter.channels()])
 }
