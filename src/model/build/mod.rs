@@ -25,6 +25,7 @@ mod moves;
 mod norms;
 mod once;
 mod operand;
+mod operands;
 mod pads;
 mod pooling;
 mod products;
@@ -48,8 +49,8 @@ pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split,
 pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use branches::Condition;
-pub(super) use builder::{Builder, Wanted};
-pub(super) use caches::{Cache, Lengths, appended, appended_each, index_of_each, is_kept, kept_with};
+pub(super) use builder::{Builder, Cache, Wanted};
+pub(super) use caches::{Lengths, appended, appended_each, index_of_each, is_kept, kept_with};
 pub(super) use casts::{changes, computed, converted};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};

@@ -1,10 +1,10 @@
 //! The operators that the loader reads: one line each, the function that adds it to the graph.
 
-use super::import::Handler;
+use super::import::{Handler, Handlers};
 use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
+    attention, bits, columns, contributed, control, convolution, einsum, elementwise, empty, functions,
     fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
     products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
     states, suppression, transposed, unpool,
@@ -16,8 +16,11 @@ use crate::ops::reduce::Reduction;
 /// The operators beside the standard ones that exporters write.
 const MICROSOFT: &str = "com.microsoft";
 
+/// What operators are read by.
+pub(super) const HANDLERS: Handlers = Handlers { find: handler, of_nothing: empty::of_nothing };
+
 /// The function of an operator, by its domain and name.
-pub(super) fn handler(domain: &str, name: &str) -> Option<Handler> {
+fn handler(domain: &str, name: &str) -> Option<Handler> {
     let list = match domain {
         "" => STANDARD,
         MICROSOFT => OTHERS,

@@ -1,9 +1,9 @@
 //! What tensors stand for while their network is read.
 
 use super::constant::{Constant, Integers, ranged};
-use super::lists::List;
 use super::tensors::Budget;
 use crate::graph::Value;
+use crate::model::build::Operand;
 use crate::model::reason::Reason;
 use std::sync::Arc;
 
@@ -24,6 +24,15 @@ pub(super) enum Slot {
     Variable(usize),
     /// What a dilated convolution computes of one phase; nothing else reads it.
     Fused,
+}
+
+/// A list of tensors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct List {
+    /// Those that were set.
+    pub(super) items: Vec<Option<Operand>>,
+    /// The extents of an element, as far as they are known; negative ones are open.
+    pub(super) extents: Vec<i64>,
 }
 
 /// What an operator reads.
