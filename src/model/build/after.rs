@@ -45,6 +45,17 @@ pub(crate) fn finished(
     }
 }
 
+/// What `add` adds, and the function that an activation is behind it, where no node of `add` applies it.
+pub(crate) fn activated(
+    b: &mut Builder,
+    activation: Activation,
+    add: impl FnOnce(&mut Builder) -> Result<Operand, Reason>,
+) -> Result<Operand, Reason> {
+    let Some(function) = function_of(activation) else { return add(b) };
+    let x = b.within("before", add)?;
+    b.apply("", function, &[x.into()])
+}
+
 impl Builder {
     /// What `add` adds, whose nodes are those of a part of the operator.
     pub(crate) fn within<T>(

@@ -4,7 +4,7 @@
 //! depth are views where there is one image, and sums are part of the convolutions. One convolution of all taps as channels
 //! is no faster, and slower where there are few channels or each is by itself.
 
-use super::after::{finished, function_of};
+use super::after::{activated, finished, function_of};
 use super::builder::Builder;
 use super::filter::{Arranged, Filter, INPUTS, OUTPUTS, Weights};
 use super::kind::Kind;
@@ -35,9 +35,7 @@ pub(crate) fn convolution(
         Weights::Known { filter, summand } => (filter, summand),
         Weights::Computed { weights, bias, groups } => {
             return finished(b, None, after, |b, activation| {
-                let part = if activation == Activation::None { "" } else { "sums" };
-                let sums = unfolded(b, part, x, &own, weights, bias, &windows, groups.count)?;
-                activated(b, sums, activation)
+                activated(b, activation, |b| unfolded(b, x, &own, weights, bias, &windows, groups.count))
             });
         }
     };
@@ -49,14 +47,6 @@ pub(crate) fn convolution(
         let value = convolved(b, x, &own, filter, windows, activation)?;
         Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
     })
-}
-
-/// The function that an activation is, as the operator's last node.
-pub(super) fn activated(b: &mut Builder, x: Operand, activation: Activation) -> Result<Operand, Reason> {
-    match function_of(activation) {
-        Some(function) => b.apply("", function, &[x.into()]),
-        None => Ok(x),
-    }
 }
 
 fn check(own: &[usize], filter: &Filter) -> Result<(), Reason> {

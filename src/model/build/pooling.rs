@@ -1,8 +1,7 @@
 //! Pooling in one to three dimensions.
 
-use super::after::finished;
+use super::after::{activated, finished};
 use super::builder::Builder;
-use super::convolution::activated;
 use super::kind::Kind;
 use super::moves::{cut, padded};
 use super::operand::{Mapped, Operand, channels_last};
@@ -54,12 +53,15 @@ pub(crate) fn pooled(
         let mapped = b.mapped(x)?;
         let order = channels_last(own.len());
         let x = b.in_order(&mapped, &order)?;
-        let is_one = own.len() == 4 && pools.windows.dilation == [1, 1];
-        let (inner, activation_after) =
-            if is_one { (activation, Activation::None) } else { (Activation::None, activation) };
-        let inside = if activation_after == Activation::None { part } else { "pooled" };
-        let value = of_windows(b, inside, x, &own, pools.clone(), inner)?;
-        activated(b, Operand::Value(Mapped { value, order, kind: mapped.kind }), activation_after)
+        let make = |b: &mut Builder, activation: Activation| {
+            let value = of_windows(b, part, x, &own, pools.clone(), activation)?;
+            Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
+        };
+        // Windows of maps without dilations are one node.
+        match own.len() == 4 && pools.windows.dilation == [1, 1] {
+            true => make(b, activation),
+            false => activated(b, activation, |b| make(b, Activation::None)),
+        }
     })
 }
 

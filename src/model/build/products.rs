@@ -78,7 +78,7 @@ pub(crate) fn product(build: &mut Builder, part: &str, a: Operand, b: Operand) -
         target.remove(if column { target.len().saturating_sub(1) } else { target.len().saturating_sub(2) });
     }
     // The first extent stays that of the left factor, where it is.
-    let leads = target.first().is_some() && target.first() == first.as_ref();
+    let leads = !target.is_empty() && target.first() == first.as_ref();
     let value = match leads {
         true => build.with_rest(part, value, &target[1..])?,
         false => build.reshaped(part, value, &target)?,

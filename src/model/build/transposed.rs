@@ -3,9 +3,9 @@
 //! In three, there are zeros between the depths of the input, and along the depth the weights are turned around: that is a
 //! convolution, the sum of transposed ones in two for each tap.
 
-use super::after::finished;
+use super::after::{activated, finished};
 use super::builder::Builder;
-use super::convolution::{activated, sum_of_depths, with_depths_around};
+use super::convolution::{sum_of_depths, with_depths_around};
 use super::filter::{Arranged, Filter, INPUTS, OUTPUTS, Weights};
 use super::kind::Kind;
 use super::moves::cut;
@@ -37,10 +37,10 @@ pub(crate) fn transposed_convolution(
             order.swap(OUTPUTS, INPUTS);
             let weights = b.transposed(weights, &order)?;
             return finished(b, None, after, |b, activation| {
-                let part = if activation == Activation::None { "" } else { "sums" };
-                let (windows, groups) = ((&windows, output), groups.count);
-                let sums = unfolded_transposed(b, part, x, &own, weights, bias, windows, groups)?;
-                activated(b, sums, activation)
+                let windows = (&windows, output);
+                activated(b, activation, |b| {
+                    unfolded_transposed(b, x, &own, weights, bias, windows, groups.count)
+                })
             });
         }
     };
@@ -80,7 +80,7 @@ fn of_maps(
     target: (&Windows, &[usize]),
     activation: Activation,
 ) -> Result<Value, Reason> {
-    let (&[oc, _, _, _], &Windows { ref dilation, .. }) = (filter.extents(), target.0) else {
+    let (&[oc, _, _, _], Windows { dilation, .. }) = (filter.extents(), target.0) else {
         return refused!("found weights {filter}, wanted those of maps");
     };
     let (inputs, span) = (filter.inputs(), [target.0.span(0), target.0.span(1)]);

@@ -18,7 +18,6 @@ const MOST_TAPS: usize = 1 << 10;
 /// The convolution of `x`, of extents `own` with channels behind the batch, with weights `oc ic/groups taps..`.
 pub(crate) fn unfolded(
     b: &mut Builder,
-    part: &str,
     x: Operand,
     own: &[usize],
     weights: Operand,
@@ -64,19 +63,18 @@ pub(crate) fn unfolded(
     let columns = b.with_extents("matrix", columns, &[batch, groups, terms, positions])?;
     let rows = b.with_extents("weights", weights, &[1, groups, outputs / groups, terms])?;
     let sums = product(b, "sums", rows, columns)?;
-    let last = if bias.is_some() { "map" } else { part };
+    let last = if bias.is_some() { "map" } else { "" };
     let sums = b.with_extents(last, sums, &target)?;
     let Some(bias) = bias else { return Ok(sums) };
     let mut of_channels = vec![1; target.len()];
     of_channels[1] = outputs;
     let bias = b.with_extents("bias", bias, &of_channels)?;
-    b.apply(part, Function::Add, &[sums.into(), bias.into()])
+    b.apply("", Function::Add, &[sums.into(), bias.into()])
 }
 
 /// The transposed convolution of `x` with weights `ic oc/groups taps..`; the output has extents `output`.
 pub(crate) fn unfolded_transposed(
     b: &mut Builder,
-    part: &str,
     x: Operand,
     own: &[usize],
     weights: Operand,
@@ -128,5 +126,5 @@ pub(crate) fn unfolded_transposed(
         pads.push((before, after));
     }
     let windows = Windows { stride: vec![1; pads.len()], pads, same: false, ..windows.clone() };
-    unfolded(b, part, x, &extents, weights, bias, &windows, groups)
+    unfolded(b, x, &extents, weights, bias, &windows, groups)
 }

@@ -147,7 +147,7 @@ pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let (own, others) = (i.slot(op, 1)?, i.slot(op, 4)?);
     let scale = i.apply("scale", F::Mul, &[own.into(), others.into()])?;
-    let scale = i.apply("scaled", F::Mul, &[scale.into(), op.float("alpha", 1.0).into()])?;
+    let scale = i.apply("scaled", F::Mul, &[scale.into(), op.preset("alpha")?.into()])?;
     let y = i.apply(if op.has(7) { "floats" } else { "" }, F::Mul, &[sums.into(), scale.into()])?;
     if !op.has(7) {
         return i.set(op, 0, y.of_kind(Kind::F32));

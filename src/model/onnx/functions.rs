@@ -27,7 +27,7 @@ impl<'a> Import<'a> {
 }
 
 pub(super) fn leaky_relu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 0.01));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     i.result(op, F::LeakyRelu, &[x, alpha.into()])
 }
 
@@ -49,14 +49,14 @@ pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `max(0, min(1, alpha x + beta))`.
 pub(super) fn hard_sigmoid<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha, beta) = (i.first(op)?, op.float("alpha", 0.2), op.float("beta", 0.5));
+    let (x, alpha, beta) = (i.first(op)?, op.preset("alpha")?, op.preset("beta")?);
     let scaled = i.f(F::Mul, &[x, alpha.into()])?;
     let moved = i.f(F::Add, &[scaled, beta.into()])?;
     i.result(op, F::Clamp, &[moved, 0.0.into(), 1.0.into()])
 }
 
 pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     if alpha == 1.0 {
         return i.result(op, F::Elu, &[x]);
     }
@@ -69,8 +69,10 @@ pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `gamma (max(x, 0) + alpha (exp(min(x, 0)) - 1))`.
 pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let [alpha, gamma] = if op.version < 6 { [1.6732, 1.0507] } else { [1.673_263_2, 1.050_701] };
-    let (alpha, gamma) = (op.float("alpha", alpha), op.float("gamma", gamma));
+    let (alpha, gamma) = match op.version < 6 {
+        true => (op.float("alpha", 1.6732), op.float("gamma", 1.0507)),
+        false => (op.preset("alpha")?, op.preset("gamma")?),
+    };
     let x = i.first(op)?;
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
     let below = i.f(F::Elu, &[below])?;
@@ -83,7 +85,7 @@ pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `max(x, 0) + min(0, alpha (exp(x / alpha) - 1))`: above 0 the second is 0, and so is what `min(x, 0)` makes of it,
 /// whatever the sign of `alpha`.
 pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
     let below = i.f(F::Div, &[below, alpha.into()])?;
     let below = i.f(F::ExpM1, &[below])?;
@@ -94,14 +96,14 @@ pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `x` where it is larger than `alpha`, else 0.
 pub(super) fn thresholded<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let above = i.f(F::Greater, &[x.clone(), alpha.into()])?;
     i.result(op, F::Select, &[above, x, 0.0.into()])
 }
 
 /// `x + bias` below `-lambd`, `x - bias` above `lambd`, else 0.
 pub(super) fn shrink<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, bias, lambd) = (i.first(op)?, op.float("bias", 0.0), op.float("lambd", 0.5));
+    let (x, bias, lambd) = (i.first(op)?, op.preset("bias")?, op.preset("lambd")?);
     let below = i.f(F::Less, &[x.clone(), (-lambd).into()])?;
     let above = i.f(F::Greater, &[x.clone(), lambd.into()])?;
     let lower = i.f(F::Add, &[x.clone(), bias.into()])?;
@@ -128,7 +130,7 @@ pub(super) fn mish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `x sigmoid(alpha x)`.
 pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.number("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let scaled = if alpha == 1.0 { x.clone() } else { i.f(F::Mul, &[x.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     i.result(op, F::Mul, &[x, share])
@@ -136,7 +138,7 @@ pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `SwiGLU`: `a sigmoid(alpha a) b`.
 pub(super) fn swiglu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (a, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (a, alpha) = (i.first(op)?, op.preset("alpha")?);
     let scaled = if alpha == 1.0 { a.clone() } else { i.f(F::Mul, &[a.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     let gate = i.f(F::Mul, &[a, share])?;

@@ -26,7 +26,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found batches that are transposed (transBatchA, transBatchB), wanted plain ones");
     }
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
-    let alpha = op.float("alpha", 1.0);
+    let alpha = op.preset("alpha")?;
     let slot = product(i, if alpha == 1.0 { "" } else { "product" }, a, b)?;
     let slot = if alpha == 1.0 { slot } else { i.apply("", Function::Mul, &[slot.into(), alpha.into()])? };
     i.set(op, 0, slot)
@@ -53,7 +53,7 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
         }
     };
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
-    let (alpha, beta) = (op.float("alpha", 1.0), op.float("beta", 1.0));
+    let (alpha, beta) = (op.preset("alpha")?, op.preset("beta")?);
     let (&[m, k], &[b_rows, n]) = (&a.extents[..], &b.extents[..]) else {
         return refused!("found no matrices");
     };

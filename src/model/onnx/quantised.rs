@@ -212,7 +212,7 @@ pub(super) fn unary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> 
     let kind = x.kind();
     let x = floats(i, op, x, 1, 2, "x")?;
     let result = match function {
-        Function::LeakyRelu => i.apply("floats", function, &[x.into(), op.float("alpha", 0.01).into()])?,
+        Function::LeakyRelu => i.apply("floats", function, &[x.into(), op.preset("alpha")?.into()])?,
         _ => i.apply("floats", function, &[x.into()])?,
     };
     let slot = rounded(i, op, result, 3, 4, 0, kind)?;

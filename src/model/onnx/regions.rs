@@ -39,7 +39,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             );
         }
     };
-    let scale = op.float("spatial_scale", 1.0);
+    let scale = op.preset("spatial_scale")?;
     if taps == 0 {
         let max = op.text("mode", "avg")? == "max";
         return hosted::align(i, op, Regions { map: [c, h, w], output: [oh, ow], scale, half, max });
