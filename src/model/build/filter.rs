@@ -8,9 +8,9 @@ use crate::model::reason::Reason;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// Axes of weights: one for the output channels, one for the input channels, and one for each spatial axis.
+/// The axis of weights that counts output channels.
 pub(crate) const OUTPUTS: usize = 0;
-/// See [`OUTPUTS`].
+/// The one that counts input channels; the spatial axes, of taps, are behind it.
 pub(crate) const INPUTS: usize = 1;
 
 /// Weights whose channels are in groups. A convolution has all output channels and the input channels of one group, a
@@ -93,7 +93,6 @@ impl Weights {
 }
 
 /// Weights of f32 that are known, and one summand per output channel.
-#[derive(Clone)]
 pub(crate) struct Filter {
     weights: HostTensor,
     /// The extents of `outputs inputs taps..`.

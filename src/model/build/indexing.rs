@@ -1,11 +1,11 @@
 //! Elements by indices that differ from place to place.
 
-use super::axes::axis;
+use super::axes::{Count, axis};
 use super::builder::Builder;
 use super::moves::spread;
 use super::operand::{Mapped, Operand};
 use super::rows::{from_start, is_from_start};
-use super::scatter::{Combine, Count, Data, Places, scattered, scattered_at};
+use super::scatter::{Combine, Data, Places, scattered, scattered_at};
 use crate::model::constant::{Constant, elements_of, indices, position, strides};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;

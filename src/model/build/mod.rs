@@ -46,7 +46,7 @@ mod values;
 mod windows;
 
 pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split, with_bias};
-pub(super) use axes::{MOST_LISTED, axes, axis, reshaped_to, sizes};
+pub(super) use axes::{Count, MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use branches::Condition;
 pub(super) use builder::{Builder, Cache, Wanted};
@@ -72,7 +72,7 @@ pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
 pub(super) use reductions::{log_sum_exp, reduced};
 pub(super) use rotary::{Angles, known_places, places_from, turned};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
-pub(super) use scatter::{Combine, Count, Data, scattered, scattered_rows};
+pub(super) use scatter::{Combine, Data, scattered, scattered_rows};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
 pub(super) use suppression::{Boxes, above, is_kept_box, kept_boxes, suppressed};
 pub(super) use transposed::transposed_convolution;

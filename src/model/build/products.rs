@@ -198,23 +198,20 @@ pub(crate) fn fully_connected(
     bias: Option<Operand>,
     after: Option<Function>,
 ) -> Result<Operand, Reason> {
-    let (rows, transposed) = match weights {
+    let extents = b.shape(&weights)?;
+    let (weights, transposed) = match weights {
         Operand::Constant(constant, kind) => {
-            let (weights, extents) = (constant.floats(&mut b.budget)?, constant.extents());
-            let columns = b.derived(&weights, "columns", |b| {
-                let columns = b.constant_in_order(&Constant::Floats(weights.clone()), &[1, 0])?;
+            let rows = constant.floats(&mut b.budget)?;
+            let columns = b.derived(&rows, "columns", |b| {
+                let columns = b.constant_in_order(&Constant::Floats(rows.clone()), &[1, 0])?;
                 columns.floats(&mut b.budget)
             })?;
-            (Operand::Constant(Constant::Floats(columns), kind), (false, extents))
+            (Operand::Constant(Constant::Floats(columns), kind), false)
         }
-        value => {
-            let extents = b.shape(&value)?;
-            (value, (true, extents))
-        }
+        value => (value, true),
     };
     finished(b, None, after, |b, activation| {
-        let (transposed, extents) = transposed;
-        let rows = Rows { weights: &rows, extents, transposed, activation };
+        let rows = Rows { weights: &weights, extents, transposed, activation };
         rows.times(b, "", x, bias.as_ref(), None)
     })
 }

@@ -4,7 +4,7 @@
 //! one another; of several, these are reduced. Places that a run computes are a function of the CPU, because updates of one
 //! element are taken in order.
 
-use super::axes::axis;
+use super::axes::Count;
 use super::builder::Builder;
 use super::casts::wrapped;
 use super::constants::{floats, integers};
@@ -62,37 +62,6 @@ pub(crate) enum Data {
     Operand(Operand),
     /// One number in every place that no update has.
     Each(f32),
-}
-
-/// How indices of places count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
-    /// Negative ones from the end; others beyond the tensor are refused.
-    FromEnd,
-    /// From the beginning; updates of places beyond the tensor are left out where the places are known, and refused else.
-    FromStart,
-}
-
-impl Count {
-    fn place(self, index: i64, extent: usize) -> Result<Option<usize>, Reason> {
-        match self {
-            Count::FromEnd => axis(index, extent).map(Some),
-            Count::FromStart => Ok(usize::try_from(index).ok().filter(|&index| index < extent)),
-        }
-    }
-
-    /// The place of each update among those of `extents`, by a row of indices for each.
-    pub(crate) fn places(self, indices: &[i64], extents: &[usize]) -> Result<Vec<Option<usize>>, Reason> {
-        let row = |row: &[i64]| -> Result<Option<usize>, Reason> {
-            let mut place = Some(0);
-            for (&index, &extent) in row.iter().zip(extents) {
-                let own = self.place(index, extent)?;
-                place = place.zip(own).map(|(place, own)| place * extent + own);
-            }
-            Ok(place)
-        };
-        indices.chunks_exact(extents.len().max(1)).map(row).collect()
-    }
 }
 
 /// Data of `rows` rows with updates of them, each of `inner` elements, at places that are known; the result is
@@ -385,12 +354,5 @@ mod tests {
         }
         assert_eq!(rows(None, -8.0, Combine::Max, true), [7.0, inf, -8.0, -8.0, 9.0, 10.0]);
         assert_eq!(rows(None, -8.0, Combine::Replace, true), [7.0, inf, -8.0, -8.0, 9.0, 10.0]);
-    }
-
-    #[test]
-    fn indices_count_from_the_end_or_are_beyond() {
-        assert_eq!(Count::FromEnd.places(&[-1, 0, 1, -3], &[2, 3]), Ok(vec![Some(3), Some(3)]));
-        assert!(Count::FromEnd.places(&[2, 0], &[2, 3]).is_err());
-        assert_eq!(Count::FromStart.places(&[1, 2, -1, 0, 0, 3], &[2, 3]), Ok(vec![Some(5), None, None]));
     }
 }

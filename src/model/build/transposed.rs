@@ -33,7 +33,7 @@ pub(crate) fn transposed_convolution(
     let (filter, summand) = match weights {
         Weights::Known { filter, summand } => (filter, summand),
         Weights::Computed { weights, bias, groups } => {
-            let mut order: Vec<usize> = (0..own.len()).collect();
+            let mut order: Vec<usize> = (0..b.shape(&weights)?.len()).collect();
             order.swap(OUTPUTS, INPUTS);
             let weights = b.transposed(weights, &order)?;
             return finished(b, None, after, |b, activation| {
@@ -144,7 +144,7 @@ fn of_volumes(
     };
     let (inputs, maps) = (filter.inputs(), windows.of_maps());
     let (step, span, count) = (windows.stride[0], windows.span(0), output[0]);
-    let wide = depth * step;
+    let wide = depth.saturating_mul(step);
     b.budget.spend(wide.saturating_add(span).saturating_add(count))?;
     let mut x = x;
     if step > 1 {

@@ -1,7 +1,7 @@
 //! `Gather`: elements along one axis.
 
 use super::import::{Import, Op};
-use crate::model::build::{Operand, axis, gathered};
+use crate::model::build::{Count, Operand, axis, gathered};
 use crate::model::reason::Reason;
 
 /// `Gather`: elements along an axis by their indices, of which negative ones count from the end.
@@ -13,6 +13,6 @@ pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> 
         Operand::Constant(..) => i.slot(op, 0)?,
         Operand::Value(_) => Operand::Value(i.mapped(op, 0)?),
     };
-    let slot = gathered(i, x, indices, place)?;
+    let slot = gathered(i, x, indices, (place, 0), Count::FromEnd)?;
     i.set(op, 0, slot)
 }

@@ -1,12 +1,10 @@
 //! Operators that move elements, of values and of constants.
 
-use super::constant::Constant;
 use super::convolution::dilated;
 use super::import::{Import, Op};
 use super::operands::{missing, node};
 use super::shapes::extents;
 use super::slices::bounded;
-use super::slots::Input;
 use crate::model::build::{
     Around, Count, Operand, axis, gathered, gathered_rows, sizes, spread, surrounded, tiled,
 };
@@ -173,24 +171,21 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let (place, batch_dims) = op.table.gather().map_or((0, 0), |table| (table.axis(), table.batch_dims()));
     let extents = extents(import, op)?;
     let axis = axis(i64::from(place), extents.len())?;
-    let indices = import.input(op, 1)?;
-    if batch_dims == 0
-        && let Input::Constant(Constant::Integers(_)) = indices
-    {
-        let (x, indices) = (import.operand(op, 0)?, import.operand(op, 1)?);
-        let result = gathered(import.begin(op, 0)?, x, indices, axis)?;
-        return import.put(op, 0, result);
-    }
-    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
-    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather(name, x, indices, axis as isize, batch_dims))
+    let shared = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
+    let (x, indices) = match shared > 0 || import.is_computed(op, 1)? {
+        true => (import.shared(op, 0)?, import.shared(op, 1)?),
+        false => (import.operand(op, 0)?, import.operand(op, 1)?),
+    };
+    let result = gathered(import.begin(op, 0)?, x, indices, (axis, shared), Count::FromStart)?;
+    import.put(op, 0, result)
 }
 
 /// `EMBEDDING_LOOKUP`: rows of a table.
 pub(super) fn embedding_lookup<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (indices, table) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather(name, table, indices, 0, 0))
+    let (indices, table) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let result = gathered(import.begin(op, 0)?, table, indices, (0, 0), Count::FromStart)?;
+    import.put(op, 0, result)
 }
 
 /// `GATHER_ND`: elements by rows of indices.
