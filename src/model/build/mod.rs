@@ -5,6 +5,7 @@
 //! in which its axes are stored.
 
 mod after;
+mod arcs;
 mod attention;
 mod axes;
 mod bitwise;
@@ -45,6 +46,7 @@ mod unfolded;
 mod values;
 mod windows;
 
+pub(super) use arcs::{angle_of, arc_cosine, arc_sine, arc_tangent};
 pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split, with_bias};
 pub(super) use axes::{Count, MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;

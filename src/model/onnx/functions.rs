@@ -1,9 +1,8 @@
 //! Functions of each element that are made of others.
 
 use super::import::{Import, Op};
-use crate::model::build::Arg;
+use crate::model::build::{Arg, Builder, Operand};
 use crate::model::reason::Reason;
-use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
 use crate::ops::integer::IntegerFunction;
 
@@ -179,54 +178,15 @@ pub(super) fn tan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::Div, &[sine, cosine])
 }
 
-pub(super) fn atan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+/// `Asin`, `Acos` and `Atan`.
+pub(super) fn arc<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    angle: fn(&mut Builder, Arg) -> Result<Operand, Reason>,
+) -> Done {
     let x = i.first(op)?;
-    let angle = arc(i, x)?;
-    i.result(op, F::Mul, &[angle, 1.0.into()])
-}
-
-/// `atan(x / sqrt(1 - x^2))`.
-pub(super) fn asin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let angle = arc_of_sine(i, x)?;
-    i.result(op, F::Mul, &[angle, 1.0.into()])
-}
-
-/// `2 atan(sqrt((1 - x) / (1 + x)))`, which does not cancel near 1.
-pub(super) fn acos<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x])?);
-    let quotient = i.f(F::Div, &[below, above])?;
-    let root = i.f(F::Sqrt, &[quotient])?;
-    let angle = arc(i, root)?;
-    i.result(op, F::Mul, &[angle, 2.0.into()])
-}
-
-fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
-    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x.clone()])?);
-    let product = i.f(F::Mul, &[above, below])?;
-    let root = i.f(F::Sqrt, &[product])?;
-    let quotient = i.f(F::Div, &[x, root])?;
-    arc(i, quotient)
-}
-
-/// The arc tangent: of `|x| > 1` it is `pi / 2` less that of `1 / |x|`.
-fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
-    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, &[x])?);
-    let inverse = i.f(F::Reciprocal, std::slice::from_ref(&size))?;
-    let z = i.f(F::Minimum, &[size.clone(), inverse])?;
-    let square = i.f(F::Square, std::slice::from_ref(&z))?;
-    let [first, rest @ ..] = ARC_TANGENT;
-    let mut sum: Arg = first.into();
-    for factor in rest {
-        let scaled = i.f(F::Mul, &[square.clone(), sum])?;
-        sum = i.f(F::Add, &[scaled, factor.into()])?;
-    }
-    let angle = i.f(F::Mul, &[sum, z])?;
-    let rest = i.f(F::Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.clone()])?;
-    let is_steep = i.f(F::Greater, &[size, 1.0.into()])?;
-    let angle = i.f(F::Select, &[is_steep, rest, angle])?;
-    i.f(F::Mul, &[sign, angle])
+    let slot = angle(i, x)?;
+    i.set(op, 0, slot)
 }
 
 /// `Mod`: of the sign of the divisor, or with `fmod` of that of the dividend.

@@ -3,7 +3,7 @@
 use super::empty::none_along;
 use super::import::{Import, Op};
 use crate::model::build::{
-    Arg, Combine, Count, Data, Kind, Mapped, Operand, axis, elements_at, gathered_rows, rows_at,
+    Arg, Combine, Count, Data, Kind, Mapped, Operand, axis, elements_at, gathered, gathered_rows, rows_at,
     scattered_elements, scattered_rows, sequences_reversed,
 };
 use crate::model::constant::{elements_of, indices};
@@ -11,6 +11,19 @@ use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
+
+/// `Gather`: elements along an axis by their indices, of which negative ones count from the end.
+pub(super) fn gather<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let place = axis(op.int("axis", 0), i.extents_of(op, 0)?.len())?;
+    let indices = i.slot(op, 1)?;
+    // A constant that is read by value is one of the graph once.
+    let x = match &indices {
+        Operand::Constant(..) => i.slot(op, 0)?,
+        Operand::Value(_) => Operand::Value(i.mapped(op, 0)?),
+    };
+    let slot = gathered(i, x, indices, (place, 0), Count::FromEnd)?;
+    i.set(op, 0, slot)
+}
 
 /// `GatherElements`: of each place another index along one axis.
 pub(super) fn gather_elements<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {

@@ -42,7 +42,6 @@ mod evaluate;
 mod filter;
 mod functions;
 mod fused_attention;
-mod gathers;
 mod grids;
 mod grouped_attention;
 mod hosted;

@@ -5,10 +5,11 @@ use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, columns, contributed, control, convolution, einsum, elementwise, empty, functions,
-    fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
-    products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
-    states, suppression, transposed, unpool,
+    fused_attention, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling, products,
+    quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
+    suppression, transposed, unpool,
 };
+use crate::model::build::{arc_cosine, arc_sine, arc_tangent};
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
 use crate::ops::reduce::Reduction;
@@ -110,7 +111,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Split", moves::split),
     ("Pad", moves::pad),
     ("Tile", moves::tile),
-    ("Gather", gathers::gather),
+    ("Gather", indexing::gather),
     ("GatherND", indexing::gather_nd),
     ("GatherElements", indexing::gather_elements),
     ("ScatterElements", indexing::scatter_elements),
@@ -167,9 +168,9 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Sin", |i, op| elementwise::of(i, op, Function::Sin)),
     ("Cos", |i, op| elementwise::of(i, op, Function::Cos)),
     ("Tan", functions::tan),
-    ("Asin", functions::asin),
-    ("Acos", functions::acos),
-    ("Atan", functions::atan),
+    ("Asin", |i, op| functions::arc(i, op, arc_sine)),
+    ("Acos", |i, op| functions::arc(i, op, arc_cosine)),
+    ("Atan", |i, op| functions::arc(i, op, arc_tangent)),
     ("Sinh", |i, op| elementwise::of(i, op, Function::Sinh)),
     ("Cosh", |i, op| elementwise::of(i, op, Function::Cosh)),
     ("Asinh", |i, op| elementwise::of(i, op, Function::Asinh)),

@@ -7,11 +7,11 @@ use super::rounding::in_256ths;
 use super::slots::Input;
 use super::spectra;
 use crate::dims::Dim;
-use crate::graph::Term;
 use crate::host::HostTensor;
-use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted, of_integers};
+use crate::model::build::{
+    Arg, Builder, Kind, Mapped, Operand, angle_of, changes, computed, converted, of_integers,
+};
 use crate::model::reason::Reason;
-use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
 
@@ -124,36 +124,12 @@ pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     of(import, op, if approximate { Function::GeluTanh } else { Function::Gelu })
 }
 
-/// `ATAN2`: the angle of a point, from -pi to pi; inputs are `y` and `x`.
-pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    use Function::{Abs, Add, Div, Greater, Less, Maximum, Minimum, Mul, Neg, Select, Square, Sub};
+/// `ATAN2`: the angle of a point; inputs are `y` and `x`.
+pub(super) fn angle<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (y, x) = (import.value(op, 0)?, import.value(op, 1)?);
-    let parts = import.begin(op, 0)?;
-    let mut each = |function: Function, terms: &[Term]| parts.each("angle", function, terms);
-    let (height, width) = (each(Abs, &[y.into()])?, each(Abs, &[x.into()])?);
-    let (small, large) =
-        (each(Minimum, &[height.into(), width.into()])?, each(Maximum, &[height.into(), width.into()])?);
-    let large = each(Maximum, &[large.into(), f32::MIN_POSITIVE.into()])?;
-    let z = each(Div, &[small.into(), large.into()])?;
-    let square = each(Square, &[z.into()])?;
-    let mut sum = each(Mul, &[square.into(), ARC_TANGENT[0].into()])?;
-    for &factor in &ARC_TANGENT[1..8] {
-        let more = each(Add, &[sum.into(), factor.into()])?;
-        sum = each(Mul, &[more.into(), square.into()])?;
-    }
-    let sum = each(Add, &[sum.into(), ARC_TANGENT[8].into()])?;
-    let angle = each(Mul, &[sum.into(), z.into()])?;
-    let rest = each(Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.into()])?;
-    let is_steep = each(Greater, &[height.into(), width.into()])?;
-    let angle = each(Select, &[is_steep.into(), rest.into(), angle.into()])?;
-    let behind = each(Sub, &[std::f32::consts::PI.into(), angle.into()])?;
-    let is_behind = each(Less, &[x.into(), 0.0.into()])?;
-    let angle = each(Select, &[is_behind.into(), behind.into(), angle.into()])?;
-    let below = each(Neg, &[angle.into()])?;
-    let is_below = each(Less, &[y.into(), 0.0.into()])?;
-    let value = parts.each("", Select, &[is_below.into(), below.into(), angle.into()])?;
-    import.write(op, 0, value)
+    let (y, x) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let angle = angle_of(import.begin(op, 0)?, y.into(), x.into())?;
+    import.put(op, 0, angle)
 }
 
 /// A function of the bits of integers.

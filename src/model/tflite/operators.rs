@@ -73,7 +73,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("SQUARED_DIFFERENCE", |i, op| elementwise::of(i, op, Function::SquaredDifference)),
     ("FLOOR_DIV", |i, op| elementwise::of(i, op, Function::FloorDiv)),
     ("FLOOR_MOD", |i, op| elementwise::of(i, op, Function::FloorMod)),
-    ("ATAN2", elementwise::arc_tangent),
+    ("ATAN2", elementwise::angle),
     ("RELU", |i, op| elementwise::of(i, op, Function::Relu)),
     ("RELU6", |i, op| elementwise::of(i, op, Function::Relu6)),
     ("RELU_N1_TO_1", |i, op| elementwise::of(i, op, Function::ReluN1To1)),
