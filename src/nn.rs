@@ -12,8 +12,10 @@
 //! ```
 
 #[doc(inline)]
-pub use crate::ops::arg::ArgReduce;
+pub use crate::graph::AttentionInputs;
 #[doc(inline)]
+pub use crate::ops::arg::ArgReduce;
+pub use crate::ops::attention::{Attention, MaskRule};
 pub use crate::ops::concat::Concat;
 #[doc(inline)]
 pub use crate::ops::conv2d::Conv2d;

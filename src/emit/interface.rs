@@ -31,6 +31,18 @@ pub enum Operand {
     Window,
     /// One value for each channel of the first convolution, added to its sum.
     WindowBias,
+    /// The queries of an attention.
+    Query,
+    /// Its keys.
+    Key,
+    /// Its values.
+    Value,
+    /// What says which keys a query attends.
+    Mask,
+    /// Where the queries begin among the keys.
+    Begins,
+    /// How many keys there are.
+    Ends,
     /// An input of an op that has several of one kind, counted from 0.
     Arg(u8),
     /// An input of an application's kernel, counted from 0.
@@ -66,6 +78,12 @@ impl Operand {
             Operand::A => "mat_a",
             Operand::B => "mat_b",
             Operand::C => "mat_c",
+            Operand::Query => "query",
+            Operand::Key => "key",
+            Operand::Value => "value",
+            Operand::Mask => "mask",
+            Operand::Begins => "begins",
+            Operand::Ends => "ends",
             Operand::Arg(index) if (index as usize) < ARGS.len() => ARGS[index as usize],
             Operand::Arg(_) => "an argument",
             Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
@@ -90,6 +108,12 @@ impl Operand {
             Operand::C => 8,
             Operand::Window => 9,
             Operand::WindowBias => 10,
+            Operand::Query => 11,
+            Operand::Key => 12,
+            Operand::Value => 13,
+            Operand::Mask => 14,
+            Operand::Begins => 15,
+            Operand::Ends => 16,
             Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,

@@ -23,6 +23,7 @@ macro_rules! piece {
 /// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/attended"),
     piece!("shared/better"),
     piece!("shared/border"),
     piece!("shared/activations", opencl),

@@ -1,5 +1,6 @@
 //! A network as values and the nodes between them; shapes are checked when a node is added.
 
+mod attention;
 mod build;
 mod elementwise;
 mod integers;
@@ -10,6 +11,7 @@ mod reductions;
 mod state;
 mod value;
 
+pub use attention::AttentionInputs;
 pub use build::{Extras, Right};
 pub use elementwise::Term;
 use random::Draws;

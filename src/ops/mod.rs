@@ -7,6 +7,7 @@
 
 mod activated;
 pub mod arg;
+pub mod attention;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;

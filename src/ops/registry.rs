@@ -1,6 +1,7 @@
 //! The list of all ops and kernels: tests, benches and the tuner walk it.
 
 use super::arg::{self, ArgOp};
+use super::attention::{self, AttentionOp};
 use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
@@ -60,6 +61,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 
 static ALL: &[OpEntry] = &[
     OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
+    OpEntry::of::<AttentionOp>(attention::examples, attention::NUMBERS),
     OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),

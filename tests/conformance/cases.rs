@@ -231,6 +231,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     }
     table.resize();
     table.reduce();
+    for (name, problem, breadth) in crate::attention::rows() {
+        table.push(name, problem, breadth);
+    }
     for (name, problem, breadth) in crate::moves::rows() {
         table.push(name, problem, breadth);
     }

@@ -13,6 +13,7 @@
 //! | `DIPTYCH_CONFORMANCE=gemm` | every kernel of the rows of one op |
 //! | `DIPTYCH_CONFORMANCE=gemm_wgmma` | of these, and of the planted mistakes, the kernels whose name begins so |
 
+mod attention;
 mod cases;
 mod cover;
 mod cpu;
@@ -89,7 +90,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
+    attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
     integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
 );
 
@@ -225,6 +226,7 @@ fn a_wrong_kernel_is_refused(api: &str) {
 /// [`cases::widest`], each through one of the APIs at least. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
+    ("attention", [10, 10]),
     ("concat", [2, 2]),
     ("conv2d", [62, 69]),
     ("convert", [4, 8]),

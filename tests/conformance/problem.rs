@@ -53,8 +53,11 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
         let mut values: Vec<f32> = match info.operand {
             Operand::Bias => scaled(4.0),
             Operand::Slope => scaled(2.0),
+            Operand::Mask => {
+                noise(seed, info.elements()).iter().map(|value| f32::from(*value > 0.0)).collect()
+            }
             // Some within the axes, some outside.
-            Operand::Arg(0) | Operand::Src if indexes(op, info.operand) => {
+            Operand::Arg(0) | Operand::Src | Operand::Begins | Operand::Ends if indexes(op, info.operand) => {
                 noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
             }
             _ => values(op.precision(), seed, info.elements()),
@@ -92,7 +95,10 @@ fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
 fn indexes(op: &dyn Op, operand: Operand) -> bool {
     matches!(
         (op.name(), operand),
-        ("gather", Operand::Arg(0)) | ("one_hot", Operand::Src) | ("update_slice", Operand::Arg(1))
+        ("gather", Operand::Arg(0))
+            | ("one_hot", Operand::Src)
+            | ("update_slice", Operand::Arg(1))
+            | ("attention", Operand::Begins | Operand::Ends)
     )
 }
 

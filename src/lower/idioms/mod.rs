@@ -11,13 +11,16 @@
 //! is over height and width; others are multiplied and added by a function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
 //! Nothing else may read what lies between.
 
+mod attention;
 mod gate;
 mod large;
 mod moves;
 mod normalisation;
 mod patches;
 mod softmax;
+mod strided;
 
+pub(super) use attention::attention;
 pub(super) use gate::gates;
 pub(super) use large::share_large;
 pub(super) use moves::{join_moves, take_factors};

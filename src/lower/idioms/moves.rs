@@ -31,7 +31,7 @@ pub(in crate::lower) fn join_moves(network: &mut Network<'_>, alone: &dyn Fn(&st
 }
 
 /// What `unit` moves, if that is all it does.
-fn remap(network: &Network<'_>, unit: &Unit) -> Option<RemapOp> {
+pub(super) fn remap(network: &Network<'_>, unit: &Unit) -> Option<RemapOp> {
     let op = unit.operator().and_then(|_| unit.op(network.graph, Precision::F32).ok())?;
     op.as_any().downcast_ref::<RemapOp>().cloned()
 }
@@ -93,11 +93,11 @@ pub(in crate::lower) fn take_factors(network: &mut Network<'_>, alone: &dyn Fn(&
 }
 
 /// A unit that multiplies `value` by a number.
-struct Factor {
+pub(super) struct Factor {
     unit: usize,
     product: Value,
-    value: Value,
-    number: f32,
+    pub(super) value: Value,
+    pub(super) number: f32,
 }
 
 impl Finder<'_, '_> {
@@ -135,7 +135,7 @@ impl Finder<'_, '_> {
     }
 
     /// Unit `index`, if it multiplies or divides a value of the same dimensions by a number.
-    fn multiplied(&self, index: usize, function: Function) -> Option<Factor> {
+    pub(super) fn multiplied(&self, index: usize, function: Function) -> Option<Factor> {
         let single = self.single(index, function)?;
         let (value, number) = match (&single.terms[..], function) {
             ([Term::Given(Input::Value(value), _), by], Function::Div) => (*value, 1.0 / by.number()?),

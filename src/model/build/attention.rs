@@ -1,18 +1,19 @@
 //! Attention: `softmax(scale Q K^T + bias) V` of each head.
 
 use super::builder::Builder;
+use super::masks::{MASKED, Past, Reach};
 use super::moves::{columns, spread};
-use super::operand::Operand;
+use super::operand::{Mapped, Operand};
 use super::products::{product, swapped};
 use super::reductions::reduced;
+use crate::emit::Bits;
+use crate::graph::Value;
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
+use crate::nn::AttentionInputs;
+use crate::ops::attention::Attention;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
-
-/// What is added where a query does not attend a key. No finite number does: of a row of the least ones the softmax is
-/// the mean.
-pub(crate) const MASKED: f32 = f32::NEG_INFINITY;
 
 /// Queries, keys and values as batch, head, place, feature.
 pub(crate) struct Heads {
@@ -22,10 +23,12 @@ pub(crate) struct Heads {
 }
 
 /// What is added to the products, and what is done to them.
-pub(crate) struct Rule {
+pub(crate) struct Rule<'o> {
     pub(crate) scale: f32,
     pub(crate) softcap: f32,
     pub(crate) bias: Option<Operand>,
+    /// Which keys a query attends by its place.
+    pub(crate) reach: Option<Reach<'o>>,
     /// Whether each query is known to attend some key.
     pub(crate) attends: bool,
     /// A product with a key that has no value, of each head: `1 heads 1 1`.
@@ -62,7 +65,55 @@ pub(crate) fn merged(b: &mut Builder, part: &str, slot: Operand) -> Result<Opera
     b.with_extents(part, slot, &[batch, places, heads * wide])
 }
 
-pub(crate) fn attend(b: &mut Builder, part: &str, heads: Heads, rule: Rule) -> Result<Attended, Reason> {
+/// The attention of `heads`, as one node.
+pub(crate) fn attend(b: &mut Builder, part: &str, heads: Heads, rule: Rule<'_>) -> Result<Operand, Reason> {
+    if rule.sink.is_some() {
+        return attend_openly(b, part, heads, rule).map(|attended| attended.output);
+    }
+    let kind = b.mapped(heads.q.clone())?.kind;
+    let [query, key, value] = [value_of(b, heads.q)?, value_of(b, heads.k)?, value_of(b, heads.v)?];
+    let Rule { scale, softcap, bias, reach, .. } = rule;
+    let mut options =
+        Attention { scale: Some(Bits(scale)), softcap: Bits(softcap.max(0.0)), ..Attention::default() };
+    let mut inputs = AttentionInputs::default();
+    if let Some(bias) = bias {
+        inputs.bias = Some(value_of(b, bias)?);
+    }
+    if let Some(reach) = &reach {
+        (options.before, options.behind) = reach.needed();
+        if let Some(ends) = reach.ends {
+            inputs.ends = Some(value_of(b, ends.clone())?);
+        }
+        match reach.past {
+            Past::Known(past) => options.begin = past,
+            Past::Each(past) if options.before.is_some() || options.behind.is_some() => {
+                inputs.begins = Some(value_of(b, past.clone())?);
+            }
+            Past::Each(_) => {}
+        }
+    }
+    let value = b.add(part, |graph, name| graph.attention(name, [query, key, value], inputs, options))?;
+    Ok(Operand::Value(Mapped::plain(value, 4, kind)))
+}
+
+/// A slot as a value whose axes are in order.
+fn value_of(b: &mut Builder, slot: Operand) -> Result<Value, Reason> {
+    let mapped = b.mapped(slot)?;
+    b.logical(&mapped)
+}
+
+/// The same as nodes of which each result is to be had.
+pub(crate) fn attend_openly(
+    b: &mut Builder,
+    part: &str,
+    heads: Heads,
+    mut rule: Rule<'_>,
+) -> Result<Attended, Reason> {
+    if let Some(reach) = &rule.reach
+        && let Some(more) = reach.bias(b)?
+    {
+        rule.bias = Some(with_bias(b, rule.bias, more)?);
+    }
     let (q, k) = (b.shape(&heads.q)?, b.shape(&heads.k)?);
     let (&[batch, many, rows, depth], &[_, few, keys, _]) = (&q[..], &k[..]) else {
         return refused!("found {q:?} and {k:?}, wanted heads");

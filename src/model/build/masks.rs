@@ -1,6 +1,5 @@
 //! Which keys a query attends, by their places.
 
-use super::attention::MASKED;
 use super::builder::Builder;
 use super::caches::counted;
 use super::each::Arg;
@@ -8,6 +7,10 @@ use super::kind::Kind;
 use super::operand::Operand;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
+
+/// What is added where a query does not attend a key. No finite number does: of a row of the least ones the softmax is
+/// the mean.
+pub(crate) const MASKED: f32 = f32::NEG_INFINITY;
 
 /// Queries at places behind `past`, and the keys around each of them that it attends.
 pub(crate) struct Reach<'o> {
@@ -41,17 +44,22 @@ impl Reach<'_> {
         }
     }
 
+    /// How many keys before and behind its own place a query attends, where that says something.
+    pub(crate) fn needed(&self) -> (Option<usize>, Option<usize>) {
+        match self.past {
+            // The last query's first key, and the first one's last.
+            Past::Known(past) => (
+                self.before.filter(|&before| before.saturating_add(1) < past + self.rows),
+                self.behind.filter(|&behind| behind.saturating_add(past + 1) < self.keys),
+            ),
+            Past::Each(_) => (self.before, self.behind),
+        }
+    }
+
     /// Which keys a query attends, `batch 1 query key`; nothing where it is all. Made once for all operators.
     pub(crate) fn allowed(&self, b: &mut Builder) -> Result<Option<Operand>, Reason> {
         let Reach { rows, keys, ends, .. } = *self;
-        // The first query's last key and the last one's first.
-        let (behind, before) = match self.past {
-            Past::Known(past) => (
-                self.behind.filter(|&behind| behind.saturating_add(past + 1) < keys),
-                self.before.filter(|&before| before.saturating_add(1) < past + rows),
-            ),
-            Past::Each(_) => (self.behind, self.before),
-        };
+        let (before, behind) = self.needed();
         if behind.is_none() && before.is_none() && ends.is_none() {
             return Ok(None);
         }

@@ -47,7 +47,7 @@ mod values;
 mod windows;
 
 pub(super) use arcs::{angle_of, arc_cosine, arc_sine, arc_tangent};
-pub(super) use attention::{Attended, Heads, MASKED, Rule, attend, merged, split, with_bias};
+pub(super) use attention::{Attended, Heads, Rule, attend, attend_openly, merged, split, with_bias};
 pub(super) use axes::{Count, MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use branches::Condition;
@@ -61,7 +61,7 @@ pub(super) use each::Arg;
 pub(super) use filter::{Arranged, Filter, Groups, INPUTS, OUTPUTS, Weights};
 pub(super) use indexing::{elements_at, gathered_rows, rows_at, scattered_elements, sequences_reversed};
 pub(super) use kind::Kind;
-pub(super) use masks::{Past, Reach, bias_of};
+pub(super) use masks::{MASKED, Past, Reach, bias_of};
 pub(super) use moves::{columns, cut, gathered, one_of, padded, part_of, spread, stacked, tiled};
 pub(super) use norms::{LocalResponse, of_size_one, root_mean_square};
 pub(super) use operand::{Mapped, Operand, channels_last, without};

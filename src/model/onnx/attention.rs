@@ -2,8 +2,8 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Attended, Heads, Kind, MASKED, Past, Reach, Rule, appended, attend, bias_of, converted, merged, split,
-    with_bias,
+    Attended, Heads, Kind, MASKED, Past, Reach, Rule, appended, attend, attend_openly, bias_of, converted,
+    merged, split,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -69,24 +69,19 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         ends: ends.as_ref(),
     };
     let attends = !op.has(3) && reach.attends();
-    if let Some(more) = reach.bias(i)? {
-        bias = Some(with_bias(i, bias, more)?);
-    }
     let rule = Rule {
         scale: op.float("scale", 1.0 / (depth as f32).sqrt()),
         softcap: op.float("softcap", 0.0),
         bias,
+        reach: Some(reach),
         attends,
         sink: None,
     };
     let part = if flat { "heads" } else { "" };
-    let Attended { mut output, products } = attend(i, part, Heads { q, k, v }, rule)?;
-    if flat {
-        output = merged(i, "", output)?;
-    }
-    i.set(op, 0, output)?;
-    if op.writes(3) {
-        let [plain, soft, biased, shares] = products;
+    let heads = Heads { q, k, v };
+    let mut output = if op.writes(3) {
+        let Attended { output, products: [plain, soft, biased, shares] } =
+            attend_openly(i, part, heads, rule)?;
         let wanted = match op.int("qk_matmul_output_mode", 0) {
             0 => plain,
             1 => soft,
@@ -95,6 +90,12 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             other => return refused!("found qk_matmul_output_mode {other}, wanted 0 to 3"),
         };
         i.set(op, 3, wanted)?;
+        output
+    } else {
+        attend(i, part, heads, rule)?
+    };
+    if flat {
+        output = merged(i, "", output)?;
     }
-    Ok(())
+    i.set(op, 0, output)
 }

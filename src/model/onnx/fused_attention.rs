@@ -11,8 +11,8 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Heads, Kind, Operand, Past, Reach, Rule, appended, attend, cut, merged, one_of, product, split, stacked,
-    with_bias,
+    Attended, Heads, Kind, Operand, Past, Reach, Rule, appended, attend, attend_openly, cut, merged, one_of,
+    product, split, stacked, with_bias,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -173,12 +173,15 @@ fn finish<'a>(
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let attended = attend(i, "heads", heads, Rule { scale, softcap: 0.0, bias, attends, sink: None })?;
-    if op.node.op == "MultiHeadAttention" {
-        let [_, _, products, _] = attended.products;
+    let rule = Rule { scale, softcap: 0.0, bias, reach: None, attends, sink: None };
+    let output = if op.node.op == "MultiHeadAttention" && op.writes(3) {
+        let Attended { output, products: [_, _, products, _] } = attend_openly(i, "heads", heads, rule)?;
         i.set(op, 3, products)?;
-    }
-    let output = merged(i, "", attended.output)?;
+        output
+    } else {
+        attend(i, "heads", heads, rule)?
+    };
+    let output = merged(i, "", output)?;
     i.set(op, 0, output)
 }
 

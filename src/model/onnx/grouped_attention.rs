@@ -9,7 +9,7 @@ use super::import::{Import, Op};
 use crate::model::build::{
     Angles, Heads, Kind, Lengths, Operand, Past, Reach, Rule, appended, appended_each, attend, columns,
     converted, index_of_each, is_kept, kept_with, known_places, merged, part_of, places_from,
-    root_mean_square, turned, with_bias,
+    root_mean_square, turned,
 };
 use crate::model::constant::elements_of;
 use crate::model::reason::Reason;
@@ -121,14 +121,14 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     // Behind the last key there may be none within a window.
     let attends = !op.has(BIAS) && (reach.before.is_none() || reach.ends.is_none());
-    let mut bias = reach.bias(i)?;
+    let mut bias = None;
     if op.has(BIAS) {
         let more = i.slot(op, BIAS)?;
         let more = match i.shape(&more)?.last() {
             Some(&wide) if wide > total => columns(i, "bias", &more, 0, total)?,
             _ => more,
         };
-        bias = Some(with_bias(i, bias, more)?);
+        bias = Some(more);
     }
     let sink = match (op.has(SINK), op.int("smooth_softmax", 0) > 0) {
         (true, _) => {
@@ -142,9 +142,9 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
     };
-    let rule = Rule { scale, softcap: op.float("softcap", 0.0), bias, attends, sink };
-    let attended = attend(i, "heads", Heads { q, k, v }, rule)?;
-    let output = merged(i, "", attended.output)?;
+    let rule = Rule { scale, softcap: op.float("softcap", 0.0), bias, reach: Some(reach), attends, sink };
+    let output = attend(i, "heads", Heads { q, k, v }, rule)?;
+    let output = merged(i, "", output)?;
     i.set(op, 0, output)
 }
 

@@ -120,6 +120,16 @@ impl RemapOp {
         Ok(())
     }
 
+    /// The first element of the source, and extents with their strides there, outermost first, if every element of the result
+    /// lies at a sum of multiples of them.
+    pub(crate) fn strided(&self) -> Option<(usize, Vec<(usize, usize)>)> {
+        let part = |part: &Part| {
+            let stride = usize::try_from(part.stride).ok().filter(|_| part.is_linear())?;
+            Some((part.extent, stride))
+        };
+        Some((self.first, self.parts.iter().map(part).collect::<Option<Vec<_>>>()?))
+    }
+
     /// The result's dimensions.
     pub(super) fn target(&self) -> Dims {
         self.target

@@ -30,7 +30,7 @@ pub(super) struct SoftmaxKernel {
 
 /// The largest of `values`.
 #[inline(always)]
-fn largest_of(values: &[f32]) -> f32 {
+pub(in crate::ops) fn largest_of(values: &[f32]) -> f32 {
     let mut largest = f32::NEG_INFINITY;
     if values.len() < LANES {
         for &value in values {
@@ -56,7 +56,7 @@ fn largest_of(values: &[f32]) -> f32 {
 
 /// The sum of `values`.
 #[inline(always)]
-fn sum_of(values: &[f32]) -> f32 {
+pub(in crate::ops) fn sum_of(values: &[f32]) -> f32 {
     let mut sum = 0.0;
     if values.len() < LANES {
         for &value in values {

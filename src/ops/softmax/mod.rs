@@ -11,7 +11,7 @@
 //! A NaN makes its line NaN, and so do an infinite largest element and a line of negative infinities; beside others a
 //! negative infinity is 0, or its logarithm.
 
-mod cpu;
+pub(super) mod cpu;
 mod examples;
 mod maps;
 mod operator;

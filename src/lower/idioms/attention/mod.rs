@@ -1,0 +1,170 @@
+//! Attention that was written out, as the op that it is; and attention that reads queries, keys and values where their products
+//! wrote them.
+//!
+//! | written out | becomes |
+//! |---|---|
+//! | `softmax(f(s Q K^T)) V`, `f` factors, a soft cap, numbers that are added, a mask, in this order | attention |
+//! | an attention of what was moved, and moves of its result | an attention with other places |
+//!
+//! Nothing else may read what lies between the products. What moves is undone where rows stay rows of features: axes may be in
+//! any order, split, merged, cut or spread.
+
+mod operands;
+mod scores;
+mod whole;
+
+use super::moves::remap;
+use super::strided::{Places, inverse};
+use super::{Finder, Found, Term};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::{Activation, Operand};
+use crate::error::Result;
+use crate::graph::Value;
+use crate::lower::unit::{Input, Network};
+use crate::ops::gemm::{Gemm, GemmOp};
+use crate::ops::softmax::Softmax;
+use scores::Scores;
+use std::any::Any;
+use whole::Whole;
+
+/// Features of a row, at most: where keys do not fit into local memory beside queries, two products are faster.
+const MOST_FEATURES: usize = 256;
+
+/// Finds attention; units that `alone` names stay as they are.
+pub(in crate::lower) fn attention(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut index = 0;
+    while index < network.units().len() {
+        let finder = Finder { network, alone };
+        match finder.attention(index)? {
+            Some(found) => index = found.replace(network),
+            None => index += 1,
+        }
+    }
+    Ok(())
+}
+
+/// A product of matrices, and what it reads.
+struct Product {
+    index: usize,
+    op: GemmOp,
+    a: Input,
+    b: Input,
+    output: Value,
+}
+
+impl Finder<'_, '_> {
+    /// What ends as the product with the values in unit `index`.
+    fn attention(&self, index: usize) -> Result<Option<Found>> {
+        Ok(self
+            .written_out(index)
+            .filter(|found| found.new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok())))
+    }
+
+    fn written_out(&self, index: usize) -> Option<Found> {
+        let last = self.product(index)?;
+        let shares = self.network.resolve(last.a.value()?);
+        let at = self.network.writer(shares.of)?;
+        let unit = self.network.units().get(at)?;
+        let softmax = (unit.operator()? as &dyn Any).downcast_ref::<Softmax>()?;
+        let dims = self.network.dims(shares.of).ok()?;
+        let along = softmax.axis == -1 || softmax.axis == dims.rank() as isize - 1;
+        let keys = dims.extents().last().copied()?;
+        let plain = !softmax.log && softmax.beta.0 == 1.0 && shares.offset == 0 && !last.op.transpose_a;
+        if !along || !plain || last.op.alpha.0 != 1.0 || last.op.k != keys {
+            return None;
+        }
+        let Input::Value(scores) = unit.input(Operand::Src).ok()? else { return None };
+        let Scores { product: first, mut rules, bias, mask, mut old } = self.scores(*scores)?;
+        old.extend([first.index, at, index]);
+        let alike = first.op.batch == last.op.batch && first.op.m == last.op.m && first.op.n == keys;
+        let features = first.op.k.max(last.op.n);
+        if !alike || features > MOST_FEATURES || !self.stay_among(&old, last.output) {
+            return None;
+        }
+        let [batch, m, n] = [first.op.batch, first.op.m, first.op.n];
+        // The operands of the first product, and the right one of the second, as heads, places and features.
+        let side = |input: &Input, [shared, turned, scaled]: [bool; 3], [places, features]: [usize; 2]| {
+            let (place, feature) = if turned { (1, places) } else { (features, 1) };
+            let heads = if shared { 0 } else { places * features };
+            self.operands(input, [(batch, heads), (places, place), (features, feature)], scaled)
+        };
+        let (a, b) = (&first.op, &last.op);
+        let query = side(&first.a, [false, a.transpose_a, true], [m, a.k])?;
+        let key = side(&first.b, [a.shared_b, !a.transpose_b, true], [n, a.k])?;
+        let value = side(&last.b, [b.shared_b, b.transpose_b, false], [n, b.n])?;
+        rules.scale.0 *= query.factor * key.factor;
+        let scores = [(batch, m * n), (m, n), (n, 1)];
+        let added = |term: Option<(Term, Dims)>| match term {
+            Some((term, dims)) => self.to_scores(&term, &dims, scores).map(Some),
+            None => Some(None),
+        };
+        let (bias, mask) = (added(bias)?, added(mask)?);
+        let name = self.network.units()[index].name.clone();
+        let whole = Whole { name, query, key, value, bias, mask, rules };
+        let result = Places::of([(batch, m * b.n), (m, b.n), (b.n, 1)]);
+        let dims = self.network.dims(last.output).ok()?;
+        let mut plain = Some(whole.unit(&result, dims, last.output)?);
+        // Where the result is moved next, the attention writes it there.
+        if let Some(moved) = self.moved_result(&last, &result)
+            && let Some(unit) = whole.unit(&moved.places, moved.dims, moved.output)
+        {
+            plain = Some(unit);
+            old.push(moved.index);
+        }
+        Some(Found { old, new: plain.into_iter().collect() })
+    }
+
+    /// Whether what the units of `old` write is read by others of them alone, in any shape, but for `result`.
+    fn stay_among(&self, old: &[usize], result: Value) -> bool {
+        old.iter().all(|&index| {
+            let unit = &self.network.units()[index];
+            let inside = |&value: &Value| {
+                let mut readers = self.network.readers(value);
+                value == result
+                    || (!self.network.leaves(value) && readers.all(|reader| old.contains(&reader)))
+            };
+            !(self.alone)(&unit.name) && unit.outputs.iter().all(inside)
+        })
+    }
+
+    /// The matrix product that unit `index` is, of constants or not, and nothing more.
+    fn product(&self, index: usize) -> Option<Product> {
+        let unit = self.network.units().get(index)?;
+        (unit.operator()? as &dyn Any).downcast_ref::<Gemm>()?;
+        let op = unit.op(self.network.graph, Precision::F32).ok()?;
+        let op = *op.as_any().downcast_ref::<GemmOp>()?;
+        let (&[output], true) = (&unit.outputs[..], unit.inputs.len() == 2) else { return None };
+        let plain = op.epilogue().activation == Activation::None && op.beta.0 == 0.0;
+        let [a, b] = [Operand::A, Operand::B].map(|operand| unit.input(operand).ok().cloned());
+        plain.then_some(Product { index, op, a: a?, b: b?, output })
+    }
+
+    /// The move that alone reads a product, and where it puts the product's elements.
+    fn moved_result(&self, product: &Product, places: &Places<3>) -> Option<Moved> {
+        let mut readers = self.network.readers(product.output);
+        let (index, None) = (readers.next()?, readers.next()) else { return None };
+        let unit = &self.network.units()[index];
+        if self.network.leaves(product.output) || (self.alone)(&unit.name) {
+            return None;
+        }
+        let alias = self.network.resolve(unit.reads().next()?);
+        let (first, parts) = remap(self.network, unit)?.strided()?;
+        let elements = self.network.dims(product.output).ok()?.elements();
+        let &[output] = &unit.outputs[..] else { return None };
+        let dims = self.network.dims(output).ok()?;
+        if alias.of != product.output || alias.offset != 0 || dims.elements() != elements {
+            return None;
+        }
+        let places = places.moved(0, &inverse(first, &parts)?)?;
+        Some(Moved { index, output, dims, places })
+    }
+}
+
+/// A move of a result.
+struct Moved {
+    index: usize,
+    output: Value,
+    dims: Dims,
+    places: Places<3>,
+}

@@ -1,0 +1,104 @@
+//! An attention of operands that lie anywhere, as a unit.
+
+use super::operands::Operands;
+use crate::dims::Dims;
+use crate::emit::Operand;
+use crate::graph::Value;
+use crate::lower::idioms::strided::Places;
+use crate::lower::unit::Unit;
+use crate::ops::attention::{Added, Place, Rules, Sizes, Strided};
+use std::sync::Arc;
+
+/// All that an attention is made of but its result.
+pub(super) struct Whole {
+    pub(super) name: String,
+    pub(super) query: Operands,
+    pub(super) key: Operands,
+    pub(super) value: Operands,
+    pub(super) bias: Option<Operands>,
+    pub(super) mask: Option<Operands>,
+    pub(super) rules: Rules,
+}
+
+impl Whole {
+    /// The unit that writes `output`, of `dims`, at `dst`.
+    pub(super) fn unit(&self, dst: &Places<3>, dims: Dims, output: Value) -> Option<Unit> {
+        let all =
+            [Some(&self.query), Some(&self.key), Some(&self.value), self.bias.as_ref(), self.mask.as_ref()];
+        let places = || all.iter().flatten().map(|operands| &operands.places).chain([dst]);
+        // Batches and heads: as few of both as all operands can be counted by.
+        let total: usize =
+            [&self.query.places, dst].iter().map(|at| at.extents(0).iter().product::<usize>()).max()?;
+        let heads = places().filter_map(|at| match at.extents(0)[..] {
+            [_, heads] => Some(heads),
+            _ => None,
+        });
+        let mut heads: Vec<usize> = heads.collect();
+        heads.dedup();
+        let heads = match heads[..] {
+            [] => total,
+            [heads] => heads,
+            _ => return None,
+        };
+        if heads == 0 || !total.is_multiple_of(heads) {
+            return None;
+        }
+        let batch = total / heads;
+        // Queries that share a head of keys.
+        let rows: usize =
+            [&self.query.places, dst].iter().map(|at| at.extents(1).iter().product::<usize>()).max()?;
+        let inner = places().filter_map(|at| match at.extents(1)[..] {
+            [_, inner] => Some(inner),
+            _ => None,
+        });
+        let mut inner: Vec<usize> = inner.collect();
+        inner.dedup();
+        let inner = match inner[..] {
+            [] => rows,
+            [inner] => inner,
+            _ => return None,
+        };
+        let group = rows.checked_div(inner).filter(|group| group * inner == rows)?;
+        let features = |at: &Places<3>| at.extents(2).iter().product::<usize>();
+        let (depth, width) = (features(&self.query.places), features(&self.value.places));
+        let keys = self.key.places.extents(1).iter().product::<usize>();
+        let sizes = Sizes { batch, heads, group, rows: inner, keys, depth, width };
+        let query_like = |at: &Places<3>, features: usize| -> Option<Place> {
+            let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
+            let [g, row] = at.split(1, &[group, inner])?.try_into().ok()?;
+            let whole = at.split(2, &[features])?;
+            let unit = features == 1 || whole == [1];
+            unit.then_some(Place { first: at.first, steps: [b, h, g, row] })
+        };
+        let key_like = |at: &Places<3>, features: usize| -> Option<Place> {
+            let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
+            let [row] = at.split(1, &[keys])?.try_into().ok()?;
+            let whole = at.split(2, &[features])?;
+            let unit = features == 1 || whole == [1];
+            unit.then_some(Place { first: at.first, steps: [b, h, 0, row] })
+        };
+        let added = |operands: &Option<Operands>| -> Option<Option<Added>> {
+            let Some(Operands { places: at, .. }) = operands else { return Some(None) };
+            let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
+            let [g, row] = at.split(1, &[group, inner])?.try_into().ok()?;
+            let [key] = at.split(2, &[keys])?.try_into().ok()?;
+            (at.first == 0).then_some(Some(Added { steps: [b, h, g, row, key] }))
+        };
+        let strided = Strided {
+            sizes,
+            query: query_like(&self.query.places, depth)?,
+            key: key_like(&self.key.places, depth)?,
+            value: key_like(&self.value.places, width)?,
+            dst: query_like(dst, width)?,
+            bias: added(&self.bias)?,
+            mask: added(&self.mask)?,
+            rules: self.rules,
+            output: dims,
+        };
+        let named = [Operand::Query, Operand::Key, Operand::Value, Operand::Bias, Operand::Mask];
+        let given = named.into_iter().zip(all);
+        let inputs = given.filter_map(|(operand, own)| own.map(|own| (operand, own.input.clone(), own.dims)));
+        let unit = Unit::of_node(self.name.clone(), Arc::new(strided), inputs.collect(), vec![output]);
+        Some(unit)
+    }
+}

@@ -1,0 +1,250 @@
+//! `y[i] = sum_j p[i, j] v[j]` with `p[i, ..] = softmax of s[i, ..]` and `s[i, j] = scale q[i] . k[j] + bias[i, j]`, for each head
+//!
+//! | operand | shape | order |
+//! |---|---|---|
+//! | `q` (`query`) | `batch heads places depth`, or `batch places heads depth` | rows |
+//! | `k` (`key`) | the same with other places, and as many heads or a divisor of them | rows |
+//! | `v` (`value`) | that of `k`, of another depth | rows |
+//! | `bias` | `batch heads places keys`, any of them 1 | rows |
+//! | `mask` | the same; where it is 0 (or, by an option, where it is not) a score becomes `fill` | rows |
+//! | `begins` | one number, or one of each batch: the place of the first query among the keys | rows of i32, or of f32 |
+//! | `ends` | one number, or one of each batch: how many keys there are | rows of i32, or of f32 |
+//! | `y` | as `q`, of the depth of `v` | rows |
+//!
+//! With a soft cap, `s` becomes `cap tanh(s / cap)` before the bias. With `before` and `behind`, a query at place `i` attends
+//! the keys from `i - before` to `i + behind`: causal attention is 0 behind. Heads of queries that share one of keys follow each
+//! other.
+//!
+//! No matrix of scores lies in memory: keys are taken some at a time, and what was summed before is made smaller where a score is
+//! larger than all before (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
+//! *FlashAttention*, 2022). Sums are in f32.
+//!
+//! A NaN among the scores of a query makes its row of `y` NaN, and so does a score of positive infinity. A score of negative
+//! infinity is a share of 0; a query of which all are has the result 0, or NaN, as an option says. An infinity or a NaN of `v` may
+//! reach all rows of its head, those too that do not attend it.
+
+mod arguments;
+mod cpu;
+mod examples;
+mod operator;
+mod oracle;
+mod places;
+mod plan;
+mod row;
+mod tiled;
+
+pub(super) use examples::{NUMBERS, examples};
+pub(crate) use operator::Strided;
+pub(crate) use places::{Added, Place, Sizes};
+
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::emit::{Bits, Operand};
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+
+const OP: &str = "attention";
+
+/// Options of an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attention {
+    /// The factor of the products; `None` for one over the root of the depth.
+    pub scale: Option<Bits>,
+    /// The bound of the products, `cap tanh(s / cap)`; 0 for none.
+    pub softcap: Bits,
+    /// How many keys before its own place a query attends; `None` for all.
+    pub before: Option<usize>,
+    /// How many keys behind its own place a query attends; `None` for all, 0 for causal attention.
+    pub behind: Option<usize>,
+    /// The place of the first query among the keys, where no input says it.
+    pub begin: usize,
+    /// Whether places come before heads: `batch places heads depth`.
+    pub places_first: bool,
+    /// What the mask says.
+    pub mask: MaskRule,
+    /// Whether a query that attends nothing has the result NaN, as a softmax has, and not 0.
+    pub nan_if_nothing: bool,
+}
+
+impl Default for Attention {
+    /// Every query attends every key; heads before places.
+    fn default() -> Self {
+        Attention {
+            scale: None,
+            softcap: Bits(0.0),
+            before: None,
+            behind: None,
+            begin: 0,
+            places_first: false,
+            mask: MaskRule::default(),
+            nan_if_nothing: false,
+        }
+    }
+}
+
+/// What a mask does to a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MaskRule {
+    /// Whether it names the keys that are not attended, and not those that are.
+    pub hides: bool,
+    /// What the score of a key that is not attended becomes.
+    pub fill: Bits,
+}
+
+impl Default for MaskRule {
+    /// A mask of the keys that are attended.
+    fn default() -> Self {
+        MaskRule { hides: false, fill: Bits(f32::NEG_INFINITY) }
+    }
+}
+
+/// What is done to the scores, of concrete shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Rules {
+    pub(crate) scale: Bits,
+    pub(crate) softcap: Bits,
+    pub(crate) before: Option<usize>,
+    pub(crate) behind: Option<usize>,
+    pub(crate) begin: usize,
+    pub(crate) mask: MaskRule,
+    /// Whether the mask's numbers are added, as the bias's are.
+    pub(crate) mask_adds: bool,
+    pub(crate) nan_if_nothing: bool,
+}
+
+impl Rules {
+    /// Those of plain products times `scale`, a softmax and sums.
+    pub(crate) fn plain(scale: f32) -> Self {
+        Rules {
+            scale: Bits(scale),
+            softcap: Bits(0.0),
+            before: None,
+            behind: None,
+            begin: 0,
+            mask: MaskRule::default(),
+            mask_adds: false,
+            nan_if_nothing: true,
+        }
+    }
+}
+
+/// An attention of concrete shapes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AttentionOp {
+    sizes: Sizes,
+    /// Where queries, keys, values and results lie.
+    query: Place,
+    key: Place,
+    value: Place,
+    dst: Place,
+    bias: Option<Added>,
+    mask: Option<Added>,
+    rules: Rules,
+    /// The extents of what is read, and the type of its words.
+    given: BTreeMap<Operand, (Dims, DType)>,
+    /// Those of the result.
+    output: Dims,
+}
+
+impl AttentionOp {
+    /// Checks that all that is read lies within what is given.
+    ///
+    /// # Errors
+    /// If it does not, or the options do not fit each other.
+    pub(crate) fn new(strided: &Strided, given: BTreeMap<Operand, (Dims, DType)>) -> Result<Self> {
+        let Strided { sizes, query, key, value, dst, bias, mask, rules, output } = strided.clone();
+        let op = AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given, output };
+        op.check()?;
+        Ok(op)
+    }
+
+    /// The number that an operand says for batch `b`.
+    fn count_step(&self, operand: Operand) -> usize {
+        self.given.get(&operand).map_or(0, |(dims, _)| usize::from(dims.elements() > 1))
+    }
+
+    fn has(&self, operand: Operand) -> bool {
+        self.given.contains_key(&operand)
+    }
+
+    /// Refuses what does not lie within what is given, and options that do not fit each other.
+    fn check(&self) -> Result<()> {
+        let refuse = |found: String, wanted: &str| Err(Error::shape(OP, found, wanted));
+        self.sizes.check()?;
+        let Sizes { batch, .. } = self.sizes;
+        let Rules { scale, softcap, before, behind, begin, .. } = self.rules;
+        if !scale.0.is_finite() {
+            return refuse(format!("a scale of {}", scale.0), "a finite one");
+        }
+        if !softcap.0.is_finite() || softcap.0 < 0.0 {
+            return refuse(format!("a soft cap of {}", softcap.0), "one from 0 on, 0 for none");
+        }
+        let most = i32::MAX as usize / 4;
+        if [before.unwrap_or(0), behind.unwrap_or(0), begin].iter().any(|&number| number > most) {
+            return refuse(
+                format!("{before:?} places before, {behind:?} behind, {begin} past"),
+                "at most 2^29",
+            );
+        }
+        if self.has(Operand::Begins) && before.is_none() && behind.is_none() {
+            return refuse(
+                "begins without a reach".to_owned(),
+                "places before or behind that a query attends",
+            );
+        }
+        for operand in [Operand::Query, Operand::Key, Operand::Value] {
+            let Some((dims, dtype)) = self.given.get(&operand) else {
+                return refuse(format!("no {}", operand.name()), "queries, keys and values");
+            };
+            if *dtype != DType::F32 {
+                return refuse(format!("{} of {dtype}", operand.name()), "f32");
+            }
+            self.place(operand).within(operand, self.sizes.of(operand), dims)?;
+        }
+        for (operand, added) in [(Operand::Bias, self.bias), (Operand::Mask, self.mask)] {
+            match (self.given.get(&operand), added) {
+                (Some((dims, dtype)), Some(added)) if *dtype == DType::F32 => {
+                    added.within(operand, &self.sizes, dims)?;
+                }
+                (None, None) => {}
+                (Some((_, dtype)), Some(_)) => {
+                    return refuse(format!("a {} of {dtype}", operand.name()), "f32 or booleans");
+                }
+                (found, _) => {
+                    let found = format!("{} {}", if found.is_some() { "a" } else { "no" }, operand.name());
+                    return refuse(found, "what the node says");
+                }
+            }
+        }
+        for operand in [Operand::Begins, Operand::Ends] {
+            let Some((dims, dtype)) = self.given.get(&operand) else { continue };
+            let count = dims.elements();
+            if count != 1 && count != batch || !matches!(dtype, DType::I32 | DType::I64 | DType::F32) {
+                let found = format!("{count} {} of {dtype}", operand.name());
+                return refuse(found, &format!("1 or {batch} of i32 or f32"));
+            }
+        }
+        self.dst.fills(self.sizes.of(Operand::Dst), &self.output)
+    }
+
+    fn place(&self, operand: Operand) -> &Place {
+        match operand {
+            Operand::Query => &self.query,
+            Operand::Key => &self.key,
+            Operand::Value => &self.value,
+            _ => &self.dst,
+        }
+    }
+
+    /// Whether rows are of whole vec4s.
+    fn is_wide(&self) -> bool {
+        let Sizes { depth, width, .. } = self.sizes;
+        let places = [&self.query, &self.key, &self.value, &self.dst];
+        depth.is_multiple_of(4) && width.is_multiple_of(4) && places.iter().all(|place| place.is_wide())
+    }
+
+    /// Rows of queries that share a head of keys.
+    fn all_rows(&self) -> usize {
+        self.sizes.group * self.sizes.rows
+    }
+}

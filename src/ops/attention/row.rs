@@ -1,0 +1,99 @@
+//! `row`: a work-group of `tile[0]` invocations has `tile[1]` queries of a head of keys; rows of any length.
+
+use super::{AttentionOp, Sizes};
+use crate::emit::Binding;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::wrong_group;
+use crate::ops::spec::{Params, extent};
+
+/// Invocations of a work-group, and queries that it has.
+const TILES: [[u32; 3]; 6] = [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1]];
+
+/// Slices of a work-group, at most: what is joined at the end.
+const MOST_SLICES: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Row;
+
+/// How the invocations share values: units side by side, slices of keys, and columns of an invocation.
+fn shared(op: &AttentionOp, size: usize) -> [usize; 3] {
+    let units = op.sizes.width / op.lanes();
+    let wide = units.min(size);
+    [wide, (size / wide).clamp(1, MOST_SLICES), units.div_ceil(wide)]
+}
+
+/// Elements of f32 that a work-group keeps: of queries, shares, partial results, and sums to be joined.
+fn kept(op: &AttentionOp, tile: [u32; 3]) -> [usize; 4] {
+    let [size, rows, _] = tile.map(|extent| extent as usize);
+    let [wide, slices, _] = shared(op, size);
+    [rows * op.sizes.depth, rows * size, 16 * rows, (wide * (slices - 1)).max(1) * op.lanes()]
+}
+
+impl Kernel<AttentionOp> for Row {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("row", crate::emit::text!("../../../shaders/attention/row.wgsl"))
+    }
+
+    fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
+        let rows = extent(op.all_rows());
+        offers(1, TILES.into_iter().filter(|tile| tile[1] == 1 || tile[1] < 2 * rows))
+    }
+
+    fn grid(&self, op: &AttentionOp, tile: [u32; 3]) -> [u32; 3] {
+        [tile[0], extent(op.all_rows()).div_ceil(tile[1]), extent(op.sizes.batch * op.sizes.heads)]
+    }
+
+    fn work_groups(&self, _op: &AttentionOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![[tile[0], 1, 1]]
+    }
+
+    fn obstacle(&self, op: &AttentionOp, _limits: &Limits) -> Option<String> {
+        op.count_obstacle()
+    }
+
+    fn choice_obstacle(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        if let Some(wrong) = wrong_group(choice) {
+            return Some(wrong);
+        }
+        let bytes = 4 * kept(op, choice.tile).iter().sum::<usize>() as u64;
+        (bytes > u64::from(limits.local_memory))
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {
+        op.bindings(op.lanes())
+    }
+
+    fn params(&self, op: &AttentionOp, _choice: &Choice) -> Params {
+        op.params(op.lanes())
+    }
+
+    fn constants(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let (size, lanes) = (choice.tile[0] as usize, op.lanes());
+        let [wide, slices, columns] = shared(op, size);
+        let [queries, shares, partial, joined] = kept(op, choice.tile);
+        let Sizes { depth, width, .. } = op.sizes;
+        op.constants(&[
+            ("LANES", lanes),
+            ("SIZE", size),
+            ("ROWS", choice.tile[1] as usize),
+            ("D", depth / lanes),
+            ("E", width / lanes),
+            ("AHEAD", (depth / lanes).min(8)),
+            ("WIDE", wide),
+            ("SLICES", slices),
+            ("COLUMNS", columns),
+            ("QUERIES", queries / lanes),
+            ("SHARES", shares),
+            ("PARTIAL", partial),
+            ("JOINED", joined / lanes),
+        ])
+    }
+}

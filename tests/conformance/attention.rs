@@ -1,0 +1,82 @@
+//! Problems of attention: every rule, orders of heads, and rows of whole vec4s and of others.
+
+use crate::cases::Breadth;
+use crate::problem::Problem;
+use diptych::internals::emit::Operand;
+use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
+use diptych::nn::{Attention, MaskRule};
+use diptych::{Bits, DType, Dims, Precision};
+use std::collections::BTreeMap;
+
+/// Batch, heads of queries and of keys, queries, keys, and features of keys and of values.
+type Extents = [usize; 7];
+
+/// The problem of these extents; `more` are inputs beside queries, keys and values.
+pub(crate) fn problem(extents: Extents, options: Attention, more: &[(Operand, &[usize], DType)]) -> Problem {
+    let [batch, many, heads, rows, keys, depth, width] = extents;
+    let ordered = |heads: usize, places: usize, features: usize| match options.places_first {
+        true => [batch, places, heads, features],
+        false => [batch, heads, places, features],
+    };
+    let own = [
+        (Operand::Query, ordered(many, rows, depth)),
+        (Operand::Key, ordered(heads, keys, depth)),
+        (Operand::Value, ordered(heads, keys, width)),
+    ];
+    let argument = |operand: Operand, dims: &[usize], dtype: DType| Argument {
+        operand,
+        dims: Dims::new(dims).expect("a valid row"),
+        dtype,
+    };
+    let mut inputs: Vec<Argument> =
+        own.iter().map(|(operand, dims)| argument(*operand, dims, DType::F32)).collect();
+    inputs.extend(more.iter().map(|&(operand, dims, dtype)| argument(operand, dims, dtype)));
+    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new(), narrow: true };
+    match options.lower(arguments, Precision::F32) {
+        Ok(Lowered::Op(op)) => op,
+        found => panic!("{options:?} of {inputs:?} is {found:?}"),
+    }
+}
+
+/// Each problem with its name.
+pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
+    let mut table: Vec<(String, Problem, Breadth)> = Vec::new();
+    let mut push = |extents: Extents, options: Attention, more: &[(Operand, &[usize], DType)], breadth| {
+        let name = format!("{extents:?} {options:?} {more:?}");
+        table.push((name, problem(extents, options, more), breadth));
+    };
+    use Breadth::{Groups, Variants};
+    let plain = Attention::default();
+    let turned = Attention { places_first: true, ..plain };
+    // Queries and keys that end within a work-group's and at its end, and features of each kind.
+    for extents in [
+        [1, 1, 1, 1, 1, 4, 4],
+        [2, 3, 3, 64, 64, 8, 8],
+        [1, 2, 2, 65, 129, 16, 20],
+        [1, 2, 1, 5, 260, 32, 72],
+        [2, 4, 2, 3, 300, 8, 4],
+        [1, 1, 1, 7, 9, 3, 5],
+        [1, 2, 2, 2, 33, 1, 300],
+    ] {
+        push(extents, plain, &[], Groups);
+        push(extents, turned, &[], Variants);
+    }
+    let causal = Attention { behind: Some(0), ..plain };
+    let window = Attention { before: Some(4), behind: Some(2), ..turned };
+    for extents in [[2, 2, 2, 21, 40, 8, 8], [1, 6, 2, 70, 70, 8, 12], [1, 2, 1, 6, 11, 5, 3]] {
+        let [batch, many, _, rows, keys, ..] = extents;
+        push(extents, Attention { begin: keys - rows, ..causal }, &[], Variants);
+        push(extents, Attention { softcap: Bits(0.5), scale: Some(Bits(2.0)), ..window }, &[], Variants);
+        let counts = [(Operand::Begins, &[batch][..], DType::I32), (Operand::Ends, &[1][..], DType::F32)];
+        push(extents, causal, &counts, Variants);
+        push(extents, Attention { nan_if_nothing: true, ..window }, &counts, Variants);
+        let bias = [many, rows, keys];
+        let mask = [batch, 1, 1, keys];
+        let added = [(Operand::Bias, &bias[..], DType::F32), (Operand::Mask, &mask[..], DType::Bool)];
+        push(extents, plain, &added, Variants);
+        let hides = MaskRule { hides: true, fill: Bits(-1.0) };
+        let added = [(Operand::Bias, &mask[..], DType::F32), (Operand::Mask, &bias[..], DType::F32)];
+        push(extents, Attention { mask: hides, ..turned }, &added, Variants);
+    }
+    table
+}
