@@ -214,7 +214,8 @@ pub(super) fn with_depths_around(
 ) -> Result<Operand, Reason> {
     let mut around = [(0, 0); 5];
     around[2] = pads;
-    b.budget.spend(pads.0.max(0).saturating_add(pads.1.max(0)) as usize)?;
+    let more = pads.0.max(0).saturating_add(pads.1.max(0));
+    b.budget.spend(usize::try_from(more).unwrap_or(usize::MAX))?;
     let x = Operand::Value(Mapped { value: x, order: channels_last(5), kind: Kind::F32 });
     padded(b, "deep", x, own, &around, PadMode::Constant(Bits(0.0)))
 }
