@@ -80,6 +80,11 @@ impl Constant {
         }
     }
 
+    /// Whether it is true, if it has one element.
+    pub(in crate::model) fn truth(&self) -> Option<bool> {
+        self.number().map(|number| number != 0.0)
+    }
+
     /// The same elements in other dimensions.
     pub(in crate::model) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
         if elements_of(dims)? != self.elements() {

@@ -23,7 +23,6 @@ mod kept;
 mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;
-mod series;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 mod spans;
 mod taken;

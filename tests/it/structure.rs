@@ -359,6 +359,58 @@ fn imports_only_go_down() {
     assert!(links.len() > 25, "only {} links between modules were seen", links.len());
 }
 
+/// The files of `src/model` that one of them uses; its folders only show what their files have.
+fn used_files(source: &Source, files: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+    let mut used = BTreeSet::new();
+    let mut add = |folder: &[String], rest: &str| {
+        let paths = first_names(rest).into_iter().map(|name| [folder, &[name]].concat());
+        used.extend(paths.filter(|path| *path != source.module && files.contains(path)));
+    };
+    for (_, rest) in after_word(&source.code, "crate") {
+        if let Some(rest) = rest.strip_prefix("::model") {
+            add(&["model".to_owned()], rest);
+        }
+    }
+    for (at, rest) in after_word(&source.code, "super") {
+        if source.code[..at].ends_with("super::") {
+            continue;
+        }
+        let (mut rest, mut up) = (rest, 1);
+        while let Some(further) = rest.strip_prefix("::super") {
+            (rest, up) = (further, up + 1);
+        }
+        add(&source.module[..source.module.len().saturating_sub(up)], rest);
+    }
+    used
+}
+
+#[test]
+fn no_file_of_the_loaders_is_used_by_one_that_it_uses() {
+    let sources: Vec<Source> = library()
+        .into_iter()
+        .filter(|source| source.path.starts_with("src/model/") && !source.path.ends_with("/mod.rs"))
+        .collect();
+    let files: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
+    let mut left: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> =
+        sources.iter().map(|source| (source.module.clone(), used_files(source, &files))).collect();
+    let links: usize = left.values().map(BTreeSet::len).sum();
+    assert!(links > 300, "only {links} links between files were seen");
+    // What uses none of those that are left is in no circle.
+    loop {
+        let open: Vec<Vec<String>> = left
+            .iter()
+            .filter(|(_, used)| !used.iter().any(|used| left.contains_key(used)))
+            .map(|(file, _)| file.clone())
+            .collect();
+        if open.is_empty() {
+            break;
+        }
+        open.iter().for_each(|file| drop(left.remove(file)));
+    }
+    let circles: Vec<String> = left.keys().map(|file| file.join("/")).collect();
+    assert!(circles.is_empty(), "files that use each other, or such: {}", circles.join(", "));
+}
+
 #[test]
 fn each_api_is_named_where_it_belongs() {
     let mut failures = Vec::new();

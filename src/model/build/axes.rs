@@ -14,6 +14,37 @@ pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     place.ok_or_else(|| format!("found axis {axis}, wanted one of {rank}").into())
 }
 
+/// How indices of places count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Negative ones from the end; others beyond the tensor are refused.
+    FromEnd,
+    /// From the beginning; updates of places beyond the tensor are left out where the places are known, and refused else.
+    FromStart,
+}
+
+impl Count {
+    pub(super) fn place(self, index: i64, extent: usize) -> Result<Option<usize>, Reason> {
+        match self {
+            Count::FromEnd => axis(index, extent).map(Some),
+            Count::FromStart => Ok(usize::try_from(index).ok().filter(|&index| index < extent)),
+        }
+    }
+
+    /// The place of each update among those of `extents`, by a row of indices for each.
+    pub(crate) fn places(self, indices: &[i64], extents: &[usize]) -> Result<Vec<Option<usize>>, Reason> {
+        let row = |row: &[i64]| -> Result<Option<usize>, Reason> {
+            let mut place = Some(0);
+            for (&index, &extent) in row.iter().zip(extents) {
+                let own = self.place(index, extent)?;
+                place = place.zip(own).map(|(place, own)| place * extent + own);
+            }
+            Ok(place)
+        };
+        indices.chunks_exact(extents.len().max(1)).map(row).collect()
+    }
+}
+
 /// Several axes, each once, in order.
 pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
     if list.len() > rank {
@@ -73,5 +104,12 @@ mod tests {
         assert!(reshaped_to(&[2, 3], &[4, -1], true).is_err());
         assert!(reshaped_to(&[2, 3], &[2, 3, 0], true).is_err());
         assert!(reshaped_to(&[2, 3], &[2, 2], true).is_err());
+    }
+
+    #[test]
+    fn indices_count_from_the_end_or_are_beyond() {
+        assert_eq!(Count::FromEnd.places(&[-1, 0, 1, -3], &[2, 3]), Ok(vec![Some(3), Some(3)]));
+        assert!(Count::FromEnd.places(&[2, 0], &[2, 3]).is_err());
+        assert_eq!(Count::FromStart.places(&[1, 2, -1, 0, 0, 3], &[2, 3]), Ok(vec![Some(5), None, None]));
     }
 }

@@ -1,13 +1,12 @@
 //! What nodes are added through while a file is read.
 
-use super::caches::Cache;
+use super::kind::Kind;
 use super::operand::Operand;
 use crate::dtype::DType;
 use crate::error::Result as GraphResult;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Budget;
-use crate::model::build::Kind;
 use crate::model::constant::Constant;
 use crate::model::kept::{self, Kept};
 use crate::model::reason::Reason;
@@ -24,6 +23,24 @@ pub(crate) enum Wanted {
     Value(Value),
     /// All that it reads: the CPU can compute it then.
     Host,
+}
+
+/// A cache that the graph keeps as a state: a run finds the places of the runs before in it, and writes its own.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    /// The input of the network that it is.
+    pub(crate) input: String,
+    pub(crate) state: Value,
+    /// What operators are given: the state, or a part of it.
+    pub(crate) shown: Option<Value>,
+    /// How many places are filled before a run, in i32; `None` where the file says it.
+    pub(crate) filled: Option<Value>,
+    /// Whether an input hides those that are not.
+    pub(crate) has_mask: bool,
+    /// The state with the places of the run.
+    pub(crate) next: Option<Value>,
+    /// How many those are.
+    pub(crate) adds: usize,
 }
 
 /// A graph in the making, with the names that it has and the work that it may still cause.

@@ -5,7 +5,6 @@ use super::casts::converted;
 use super::kind::Kind;
 use super::moves::part_of;
 use super::operand::{Mapped, Operand};
-use crate::graph::Value;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -19,24 +18,6 @@ pub(crate) struct Lengths {
     pub(crate) past: Operand,
     /// Places in all.
     pub(crate) total: Operand,
-}
-
-/// A cache that the graph keeps as a state: a run finds the places of the runs before in it, and writes its own.
-#[derive(Debug)]
-pub(crate) struct Cache {
-    /// The input of the network that it is.
-    pub(crate) input: String,
-    pub(crate) state: Value,
-    /// What operators are given: the state, or a part of it.
-    pub(crate) shown: Option<Value>,
-    /// How many places are filled before a run, in i32; `None` where the file says it.
-    pub(crate) filled: Option<Value>,
-    /// Whether an input hides those that are not.
-    pub(crate) has_mask: bool,
-    /// The state with the places of the run.
-    pub(crate) next: Option<Value>,
-    /// How many those are.
-    pub(crate) adds: usize,
 }
 
 /// The axis of places of a cache of some rank.

@@ -1,105 +1,78 @@
-//! Convolutions in one to three dimensions, of weights that are known.
+//! Convolutions in one to three dimensions.
+//!
+//! In three, it is the sum of those in two, one for each tap of the depth, over the depths that the tap meets. Slices of the
+//! depth are views where there is one image, and sums are part of the convolutions. One convolution of all taps as channels
+//! took as long on the CPU and on PoCL, and longer where there are few channels or each is by itself.
 
+use super::after::{activated, finished, function_of};
 use super::builder::Builder;
+use super::filter::{Arranged, Filter, INPUTS, OUTPUTS, Weights};
 use super::kind::Kind;
 use super::moves::{cut, padded};
 use super::operand::{Mapped, Operand, channels_last};
+use super::unfolded::unfolded;
 use super::windows::Windows;
-use crate::emit::Bits;
+use crate::emit::{Activation, Bits};
 use crate::graph::{Extras, Value};
 use crate::host::HostTensor;
-use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::elementwise::Function;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::remap::PadMode;
-use crate::shape::Shape;
-use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hasher};
 
-/// Weights `oc ic/groups taps..` of f32, and one summand per output channel.
-pub(crate) struct Filter {
-    pub(crate) weights: HostTensor,
-    pub(crate) extents: Vec<usize>,
-    pub(crate) bias: Option<Vec<f32>>,
-    /// Which axis of the weights counts output channels: 1 for transposed convolutions, where they are in groups.
-    pub(crate) outputs: usize,
-    /// What the weights of each output channel are multiplied by; none for as they are.
-    pub(crate) factors: Vec<f32>,
+/// A convolution of `x`, whose channels are behind the batch; `after` is a function of its sums.
+pub(crate) fn convolution(
+    b: &mut Builder,
+    x: Operand,
+    weights: Weights,
+    windows: Windows,
+    after: Option<Function>,
+) -> Result<Operand, Reason> {
+    let own = b.shape(&x)?;
+    let (filter, summand) = match weights {
+        Weights::Known { filter, summand } => (filter, summand),
+        Weights::Computed { weights, bias, groups } => {
+            return finished(b, None, after, |b, activation| {
+                activated(b, activation, |b| unfolded(b, x, &own, weights, bias, &windows, groups.count))
+            });
+        }
+    };
+    check(&own, &filter)?;
+    finished(b, summand, after, |b, activation| {
+        let mapped = b.mapped(x)?;
+        let order = channels_last(own.len());
+        let x = b.in_order(&mapped, &order)?;
+        let value = convolved(b, x, &own, filter, windows, activation)?;
+        Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
+    })
 }
 
-impl Filter {
-    /// Of these weights, whose output channels are the first axis.
-    pub(crate) fn new(weights: HostTensor, extents: Vec<usize>, bias: Option<Vec<f32>>) -> Self {
-        Filter { weights, extents, bias, outputs: 0, factors: Vec::new() }
+fn check(own: &[usize], filter: &Filter) -> Result<(), Reason> {
+    let (extents, groups) = (filter.extents(), filter.groups.count);
+    if extents.len() != own.len() || !(3..=5).contains(&own.len()) {
+        return refused!(
+            "found weights {filter} for an input of {own:?}, wanted the same number of axes, 3 to 5"
+        );
     }
-
-    /// Multiplies the sums of each output channel, and adds to them: a factor and a summand for each, or one for all.
-    pub(crate) fn scale(&mut self, groups: usize, factor: &[f32], summand: &[f32]) {
-        let channels = self.channels(groups);
-        let of = |list: &[f32], channel: usize| list.get(channel % list.len().max(1)).copied();
-        if factor.iter().any(|&factor| factor != 1.0) {
-            self.factors.resize(channels, 1.0);
-            for (channel, own) in self.factors.iter_mut().enumerate() {
-                *own *= of(factor, channel).unwrap_or(1.0);
-            }
-        }
-        let bias = self.bias.get_or_insert_with(|| vec![0.0; channels]);
-        for (channel, bias) in bias.iter_mut().enumerate() {
-            *bias = *bias * of(factor, channel).unwrap_or(1.0) + of(summand, channel).unwrap_or(0.0);
-        }
+    if own[1] != extents[INPUTS] * groups || !extents[OUTPUTS].is_multiple_of(groups) {
+        return refused!(
+            "found weights {filter} in {groups} groups for {} input channels, wanted groups of as many channels",
+            own[1]
+        );
     }
-
-    /// The weights, each multiplied by the factor of its output channel.
-    pub(crate) fn scaled(&self, groups: usize) -> Cow<'_, [f32]> {
-        let weights = self.weights.to_nhwc();
-        if self.factors.is_empty() {
-            return weights;
-        }
-        let mut weights = weights.into_owned();
-        let taps: usize = self.extents.iter().skip(2).product();
-        let (own, inner) = (self.extents[0], self.extents[1]);
-        for (row, weights) in weights.chunks_mut((inner * taps).max(1)).enumerate() {
-            for (column, weights) in weights.chunks_mut(taps.max(1)).enumerate() {
-                let grouped = || row / (own / groups).max(1) * inner + column;
-                let channel = if self.outputs == 0 { row } else { grouped() };
-                let factor = self.factors.get(channel).copied().unwrap_or(1.0);
-                weights.iter_mut().for_each(|weight| *weight *= factor);
-            }
-        }
-        Cow::Owned(weights)
-    }
-
-    /// All that [`Filter::scaled`] makes of the weights, in words.
-    pub(crate) fn words(&self, groups: usize) -> String {
-        let mut hashes = [0u64, 1].map(|seed| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write_u64(seed);
-            hasher
-        });
-        for factor in &self.factors {
-            hashes.iter_mut().for_each(|hash| hash.write_u32(factor.to_bits()));
-        }
-        let [a, b] = hashes.map(|hash| hash.finish());
-        let (outputs, extents) = (self.outputs, &self.extents);
-        format!("{extents:?} of {groups} along {outputs} times {} {a:x} {b:x}", self.factors.len())
-    }
-
-    pub(crate) fn channels(&self, groups: usize) -> usize {
-        if self.outputs == 0 { self.extents[0] } else { self.extents[1] * groups }
-    }
+    Ok(())
 }
 
 /// A convolution of `x`, whose channels are last and whose extents in the file's order are `own`.
-pub(crate) fn convolved(
+fn convolved(
     b: &mut Builder,
     x: Value,
     own: &[usize],
     filter: Filter,
     windows: Windows,
-    groups: usize,
+    activation: Activation,
 ) -> Result<Value, Reason> {
     let (mut x, mut own, mut windows) = (x, own.to_vec(), windows);
     if windows.has_negative_pads() {
@@ -116,120 +89,165 @@ pub(crate) fn convolved(
     match own.len() {
         3 => {
             let lines = b.reshaped("line", x, &[own[0], 1, own[2], own[1]])?;
-            let mut filter = filter;
-            filter.extents.insert(2, 1);
-            let value = flat(b, "map", lines, filter, &windows.flat(), groups)?;
+            let value = of_maps(b, "map", lines, &filter.flat(), &windows.flat(), activation)?;
             let dims = b.dims(value)?;
             let &[n, _, l, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
             b.reshaped("", value, &[n, l, c])
         }
-        4 => flat(b, "", x, filter, &windows, groups),
-        _ => deep(b, x, &own, filter, &windows, groups),
+        4 => of_maps(b, "", x, &filter, &windows, activation),
+        _ => of_volumes(b, x, &own, &filter, &windows, activation),
     }
 }
 
 /// A convolution in two dimensions.
-fn flat(
+fn of_maps(
     b: &mut Builder,
     part: &str,
     x: Value,
-    filter: Filter,
+    filter: &Filter,
     windows: &Windows,
-    groups: usize,
+    activation: Activation,
 ) -> Result<Value, Reason> {
-    let &[oc, ic, kh, kw] = &filter.extents[..] else {
-        return refused!("found weights of {:?}", filter.extents);
+    let (&[oc, ic, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
+        return refused!("found weights {filter}, wanted those of maps");
     };
-    b.budget.spend(8 * filter.weights.dims().elements())?;
-    let channels = b.dims(x)?.shape().c;
-    let bias = filter.bias.clone().map(HostTensor::vector).transpose()?;
-    let extras = Extras { bias, ..Extras::default() };
+    if !is_by_channel(filter) {
+        let weights = filter.arranged(b, &Arranged::by(&[0, 2, 3, 1]), &[oc, kh, kw, ic])?;
+        return node(b, part, x, weights, filter.bias.clone(), (windows, groups, activation));
+    }
+    let weights = filter.arranged(b, &Arranged::by(&[1, 2, 3, 0]), &[1, kh, kw, oc])?;
+    by_channel(b, part, x, weights, filter.bias.clone(), (windows, activation))
+}
+
+/// The node of a convolution of each channel by itself; its weights are `1 kh kw oc`.
+fn by_channel(
+    b: &mut Builder,
+    part: &str,
+    x: Value,
+    weights: HostTensor,
+    bias: Option<Vec<f32>>,
+    (windows, activation): (&Windows, Activation),
+) -> Result<Value, Reason> {
+    let extras = extras(bias)?;
+    let options = Depthwise {
+        stride: [windows.stride[0], windows.stride[1]],
+        dilation: [windows.dilation[0], windows.dilation[1]],
+        padding: windows.padding(),
+        activation,
+    };
+    b.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options))
+}
+
+/// Whether each channel is by itself. One that is the only one may be a map as any other.
+fn is_by_channel(filter: &Filter) -> bool {
+    filter.extents()[INPUTS] == 1 && (filter.groups.count > 1 || filter.is_by_channel())
+}
+
+fn extras(bias: Option<Vec<f32>>) -> Result<Extras, Reason> {
+    let bias = bias.map(HostTensor::vector).transpose()?;
+    Ok(Extras { bias, ..Extras::default() })
+}
+
+/// The node of a convolution of maps; its weights are `oc kh kw ic/groups`.
+fn node(
+    b: &mut Builder,
+    part: &str,
+    x: Value,
+    weights: HostTensor,
+    bias: Option<Vec<f32>>,
+    (windows, groups, activation): (&Windows, usize, Activation),
+) -> Result<Value, Reason> {
+    let extras = extras(bias)?;
     let (stride, dilation) =
         ([windows.stride[0], windows.stride[1]], [windows.dilation[0], windows.dilation[1]]);
+    let own = weights.shape();
+    if [own.h, own.w] == [1, 1] && stride == [1, 1] && groups == 1 && windows.is_bare() {
+        return b
+            .add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise { activation }));
+    }
     let padding = windows.padding();
-    let depthwise = groups == channels && ic == 1 && groups > 1;
-    let taps = kh * kw;
-    if depthwise {
-        let weights = b.derived(&filter.weights, &format!("taps {}", filter.words(groups)), |_| {
-            let weights = filter.scaled(groups);
-            let own = (0..taps).flat_map(|tap| weights.iter().skip(tap).step_by(taps).copied());
-            HostTensor::new(Shape::nhwc(1, kh, kw, oc), own.collect::<Vec<f32>>()).map_err(Reason::from)
-        })?;
-        let options = Depthwise { stride, dilation, padding, ..Depthwise::default() };
-        return b.add(part, |graph, name| graph.depthwise(name, x, weights, extras, options));
-    }
-    let weights = b.derived(&filter.weights, &format!("filter {}", filter.words(groups)), |_| {
-        let weights = filter.scaled(groups);
-        let mut own = Vec::with_capacity(weights.len());
-        for row in weights.chunks((ic * taps).max(1)) {
-            for tap in 0..taps {
-                own.extend(row.iter().skip(tap).step_by(taps));
-            }
-        }
-        HostTensor::new(Shape::nhwc(oc, kh, kw, ic), own).map_err(Reason::from)
-    })?;
-    let bare = windows.pads.iter().all(|&pads| pads == (0, 0));
-    if taps == 1 && stride == [1, 1] && groups == 1 && bare {
-        return b.add(part, |graph, name| graph.pointwise(name, x, weights, extras, Pointwise::default()));
-    }
-    let options = Conv2d { stride, dilation, padding, groups, ..Conv2d::default() };
+    let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
     b.add(part, |graph, name| graph.conv2d(name, x, weights, extras, options))
 }
 
-/// A convolution in three dimensions: the sum of those of two, one for each tap of the depth, whose slices are the batch.
-fn deep(
+/// A convolution in three dimensions.
+fn of_volumes(
     b: &mut Builder,
     x: Value,
     own: &[usize],
-    filter: Filter,
+    filter: &Filter,
     windows: &Windows,
-    groups: usize,
+    activation: Activation,
 ) -> Result<Value, Reason> {
-    let (before, after) = windows.pads[0];
-    let order = channels_last(5);
-    let around = [(0, 0), (0, 0), (before, after), (0, 0), (0, 0)];
-    let slot = Operand::Value(Mapped { value: x, order, kind: Kind::F32 });
-    let slot = padded(b, "deep", slot, own, &around, PadMode::Constant(Bits(0.0)))?;
-    let Operand::Value(mapped) = &slot else { return refused!("found a constant") };
-    let depth = b.extents(mapped)?[2];
-    let span = windows.span(0);
-    let outputs = depth.checked_sub(span).map(|rest| rest / windows.stride[0] + 1);
-    let outputs = outputs
-        .ok_or_else(|| format!("found windows of {span} over a depth of {depth}, wanted at most that"))?;
-    let map = Windows {
-        kernel: windows.kernel[1..].to_vec(),
-        stride: windows.stride[1..].to_vec(),
-        dilation: windows.dilation[1..].to_vec(),
-        pads: windows.pads[1..].to_vec(),
+    let (&[oc, ic, _, kh, kw], groups) = (filter.extents(), filter.groups.count) else {
+        return refused!("found weights {filter}, wanted those of volumes");
     };
-    let &[oc, ic, kd, kh, kw] = &filter.extents[..] else { return refused!("found no weights") };
-    let weights = filter.scaled(groups);
-    let mut sum: Option<Value> = None;
-    for tap in 0..kd {
-        let ranges = [
-            (0, own[0], 1),
-            (0, own[1], 1),
-            (tap * windows.dilation[0], outputs, windows.stride[0] as i64),
-            (0, own[3], 1),
-            (0, own[4], 1),
-        ];
-        let slot = cut(b, "slices", slot.clone(), &ranges)?;
-        let slices = b.mapped(slot)?;
-        let maps = b.reshaped("maps", slices.value, &[own[0] * outputs, own[3], own[4], own[1]])?;
-        let own: Vec<f32> = weights.chunks(kh * kw).skip(tap).step_by(kd).flatten().copied().collect();
+    let &[n, _, depth, _, _] = own else { return refused!("found {own:?}, wanted rank 5") };
+    let count = windows.count(0, depth).ok_or_else(|| {
+        format!("found windows of depth {} over {own:?}, wanted none deeper than that", windows.span(0))
+    })?;
+    let maps = windows.of_maps();
+    let x = with_depths_around(b, x, own, windows.pads[0])?;
+    let sum = sum_of_depths(b, &x, windows, count, activation, &mut |b, slices, tap| {
         let bias = if tap == 0 { filter.bias.clone() } else { None };
-        let own = HostTensor::new(dims_of(&[oc, ic, kh, kw])?, own)?;
-        let own = Filter::new(own, vec![oc, ic, kh, kw], bias);
-        let part = flat(b, "part", maps, own, &map, groups)?;
+        let ranges = [(2, [tap, 1])];
+        if is_by_channel(filter) {
+            let wanted = Arranged { ranges: &ranges, ..Arranged::by(&[1, 3, 4, 2, 0]) };
+            let weights = filter.arranged(b, &wanted, &[1, kh, kw, oc])?;
+            return by_channel(b, "part", slices, weights, bias, (&maps, Activation::None));
+        }
+        let wanted = Arranged { ranges: &ranges, ..Arranged::by(&[0, 3, 4, 2, 1]) };
+        let weights = filter.arranged(b, &wanted, &[oc, kh, kw, ic])?;
+        node(b, "part", slices, weights, bias, (&maps, groups, Activation::None))
+    })?;
+    let dims = b.dims(sum)?;
+    let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
+    b.reshaped("", sum, &[n, count, h, w, c])
+}
+
+/// Volumes, channels last, with zeros before and behind their depths.
+pub(super) fn with_depths_around(
+    b: &mut Builder,
+    x: Value,
+    own: &[usize],
+    pads: (i64, i64),
+) -> Result<Operand, Reason> {
+    let mut around = [(0, 0); 5];
+    around[2] = pads;
+    let more = pads.0.max(0).saturating_add(pads.1.max(0));
+    b.budget.spend(usize::try_from(more).unwrap_or(usize::MAX))?;
+    let x = Operand::Value(Mapped { value: x, order: channels_last(5), kind: Kind::F32 });
+    padded(b, "deep", x, own, &around, PadMode::Constant(Bits(0.0)))
+}
+
+/// The sum of what `part` makes of each tap of the depth: of the maps at `count` depths of `x` that the tap meets.
+pub(super) fn sum_of_depths(
+    b: &mut Builder,
+    x: &Operand,
+    windows: &Windows,
+    count: usize,
+    activation: Activation,
+    part: &mut dyn FnMut(&mut Builder, Value, usize) -> Result<Value, Reason>,
+) -> Result<Value, Reason> {
+    let own = b.shape(x)?;
+    let &[n, c, _, h, w] = &own[..] else { return refused!("found {own:?}, wanted rank 5") };
+    let mut sum: Option<Value> = None;
+    for tap in 0..windows.kernel[0] {
+        let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
+        ranges[2] = (tap * windows.dilation[0], count, windows.stride[0] as i64);
+        let slices = cut(b, "slices", x.clone(), &ranges)?;
+        let slices = b.mapped(slices)?;
+        let slices = b.in_order(&slices, &channels_last(5))?;
+        let slices = b.reshaped("maps", slices, &[n * count, h, w, c])?;
+        let own = part(b, slices, tap)?;
         sum = Some(match sum {
-            None => part,
-            Some(sum) => b.add("sum", |graph, name| {
-                graph.elementwise(name, Function::Add, &[sum.into(), part.into()])
-            })?,
+            None => own,
+            Some(sum) => b.each("sum", Function::Add, &[sum.into(), own.into()])?,
         });
     }
     let sum = sum.ok_or("found no taps")?;
-    let dims = b.dims(sum)?;
-    let &[_, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted rank 4") };
-    b.reshaped("", sum, &[own[0], outputs, h, w, c])
+    match function_of(activation) {
+        Some(function) => b.each("activated", function, &[sum.into()]),
+        None => Ok(sum),
+    }
 }

@@ -1,6 +1,6 @@
 //! Elements moved: cut out, with others around.
 
-use super::axes::axis;
+use super::axes::{Count, axis};
 use super::builder::Builder;
 use super::kind::Kind;
 use super::operand::{Mapped, Operand, stored, without};
@@ -148,7 +148,7 @@ pub(crate) fn one_of(
     }
 }
 
-/// Operands of one shape side by side along a new axis.
+/// Operands of one shape side by side along a new axis: a constant if all are.
 pub(crate) fn stacked(
     b: &mut Builder,
     part: &str,
@@ -156,6 +156,15 @@ pub(crate) fn stacked(
     axis: usize,
 ) -> Result<Operand, Reason> {
     let kind = list.first().map_or(Kind::F32, Operand::kind);
+    if list.iter().all(|operand| matches!(operand, Operand::Constant(..))) {
+        let mut whole = Vec::with_capacity(list.len());
+        for operand in list {
+            let mut extents = b.shape(&operand)?;
+            extents.insert(axis.min(extents.len()), 1);
+            whole.push(b.with_extents("", operand, &extents)?);
+        }
+        return b.joined(part, whole, axis);
+    }
     let mut values = Vec::with_capacity(list.len());
     for operand in list {
         let mapped = b.mapped(operand)?;
@@ -212,12 +221,18 @@ pub(crate) fn spread(b: &mut Builder, operand: Operand, target: &[usize]) -> Res
     }
 }
 
-/// The elements along an axis that indices list, of which negative ones count from the end.
-pub(crate) fn gathered(b: &mut Builder, x: Operand, indices: Operand, at: usize) -> Result<Operand, Reason> {
+/// The elements along an axis that indices list, behind the first `shared` axes, which the indices have too.
+pub(crate) fn gathered(
+    b: &mut Builder,
+    x: Operand,
+    indices: Operand,
+    (at, shared): (usize, usize),
+    count: Count,
+) -> Result<Operand, Reason> {
     let own = b.shape(&x)?;
     let Some(&extent) = own.get(at) else { return refused!("found axis {at} of {own:?}") };
     let index = match indices {
-        Operand::Constant(Constant::Integers(known), _) => {
+        Operand::Constant(Constant::Integers(known), _) if shared == 0 => {
             let beyond = |index: i64| format!("found index {index} along axis {at} of {own:?}");
             let place = |&index: &i64| axis(index, extent).map_err(|_| Reason::from(beyond(index)));
             let list = known.values.iter().map(place).collect::<Result<Vec<_>, Reason>>()?;
@@ -233,19 +248,25 @@ pub(crate) fn gathered(b: &mut Builder, x: Operand, indices: Operand, at: usize)
                 }
                 (x, _) => {
                     let list = list.into_iter().map(|index| index as i64).collect();
-                    return gathered_by(b, x, Operand::integers(known.dims, list), at);
+                    return gathered_by(b, x, Operand::integers(known.dims, list), (at, 0));
                 }
             }
         }
-        Operand::Constant(..) => return refused!("found indices that are floats"),
-        value => from_start(b, value, extent)?,
+        Operand::Constant(Constant::Floats(_), _) => return refused!("found indices that are floats"),
+        index if count == Count::FromEnd => from_start(b, index, extent)?,
+        index => index,
     };
-    gathered_by(b, x, index, at)
+    gathered_by(b, x, index, (at, shared))
 }
 
-fn gathered_by(b: &mut Builder, x: Operand, index: Operand, at: usize) -> Result<Operand, Reason> {
+fn gathered_by(
+    b: &mut Builder,
+    x: Operand,
+    index: Operand,
+    (at, shared): (usize, usize),
+) -> Result<Operand, Reason> {
     let (x, index) = (b.mapped(x)?, b.mapped(index)?);
     let (own, index) = (b.logical(&x)?, b.logical(&index)?);
-    let value = b.add("", |graph, name| graph.gather(name, own, index, at as isize, 0))?;
+    let value = b.add("", |graph, name| graph.gather(name, own, index, at as isize, shared))?;
     Ok(Operand::Value(Mapped::plain(value, b.dims(value)?.rank(), x.kind)))
 }

@@ -1,11 +1,13 @@
 //! Products of matrices.
 
+use super::after::{finished, function_of};
 use super::builder::Builder;
 use super::operand::{Mapped, Operand};
 use crate::dims::Dim;
+use crate::emit::Activation;
 use crate::graph::{Extras, Right, Value};
 use crate::host::HostTensor;
-use crate::model::constant::{broadcast, dims_of, elements_of};
+use crate::model::constant::{Constant, broadcast, dims_of, elements_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
@@ -66,6 +68,7 @@ pub(crate) fn product(build: &mut Builder, part: &str, a: Operand, b: Operand) -
         own_b.push(1);
         b = axis_added(build, b, &own_b)?;
     }
+    let first = own_a.first().copied();
     let (a, b) = (factor(build, a, own_a)?, factor(build, b, own_b)?);
     let (value, mut target) = matrices(build, a, b)?;
     if column {
@@ -74,7 +77,12 @@ pub(crate) fn product(build: &mut Builder, part: &str, a: Operand, b: Operand) -
     if row {
         target.remove(if column { target.len().saturating_sub(1) } else { target.len().saturating_sub(2) });
     }
-    let value = build.reshaped(part, value, &target)?;
+    // The first extent stays that of the left factor, where it is.
+    let leads = !target.is_empty() && target.first() == first.as_ref();
+    let value = match leads {
+        true => build.with_rest(part, value, &target[1..])?,
+        false => build.reshaped(part, value, &target)?,
+    };
     let rank = target.len();
     Ok(Operand::Value(Mapped::plain(value, rank, kind)))
 }
@@ -159,21 +167,53 @@ fn matrices(build: &mut Builder, a: Factor, b: Factor) -> Result<(Value, Vec<usi
     let [rows, columns] = stored(transpose_a, m, k);
     // With one right matrix, all rows of the left ones are one matrix.
     let one = shared && !transpose_a;
-    let left = if one { vec![count * rows, columns] } else { vec![count, 1, rows, columns] };
-    let left = build.reshaped("left", value, &left)?;
+    let left = if one { vec![columns] } else { vec![1, rows, columns] };
+    let left = build.with_rest("left", value, &left)?;
     let [rows, columns] = stored(transpose_b, k, n);
-    let right = if shared { vec![rows, columns] } else { vec![count, 1, rows, columns] };
     let right = match b.operand {
         Operand::Constant(constant, _) => {
+            let right = if shared { vec![rows, columns] } else { vec![count, 1, rows, columns] };
             let tensor = constant.floats(&mut build.budget)?;
             Right::Constant(tensor.reshaped(dims_of(&right)?)?)
         }
-        Operand::Value(mapped) => Right::Value(build.reshaped("right", mapped.value, &right)?),
+        Operand::Value(mapped) if shared => {
+            Right::Value(build.reshaped("right", mapped.value, &[rows, columns])?)
+        }
+        Operand::Value(mapped) => {
+            Right::Value(build.with_rest("right", mapped.value, &[1, rows, columns])?)
+        }
     };
     let options = Gemm { transpose_a, transpose_b, ..Gemm::default() };
     let value =
         build.add("product", |graph, name| graph.gemm(name, left, right, Extras::default(), options))?;
     Ok((value, [&batch[..], &[m, n]].concat()))
+}
+
+/// `f(x W^T + bias)`: `x` is `... features`, the weights `columns features`. Known weights become columns, which kernels
+/// read side by side.
+pub(crate) fn fully_connected(
+    b: &mut Builder,
+    x: Operand,
+    weights: Operand,
+    bias: Option<Operand>,
+    after: Option<Function>,
+) -> Result<Operand, Reason> {
+    let extents = b.shape(&weights)?;
+    let (weights, transposed) = match weights {
+        Operand::Constant(constant, kind) => {
+            let rows = constant.floats(&mut b.budget)?;
+            let columns = b.derived(&rows, "columns", |b| {
+                let columns = b.constant_in_order(&Constant::Floats(rows.clone()), &[1, 0])?;
+                columns.floats(&mut b.budget)
+            })?;
+            (Operand::Constant(Constant::Floats(columns), kind), false)
+        }
+        value => (value, true),
+    };
+    finished(b, None, after, |b, activation| {
+        let rows = Rows { weights: &weights, extents, transposed, activation };
+        rows.times(b, "", x, bias.as_ref(), None)
+    })
 }
 
 /// `x W^T + bias + summand`: `x` is `... features`, the weights `columns features`.
@@ -185,57 +225,89 @@ pub(crate) fn dense(
     bias: Option<&Operand>,
     summand: Option<Operand>,
 ) -> Result<Operand, Reason> {
-    let (extents, shape) = (b.shape(weights)?, b.shape(&x)?);
-    let &[columns, features] = &extents[..] else {
-        return refused!("found weights of {extents:?}, wanted a matrix");
-    };
-    if shape.len() < 2 || shape.last() != Some(&features) {
-        return refused!(
-            "found an input of {shape:?} for weights of {extents:?}, wanted {features} features"
-        );
-    }
-    let mapped = b.mapped(x)?;
-    // The axes before the features may be in any order.
-    let in_place = mapped.order.last() == Some(&(shape.len() - 1));
-    let mapped = match in_place {
-        true => mapped,
-        false => Mapped::plain(b.logical(&mapped)?, shape.len(), mapped.kind),
-    };
-    let mut stored = b.dims(mapped.value)?.extents().to_vec();
-    let left = b.reshaped("rows", mapped.value, &[elements_of(&stored)? / features.max(1), features])?;
-    let right = match weights {
-        Operand::Constant(constant, _) => Right::Constant(constant.floats(&mut b.budget)?),
-        Operand::Value(weights) => Right::Value(b.logical(weights)?),
-    };
-    let mut extras = Extras::default();
-    let mut more = Vec::new();
-    match bias {
-        Some(Operand::Constant(constant, _)) if constant.elements() == columns => {
-            let list = constant.floats(&mut b.budget)?.to_nhwc().into_owned();
-            extras.bias = Some(HostTensor::vector(list)?);
+    let extents = b.shape(weights)?;
+    let rows = Rows { weights, extents, transposed: true, activation: Activation::None };
+    rows.times(b, part, x, bias, summand)
+}
+
+/// Weights that rows of features are multiplied by.
+struct Rows<'w> {
+    weights: &'w Operand,
+    /// `columns features`.
+    extents: Vec<usize>,
+    /// Whether they are stored so; else the other way around.
+    transposed: bool,
+    activation: Activation,
+}
+
+impl Rows<'_> {
+    fn times(
+        self,
+        b: &mut Builder,
+        part: &str,
+        x: Operand,
+        bias: Option<&Operand>,
+        summand: Option<Operand>,
+    ) -> Result<Operand, Reason> {
+        let (extents, shape) = (self.extents, b.shape(&x)?);
+        let &[columns, features] = &extents[..] else {
+            return refused!("found weights of {extents:?}, wanted a matrix");
+        };
+        if shape.len() < 2 || shape.last() != Some(&features) {
+            return refused!(
+                "found an input of {shape:?} for weights of {extents:?}, wanted {features} features"
+            );
         }
-        other => more.extend(other.cloned()),
+        let mapped = b.mapped(x)?;
+        // The axes before the features may be in any order.
+        let in_place = mapped.order.last() == Some(&(shape.len() - 1));
+        let mapped = match in_place {
+            true => mapped,
+            false => Mapped::plain(b.logical(&mapped)?, shape.len(), mapped.kind),
+        };
+        let mut stored = b.dims(mapped.value)?.extents().to_vec();
+        let left = b.with_rest("rows", mapped.value, &[features])?;
+        let right = match self.weights {
+            Operand::Constant(constant, _) => Right::Constant(constant.floats(&mut b.budget)?),
+            Operand::Value(weights) => Right::Value(b.logical(weights)?),
+        };
+        let mut extras = Extras::default();
+        let mut more = Vec::new();
+        match bias {
+            Some(Operand::Constant(constant, _)) if constant.elements() == columns => {
+                let list = constant.floats(&mut b.budget)?.to_nhwc().into_owned();
+                extras.bias = Some(HostTensor::vector(list)?);
+            }
+            other => more.extend(other.cloned()),
+        }
+        match summand {
+            Some(Operand::Value(own)) if own.is_plain() && shape.len() == 2 => {
+                extras.residual = Some(own.value);
+            }
+            other => more.extend(other),
+        }
+        let (flat, bare) = (shape.len() == 2, more.is_empty());
+        let activation = if bare { self.activation } else { Activation::None };
+        let options = Gemm { transpose_b: self.transposed, activation, ..Gemm::default() };
+        let own = if flat && bare { part } else { "product" };
+        let value = b.add(own, |graph, name| graph.gemm(name, left, right, extras, options))?;
+        if let Some(last) = stored.last_mut() {
+            *last = columns;
+        }
+        let value = match flat {
+            true => value,
+            false => b.with_rest(if bare { part } else { "sums" }, value, &stored[1..])?,
+        };
+        let mut result = Operand::Value(Mapped { value, ..mapped });
+        let function = function_of(self.activation);
+        let count = more.len();
+        for (index, more) in more.into_iter().enumerate() {
+            let part = if index + 1 == count && function.is_none() { part } else { "biased" };
+            result = b.apply(part, Function::Add, &[result.into(), more.into()])?;
+        }
+        match function {
+            Some(function) if !bare => b.apply(part, function, &[result.into()]),
+            _ => Ok(result),
+        }
     }
-    match summand {
-        Some(Operand::Value(own)) if own.is_plain() && shape.len() == 2 => extras.residual = Some(own.value),
-        other => more.extend(other),
-    }
-    let flat = shape.len() == 2;
-    let own = if flat && more.is_empty() { part } else { "product" };
-    let options = Gemm { transpose_b: true, ..Gemm::default() };
-    let value = b.add(own, |graph, name| graph.gemm(name, left, right, extras, options))?;
-    if let Some(last) = stored.last_mut() {
-        *last = columns;
-    }
-    let value = match flat {
-        true => value,
-        false => b.reshaped(if more.is_empty() { part } else { "sums" }, value, &stored)?,
-    };
-    let mut result = Operand::Value(Mapped { value, ..mapped });
-    let count = more.len();
-    for (index, more) in more.into_iter().enumerate() {
-        let part = if index + 1 == count { part } else { "biased" };
-        result = b.apply(part, Function::Add, &[result.into(), more.into()])?;
-    }
-    Ok(result)
 }

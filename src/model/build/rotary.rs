@@ -1,5 +1,6 @@
 //! Rotary embeddings: pairs of features turned by an angle of their place.
 
+use super::axes::Count;
 use super::builder::Builder;
 use super::casts::converted;
 use super::moves::{columns, gathered};
@@ -50,7 +51,7 @@ fn rows_at(b: &mut Builder, table: Operand, places: &Operand) -> Result<Operand,
         return refused!("found angles of {own:?} at places of {at:?}, wanted rank 2");
     }
     match places {
-        Operand::Constant(..) => gathered(b, table, places.clone(), 0),
+        Operand::Constant(..) => gathered(b, table, places.clone(), (0, 0), Count::FromEnd),
         Operand::Value(places) => {
             let mapped = b.mapped(table)?;
             let (own, index) = (b.logical(&mapped)?, b.logical(places)?);

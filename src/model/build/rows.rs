@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::kind::Kind;
 use super::operand::{Mapped, Operand, without};
 use crate::emit::Bits;
+use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
@@ -117,7 +118,18 @@ pub(crate) fn one_hot(b: &mut Builder, index: Operand, hot: Hot) -> Result<Opera
 
 /// Indices of which negative ones count from the end of `extent` elements, as ones from 0 on.
 pub(crate) fn from_start(b: &mut Builder, index: Operand, extent: usize) -> Result<Operand, Reason> {
+    if is_from_start(&index) {
+        return Ok(index);
+    }
     let negative = b.apply("negative", Function::Less, &[index.clone().into(), 0.0.into()])?;
     let moved = b.apply("moved", Function::Add, &[index.clone().into(), (extent as f32).into()])?;
     b.apply("index", Function::Select, &[negative.into(), moved.into(), index.into()])
+}
+
+/// Whether indices are known and none is negative.
+pub(crate) fn is_from_start(index: &Operand) -> bool {
+    match index {
+        Operand::Constant(Constant::Integers(known), _) => known.values.iter().all(|&index| index >= 0),
+        _ => false,
+    }
 }

@@ -55,8 +55,8 @@ pub(crate) fn unfolded(
         let axes = tap.iter().zip(&windows.dilation).zip(&windows.stride).zip(&target[2..]);
         ranges
             .extend(axes.map(|(((tap, dilation), stride), &count)| (tap * dilation, count, *stride as i64)));
-        let part = cut(b, "tap", x.clone(), &ranges)?;
-        columns.push(b.with_extents("columns", part, &[batch, channels, positions])?);
+        let own = cut(b, "tap", x.clone(), &ranges)?;
+        columns.push(b.with_extents("columns", own, &[batch, channels, positions])?);
     }
     let columns = stacked(b, "windows", columns, 2)?;
     let terms = inner * taps;
@@ -125,6 +125,6 @@ pub(crate) fn unfolded_transposed(
         let after = (wanted + windows.span(axis) - 1) as i64 - before - extents[axis + 2] as i64;
         pads.push((before, after));
     }
-    let windows = Windows { stride: vec![1; pads.len()], pads, ..windows.clone() };
+    let windows = Windows { stride: vec![1; pads.len()], pads, same: false, ..windows.clone() };
     unfolded(b, x, &extents, weights, bias, &windows, groups)
 }

@@ -3,12 +3,11 @@
 use super::builder::Builder;
 use crate::dims::Dim;
 use crate::emit::Bits;
-use crate::graph::{Extras, Right, Term, Value};
+use crate::graph::{Term, Value};
 use crate::host::HostTensor;
 use crate::model::constant::{dims_of, elements_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use crate::ops::gemm::Gemm;
 use crate::ops::reduce::Reduction;
 use crate::ops::remap::{AxisRange, PadMode};
 
@@ -95,18 +94,5 @@ impl Builder {
         keeps: bool,
     ) -> Result<Value, Reason> {
         self.add(part, |graph, name| graph.reduce(name, x, reduction, &[axis], keeps))
-    }
-
-    /// The product of two matrices, the right one as it is or transposed, with more on top.
-    pub(crate) fn product(
-        &mut self,
-        part: &str,
-        a: Value,
-        b: Right,
-        transpose_b: bool,
-        extras: Extras,
-    ) -> Result<Value, Reason> {
-        let options = Gemm { transpose_b, ..Gemm::default() };
-        self.add(part, |graph, name| graph.gemm(name, a, b, extras, options))
     }
 }

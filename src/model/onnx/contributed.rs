@@ -2,8 +2,7 @@
 
 use super::import::{Import, Op};
 use super::norms::{layer_of, root_of};
-use super::quantised::range_of;
-use crate::model::build::{Kind, Operand, converted, one_of, product};
+use crate::model::build::{self, Kind, Operand, by_range, converted, one_of, product};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 
@@ -75,8 +74,8 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `DynamicQuantizeMatMul`: the left factor rounded to 8 bits of its own range, the right one integers with scales.
 pub(super) fn dynamic_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
-    let [left, scale, zero] = range_of(i, x)?;
-    let left = i.apply("centred", F::Sub, &[left.into(), zero.into()])?;
+    let [left, scale, zero] = by_range(i, x)?;
+    let left = build::centred(i, left, Some(zero))?;
     let right = centred(i, op, 1, 3)?;
     scaled(i, op, left, scale, right, 2, 4)
 }
@@ -91,13 +90,8 @@ pub(super) fn integer_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// An input as floats less its zero point, which broadcasts along the columns.
 fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Operand, Reason> {
     let x = i.slot(op, index)?;
-    let x = converted(i, x, Kind::F32)?;
-    if !op.has(zero) {
-        return Ok(x);
-    }
-    let zero = i.slot(op, zero)?;
-    let zero = converted(i, zero, Kind::F32)?;
-    i.apply("centred", F::Sub, &[x.into(), zero.into()])
+    let zero = if op.has(zero) { Some(i.slot(op, zero)?) } else { None };
+    build::centred(i, x, zero)
 }
 
 fn scaled<'a>(
@@ -153,7 +147,7 @@ pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     }
     let (own, others) = (i.slot(op, 1)?, i.slot(op, 4)?);
     let scale = i.apply("scale", F::Mul, &[own.into(), others.into()])?;
-    let scale = i.apply("scaled", F::Mul, &[scale.into(), op.float("alpha", 1.0).into()])?;
+    let scale = i.apply("scaled", F::Mul, &[scale.into(), op.preset("alpha")?.into()])?;
     let y = i.apply(if op.has(7) { "floats" } else { "" }, F::Mul, &[sums.into(), scale.into()])?;
     if !op.has(7) {
         return i.set(op, 0, y.of_kind(Kind::F32));
@@ -168,13 +162,9 @@ pub(super) fn quantised_average<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found channels last (channels_last = 1), wanted them after the batch");
     }
     let x = i.slot(op, 0)?;
-    let (kind, own) = (x.kind(), i.extents_of(op, 0)?);
+    let kind = x.kind();
     let x = super::quantised::floats(i, op, x, 1, 2, "x")?;
-    let mapped = i.mapped_slot(x, None)?;
-    let order = crate::model::build::channels_last(own.len());
-    let x = i.in_order(&mapped, &order)?;
-    let value = super::pooling::average_of(i, op, x, &own)?;
-    let y = Operand::Value(crate::model::build::Mapped { value, order, kind: Kind::F32 });
+    let y = super::pooling::average_of(i, op, x)?.of_kind(Kind::F32);
     let y = super::quantised::rounded(i, op, y, 3, 4, 0, kind)?;
     i.set(op, 0, y)
 }

@@ -3,11 +3,9 @@
 use super::import::{Import, Op, inner};
 use super::schema::{Extent, Graph as Network};
 use super::turns::{self, Start};
-use crate::model::behind::help;
-use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, joined};
+use crate::model::build::{Condition, Kind, Mapped, Operand, axis, stacked};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
-use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
 
@@ -17,7 +15,7 @@ const MAX_TURNS: usize = 4096;
 /// The truth that a slot is, if it is known.
 fn truth(slot: &Operand) -> Option<bool> {
     match slot {
-        Operand::Constant(constant, _) => constant.number().map(|number| number != 0.0),
+        Operand::Constant(constant, _) => constant.truth(),
         Operand::Value(_) => None,
     }
 }
@@ -39,40 +37,16 @@ pub(super) fn branch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(true) => run(i, then)?,
         Some(false) => run(i, other)?,
         None => {
-            let wanted = match &condition {
-                Operand::Value(mapped) => Wanted::Value(mapped.value),
-                Operand::Constant(..) => Wanted::Nothing,
-            };
-            // The other branch, too, would have to run.
-            let why = |i: &Import<'a>| match &condition {
-                Operand::Value(mapped) => help(&i.graph, &[mapped.value]),
-                Operand::Constant(..) => String::new(),
-            };
+            let condition = Condition::new(i.mapped_slot(condition, None)?);
             let mut both = Vec::with_capacity(2);
             for (name, network) in [("then_branch", then), ("else_branch", other)] {
-                both.push(run(i, network).map_err(|reason| {
-                    i.wanted.set(wanted);
-                    format!("in {name}, which a condition computed at each run chooses: {reason}{}", why(i))
-                })?);
+                both.push(run(i, network).map_err(|reason| condition.refused(i, name, &reason))?);
             }
             let (then, other) = (both.remove(0), both.remove(0));
             let mut selected = Vec::with_capacity(then.len());
             for (a, b) in then.into_iter().zip(other) {
-                let (own, others) = (i.shape(&a)?, i.shape(&b)?);
-                if own != others {
-                    i.wanted.set(wanted);
-                    return refused!(
-                        "found branches that write {own:?} and {others:?} by a condition computed at each run, wanted \
-                         one shape or a condition that is known{}",
-                        why(i)
-                    );
-                }
                 i.current.clone_from(&current);
-                selected.push(i.apply(
-                    "selected",
-                    Function::Select,
-                    &[condition.clone().into(), a.into(), b.into()],
-                )?);
+                selected.push(condition.select(i, "selected", [a, b])?);
             }
             selected
         }
@@ -140,7 +114,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         if op.writes(count + index) {
             let slot = match list.is_empty() {
                 true => never(i, op, body, 1 + count + index)?,
-                false => stacked(i, list, 0)?,
+                false => collected(i, list, 0)?,
             };
             i.set(op, count + index, slot)?;
         }
@@ -198,39 +172,14 @@ fn truth_of(value: bool) -> Operand {
     Operand::Constant(Constant::Integers(integers), Kind::Bool)
 }
 
-/// Slots of one shape along a new axis.
-fn stacked(i: &mut Import<'_>, list: Vec<Operand>, place: usize) -> Result<Operand, Reason> {
-    let constants: Option<Vec<Constant>> = list
-        .iter()
-        .map(|slot| match slot {
-            Operand::Constant(constant, _) => Some(constant.clone()),
-            Operand::Value(_) => None,
-        })
-        .collect();
-    let first = list.first().ok_or(
-        "found a loop without iterations whose results are collected, wanted at least one iteration",
-    )?;
-    let kind = match first {
-        Operand::Constant(_, kind) => *kind,
-        Operand::Value(mapped) => mapped.kind,
-    };
-    if let Some(constants) = constants {
-        let mut whole = Vec::with_capacity(constants.len());
-        for constant in constants {
-            let mut extents = constant.extents();
-            extents.insert(place.min(extents.len()), 1);
-            whole.push(constant.reshaped(&extents)?);
-        }
-        return Ok(Operand::Constant(joined(i, &whole, place)?, kind));
+/// What the turns of a loop collect.
+fn collected(i: &mut Import<'_>, list: Vec<Operand>, place: usize) -> Result<Operand, Reason> {
+    match list.is_empty() {
+        true => refused!(
+            "found a loop without iterations whose results are collected, wanted at least one iteration"
+        ),
+        false => stacked(i, "stacked", list, place),
     }
-    let mut values = Vec::with_capacity(list.len());
-    for slot in list {
-        let mapped = i.mapped_slot(slot, None)?;
-        values.push(i.logical(&mapped)?);
-    }
-    let value = i.add("stacked", |graph, name| graph.stack(name, &values, place as isize))?;
-    let rank = i.dims(value)?.rank();
-    Ok(Operand::Value(Mapped::plain(value, rank, kind)))
 }
 
 /// `Scan` of version 9 on: a turn for each element along an axis of its inputs.
@@ -311,7 +260,7 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let place =
             usize::try_from(place).map_err(|_| format!("found output axis {place}, wanted one from 0 on"))?;
         if op.writes(states + index) {
-            let slot = stacked(i, list, place)?;
+            let slot = collected(i, list, place)?;
             i.set(op, states + index, slot)?;
         }
     }

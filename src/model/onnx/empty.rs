@@ -286,7 +286,7 @@ pub(super) fn of_nothing<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Re
 fn of_no_batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
     let (own, kind) = (i.extents_of(op, 0)?, i.kind_of(op, 0)?);
     let Some((0, rest)) = own.split_first().filter(|(_, rest)| !rest.contains(&0)) else { return Ok(false) };
-    let Some(handler) = (i.handlers)(op.node.domain, op.node.op) else { return Ok(false) };
+    let Some(handler) = (i.handlers.find)(op.node.domain, op.node.op) else { return Ok(false) };
     let (name, one) = (op.input_name(0)?, [&[1], rest].concat());
     i.budget.spend(elements_of(&one)?.saturating_mul(4))?;
     // Nothing of what is added stays.

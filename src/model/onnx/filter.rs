@@ -2,7 +2,7 @@
 
 use super::import::{Import, Op};
 use super::schema::Node;
-use crate::model::build::{Filter, Operand};
+use crate::model::build::{Groups, Operand, Weights};
 use crate::model::reason::Reason;
 
 pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
@@ -12,57 +12,44 @@ pub(super) fn groups(op: &Op<'_>) -> Result<usize, Reason> {
         .ok_or_else(|| format!("found {} groups, wanted at least 1", op.int("group", 1)).into())
 }
 
-/// The weights of a convolution and its bias, where one of them is computed at each run.
-pub(super) fn computed_weights<'a>(
+/// The weights of a convolution, or of a transposed one, and its bias.
+pub(super) fn weights<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-) -> Result<Option<(Operand, Option<Operand>)>, Reason> {
+    order: &[usize],
+    transposed: bool,
+) -> Result<Weights, Reason> {
     let weights = i.slot(op, 1)?;
     let bias = if op.has(2) { Some(i.slot(op, 2)?) } else { None };
-    let computed = |operand: &Operand| matches!(operand, Operand::Value(_));
-    let any = computed(&weights) || bias.as_ref().is_some_and(computed);
-    Ok(any.then_some((weights, bias)))
+    let groups = Groups { count: groups(op)?, transposed };
+    Weights::new(i, weights, bias, order, groups)
 }
 
-pub(super) fn filter<'a>(i: &mut Import<'a>, op: &Op<'a>, outputs: usize) -> Result<Filter, Reason> {
-    let tensor = i.tensor(op, 1)?;
-    let extents = tensor.dims().extents().to_vec();
-    if extents.len() < 3 {
-        return refused!("found weights of {extents:?}, wanted rank 3 to 5");
-    }
-    i.budget.spend(8 * tensor.dims().elements())?;
-    let bias = if op.has(2) { Some(i.list(op, 2)?) } else { None };
-    let filter = Filter { outputs, ..Filter::new(tensor, extents, bias) };
-    if let Some(bias) = &filter.bias
-        && bias.len() != filter.channels(groups(op)?)
-    {
-        return refused!(
-            "found a bias of {} for {} channels, wanted one for each",
-            bias.len(),
-            filter.channels(groups(op)?)
-        );
-    }
-    Ok(filter)
+/// The order in which weights are stored: output channels of all groups, input channels of one, taps.
+pub(super) fn outputs_first(rank: usize) -> Vec<usize> {
+    (0..rank).collect()
+}
+
+/// The order in which those of transposed convolutions are: input channels of all groups, output channels of one, taps.
+pub(super) fn inputs_first(rank: usize) -> Vec<usize> {
+    let mut order = outputs_first(rank);
+    order.get_mut(..2).unwrap_or(&mut []).reverse();
+    order
 }
 
 /// Takes what alone reads the result and only changes its channels into the weights: a normalisation by constants,
 /// factors and summands. Returns the name of what is computed then.
-pub(super) fn follow<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    filter: &mut Filter,
-    groups: usize,
-) -> Result<&'a str, Reason> {
+pub(super) fn follow<'a>(i: &mut Import<'a>, op: &Op<'a>, weights: &mut Weights) -> Result<&'a str, Reason> {
     let mut target = *op.node.outputs.first().ok_or("found no output")?;
+    let Weights::Known { filter, summand: None } = weights else { return Ok(target) };
     loop {
         let scope = i.scopes.last().ok_or("found no scope")?;
         let Some(readers) = scope.readers.get(target).filter(|readers| readers.count == 1) else { break };
         let Some(node) = op.nodes.get(readers.last) else { break };
-        let (index, channels) = (readers.last, filter.channels(groups));
-        let rank = filter.extents.len();
+        let (index, channels, rank) = (readers.last, filter.channels(), filter.extents().len());
         let next = i.op(op.nodes, node)?;
         let Some((factor, summand)) = affine(i, &next, node, target, channels, rank)? else { break };
-        filter.scale(groups, &factor, &summand);
+        filter.scale(&factor, &summand);
         target = *node.outputs.first().ok_or("found no output")?;
         if let Some(scope) = i.scopes.last_mut() {
             scope.absorbed.insert(index);

@@ -1,9 +1,8 @@
 //! Functions of each element that are made of others.
 
 use super::import::{Import, Op};
-use crate::model::build::Arg;
+use crate::model::build::{Arg, Builder, Operand};
 use crate::model::reason::Reason;
-use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function as F;
 use crate::ops::integer::IntegerFunction;
 
@@ -27,7 +26,7 @@ impl<'a> Import<'a> {
 }
 
 pub(super) fn leaky_relu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 0.01));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     i.result(op, F::LeakyRelu, &[x, alpha.into()])
 }
 
@@ -49,14 +48,14 @@ pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `max(0, min(1, alpha x + beta))`.
 pub(super) fn hard_sigmoid<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha, beta) = (i.first(op)?, op.float("alpha", 0.2), op.float("beta", 0.5));
+    let (x, alpha, beta) = (i.first(op)?, op.preset("alpha")?, op.preset("beta")?);
     let scaled = i.f(F::Mul, &[x, alpha.into()])?;
     let moved = i.f(F::Add, &[scaled, beta.into()])?;
     i.result(op, F::Clamp, &[moved, 0.0.into(), 1.0.into()])
 }
 
 pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     if alpha == 1.0 {
         return i.result(op, F::Elu, &[x]);
     }
@@ -69,8 +68,10 @@ pub(super) fn elu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `gamma (max(x, 0) + alpha (exp(min(x, 0)) - 1))`.
 pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let [alpha, gamma] = if op.version < 6 { [1.6732, 1.0507] } else { [1.673_263_2, 1.050_701] };
-    let (alpha, gamma) = (op.float("alpha", alpha), op.float("gamma", gamma));
+    let (alpha, gamma) = match op.version < 6 {
+        true => (op.float("alpha", 1.6732), op.float("gamma", 1.0507)),
+        false => (op.preset("alpha")?, op.preset("gamma")?),
+    };
     let x = i.first(op)?;
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
     let below = i.f(F::Elu, &[below])?;
@@ -83,7 +84,7 @@ pub(super) fn selu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `max(x, 0) + min(0, alpha (exp(x / alpha) - 1))`: above 0 the second is 0, and so is what `min(x, 0)` makes of it,
 /// whatever the sign of `alpha`.
 pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let below = i.f(F::Minimum, &[x.clone(), 0.0.into()])?;
     let below = i.f(F::Div, &[below, alpha.into()])?;
     let below = i.f(F::ExpM1, &[below])?;
@@ -94,14 +95,14 @@ pub(super) fn celu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `x` where it is larger than `alpha`, else 0.
 pub(super) fn thresholded<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let above = i.f(F::Greater, &[x.clone(), alpha.into()])?;
     i.result(op, F::Select, &[above, x, 0.0.into()])
 }
 
 /// `x + bias` below `-lambd`, `x - bias` above `lambd`, else 0.
 pub(super) fn shrink<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, bias, lambd) = (i.first(op)?, op.float("bias", 0.0), op.float("lambd", 0.5));
+    let (x, bias, lambd) = (i.first(op)?, op.preset("bias")?, op.preset("lambd")?);
     let below = i.f(F::Less, &[x.clone(), (-lambd).into()])?;
     let above = i.f(F::Greater, &[x.clone(), lambd.into()])?;
     let lower = i.f(F::Add, &[x.clone(), bias.into()])?;
@@ -128,7 +129,7 @@ pub(super) fn mish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `x sigmoid(alpha x)`.
 pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (x, alpha) = (i.first(op)?, op.number("alpha", 1.0));
+    let (x, alpha) = (i.first(op)?, op.preset("alpha")?);
     let scaled = if alpha == 1.0 { x.clone() } else { i.f(F::Mul, &[x.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     i.result(op, F::Mul, &[x, share])
@@ -136,7 +137,7 @@ pub(super) fn swish<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `SwiGLU`: `a sigmoid(alpha a) b`.
 pub(super) fn swiglu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (a, alpha) = (i.first(op)?, op.float("alpha", 1.0));
+    let (a, alpha) = (i.first(op)?, op.preset("alpha")?);
     let scaled = if alpha == 1.0 { a.clone() } else { i.f(F::Mul, &[a.clone(), alpha.into()])? };
     let share = i.f(F::Sigmoid, &[scaled])?;
     let gate = i.f(F::Mul, &[a, share])?;
@@ -177,54 +178,15 @@ pub(super) fn tan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.result(op, F::Div, &[sine, cosine])
 }
 
-pub(super) fn atan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+/// `Asin`, `Acos` and `Atan`.
+pub(super) fn arc<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    angle: fn(&mut Builder, Arg) -> Result<Operand, Reason>,
+) -> Done {
     let x = i.first(op)?;
-    let angle = arc(i, x)?;
-    i.result(op, F::Mul, &[angle, 1.0.into()])
-}
-
-/// `atan(x / sqrt(1 - x^2))`.
-pub(super) fn asin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let angle = arc_of_sine(i, x)?;
-    i.result(op, F::Mul, &[angle, 1.0.into()])
-}
-
-/// `2 atan(sqrt((1 - x) / (1 + x)))`, which does not cancel near 1.
-pub(super) fn acos<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let x = i.first(op)?;
-    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x])?);
-    let quotient = i.f(F::Div, &[below, above])?;
-    let root = i.f(F::Sqrt, &[quotient])?;
-    let angle = arc(i, root)?;
-    i.result(op, F::Mul, &[angle, 2.0.into()])
-}
-
-fn arc_of_sine(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
-    let (above, below) = (i.f(F::Add, &[x.clone(), 1.0.into()])?, i.f(F::Sub, &[1.0.into(), x.clone()])?);
-    let product = i.f(F::Mul, &[above, below])?;
-    let root = i.f(F::Sqrt, &[product])?;
-    let quotient = i.f(F::Div, &[x, root])?;
-    arc(i, quotient)
-}
-
-/// The arc tangent: of `|x| > 1` it is `pi / 2` less that of `1 / |x|`.
-fn arc(i: &mut Import<'_>, x: Arg) -> Result<Arg, Reason> {
-    let (sign, size) = (i.f(F::Sign, std::slice::from_ref(&x))?, i.f(F::Abs, &[x])?);
-    let inverse = i.f(F::Reciprocal, std::slice::from_ref(&size))?;
-    let z = i.f(F::Minimum, &[size.clone(), inverse])?;
-    let square = i.f(F::Square, std::slice::from_ref(&z))?;
-    let [first, rest @ ..] = ARC_TANGENT;
-    let mut sum: Arg = first.into();
-    for factor in rest {
-        let scaled = i.f(F::Mul, &[square.clone(), sum])?;
-        sum = i.f(F::Add, &[scaled, factor.into()])?;
-    }
-    let angle = i.f(F::Mul, &[sum, z])?;
-    let rest = i.f(F::Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.clone()])?;
-    let is_steep = i.f(F::Greater, &[size, 1.0.into()])?;
-    let angle = i.f(F::Select, &[is_steep, rest, angle])?;
-    i.f(F::Mul, &[sign, angle])
+    let slot = angle(i, x)?;
+    i.set(op, 0, slot)
 }
 
 /// `Mod`: of the sign of the divisor, or with `fmod` of that of the dividend.

@@ -49,8 +49,14 @@ pub(super) struct Scope<'a> {
 /// Adds an operator to the graph, or works out its constants.
 pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
-/// The function of an operator, by its domain and name.
-pub(super) type Handlers = fn(&str, &str) -> Option<Handler>;
+/// The functions that operators are read by.
+#[derive(Clone, Copy)]
+pub(super) struct Handlers {
+    /// That of an operator, by its domain and name.
+    pub(super) find: fn(&str, &str) -> Option<Handler>,
+    /// Writes what an operator makes of tensors without elements, if it is given some.
+    pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
+}
 
 /// A graph in the making.
 pub(super) struct Import<'a> {
@@ -221,10 +227,10 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         self.written.clear();
-        if super::empty::of_nothing(self, &op)? {
+        if (self.handlers.of_nothing)(self, &op)? {
             return Ok(());
         }
-        match (self.handlers)(node.domain, node.op) {
+        match (self.handlers.find)(node.domain, node.op) {
             Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
             Some(handler) => {
                 self.written.clear();

@@ -26,7 +26,7 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     let model = Model::read(bytes, &mut budget).map_err(fail)?;
     let network = model.graph.as_ref().ok_or_else(|| fail(NO_GRAPH.into()))?;
     let mut import =
-        Import::new(&model, network, Files::new(path), budget, operators::handler).map_err(fail)?;
+        Import::new(&model, network, Files::new(path), budget, operators::HANDLERS).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&import, network) {
         return Err(fail(unsupported.into()));
     }

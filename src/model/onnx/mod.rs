@@ -11,7 +11,7 @@
 //! rows as could be chosen, those of chosen boxes first and -1 in the rest. `Unique` and `NonZero` of such values leave
 //! the network alone, with -1 in indices and 0 in counts behind what was found.
 //!
-//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `scatters.rs`, and
+//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `build/scatter.rs`, and
 //! loops whose turns are counted at each run, `turns.rs`).
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
@@ -42,7 +42,6 @@ mod evaluate;
 mod filter;
 mod functions;
 mod fused_attention;
-mod gathers;
 mod grids;
 mod grouped_attention;
 mod hosted;
@@ -65,7 +64,6 @@ mod reductions;
 mod regions;
 mod resize;
 mod rotary;
-mod scatters;
 mod schema;
 mod sequences;
 mod shapes;

@@ -3,11 +3,10 @@
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::model::build::{
-    Mapped, Operand, axes, axis, cut, is_kept, joined, kept_with, padded, sizes, tiled,
+    Around, Mapped, Operand, axes, axis, cut, is_kept, joined, kept_with, padded, sizes, surrounded, tiled,
 };
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
-use crate::ops::elementwise::Function;
 use crate::ops::remap::PadMode;
 use crate::sorted;
 
@@ -195,21 +194,16 @@ pub(super) fn pad<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         Some(Operand::Constant(known, _)) => Some(known.number().unwrap_or(0.0)),
         Some(Operand::Value(_)) => None,
     };
-    let constant = op.text("mode", "constant")? == "constant";
-    if let (Some(value), None, true) = (own_value, fill, constant) {
-        let around = around(own.len(), &pads, &along);
-        return padded_with(i, op, &own, &around, value);
-    }
-    let fill = fill.unwrap_or(0.0);
-    let mode = match op.text("mode", "constant")? {
-        "constant" => PadMode::Constant(Bits(fill)),
-        "reflect" => PadMode::Reflect,
-        "edge" => PadMode::Edge,
-        "wrap" => return wrapped(i, op, &own, &pads, &along),
-        other => return refused!("found mode {other:?}, wanted constant, reflect, edge or wrap"),
+    let what = match (op.text("mode", "constant")?, own_value, fill) {
+        ("constant", Some(value), None) => Around::Operand(value),
+        ("constant", _, fill) => Around::Number(fill.unwrap_or(0.0)),
+        ("reflect", ..) => Around::Reflect,
+        ("edge", ..) => Around::Edge,
+        ("wrap", ..) => Around::Wrap,
+        (other, ..) => return refused!("found mode {other:?}, wanted constant, reflect, edge or wrap"),
     };
-    let slot = i.slot(op, 0)?;
-    let slot = padded(i, "", slot, &own, &around(own.len(), &pads, &along), mode)?;
+    let x = i.slot(op, 0)?;
+    let slot = surrounded(i, x, &around(own.len(), &pads, &along), what)?;
     i.set(op, 0, slot)
 }
 
@@ -220,55 +214,6 @@ fn around(rank: usize, pads: &[i64], along: &[usize]) -> Vec<(i64, i64)> {
         around[place] = (pads[index], pads[along.len() + index]);
     }
     around
-}
-
-/// `Pad` with a value that is computed at each run: it is chosen where no element is.
-fn padded_with<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    own: &[usize],
-    around: &[(i64, i64)],
-    value: Operand,
-) -> Done {
-    let zeros = PadMode::Constant(Bits(0.0));
-    let x = i.slot(op, 0)?;
-    let x = padded(i, "padded", x, own, around, zeros)?;
-    let inside = i.filled(own, 1.0)?;
-    let inside = padded(i, "inside", inside, own, around, zeros)?;
-    // One number, of whatever rank.
-    let value = i.with_extents("value", value, &[])?;
-    let result = i.apply("", Function::Select, &[inside.into(), x.into(), value.into()])?;
-    i.set(op, 0, result)
-}
-
-/// `Pad` with the elements of the other end.
-fn wrapped<'a>(i: &mut Import<'a>, op: &Op<'a>, own: &[usize], pads: &[i64], along: &[usize]) -> Done {
-    let mut slot = i.slot(op, 0)?;
-    for (index, &place) in along.iter().enumerate() {
-        let mut parts = Vec::new();
-        let extents = i.shape(&slot)?;
-        let extent = own[place];
-        let range = |i: &mut Import<'a>, first: usize, count: usize| -> Result<Operand, Reason> {
-            let mut ranges: Vec<(usize, usize, i64)> = extents.iter().map(|&extent| (0, extent, 1)).collect();
-            ranges[place] = (first, count, 1);
-            cut(i, "end", slot.clone(), &ranges)
-        };
-        let fits = |pad: i64| usize::try_from(pad).ok().filter(|&pad| pad <= extent);
-        let (Some(before), Some(after)) = (fits(pads[index]), fits(pads[along.len() + index])) else {
-            return refused!("found pads {pads:?} of {own:?}, wanted none longer than an axis");
-        };
-        if before > 0 {
-            parts.push(range(i, extent - before, before)?);
-        }
-        parts.push(slot.clone());
-        if after > 0 {
-            parts.push(range(i, 0, after)?);
-        }
-        if parts.len() > 1 {
-            slot = i.joined("wrapped", parts, place)?;
-        }
-    }
-    i.set(op, 0, slot)
 }
 
 /// `Tile`: as often as the repeats say along each axis.

@@ -22,7 +22,7 @@ pub(super) fn batch_constants<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(Ve
             lists.iter().map(Vec::len).collect::<Vec<_>>()
         );
     }
-    let epsilon = f64::from(op.epsilon());
+    let epsilon = f64::from(op.epsilon()?);
     let factor: Vec<f32> = scale
         .iter()
         .zip(variance)
@@ -77,7 +77,7 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, rank: usize)
         return refused!("found no statistics");
     };
     let centred = i.apply("centred", Function::Sub, &[x.into(), mean.into()])?;
-    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon().into()])?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon()?.into()])?;
     let root = i.apply("root", Function::Rsqrt, &[more.into()])?;
     let factor = i.apply("factor", Function::Mul, &[root.into(), scale.into()])?;
     let scaled = i.apply("scaled", Function::Mul, &[centred.into(), factor.into()])?;
@@ -91,7 +91,7 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if rank < 3 {
         return refused!("found an input of rank {rank}, wanted at least 3");
     }
-    let epsilon = op.epsilon();
+    let epsilon = op.epsilon()?;
     let (x, kind) = i.map_input(op, 0)?;
     let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     let axes: Vec<isize> = (1..rank as isize - 1).collect();
@@ -148,7 +148,7 @@ pub(super) fn group<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let stored = i.dims(x)?.extents().to_vec();
     let pixels: usize = own[2..].iter().product();
     let split = i.reshaped("groups", x, &[own[0], pixels, groups, own[1] / groups])?;
-    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()) };
+    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()?) };
     let value = i.add("normal", |graph, name| graph.normalize(name, split, options, None, None))?;
     let value = i.reshaped("joined", value, &stored)?;
     let normal = Operand::Value(Mapped { value, order: channels_last(rank), kind });
@@ -200,7 +200,7 @@ pub(super) fn layer_of<'a>(
     let first = axis(place, rank)?;
     let x = i.logical(&mapped)?;
     let own = i.dims(x)?.extents().to_vec();
-    let options = Normalize { axes: (first as isize..rank as isize).collect(), epsilon: Bits(op.epsilon()) };
+    let options = Normalize { axes: (first as isize..rank as isize).collect(), epsilon: Bits(op.epsilon()?) };
     if op.writes(1) || op.writes(2) {
         let plain = Operand::Value(Mapped::plain(x, rank, kind));
         statistics(i, op, plain, first)?;
@@ -242,7 +242,7 @@ fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, first: usize) -> 
     }
     let squares = i.apply("squares", Function::SquaredDifference, &[x.into(), mean.into()])?;
     let variance = reduced(i, "variance", squares, Reduction::Mean, &along, true)?;
-    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon().into()])?;
+    let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon()?.into()])?;
     let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
     if op.writes(2) && !op.node.domain.contains("microsoft") {
         i.set(op, 2, inverse)?;
@@ -262,7 +262,7 @@ pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, place: i6
     let first = axis(place, rank)?;
     let along: Vec<usize> = (first..rank).collect();
     let part = if op.has(scale) { "normal" } else { "" };
-    let normal = crate::model::build::root_mean_square(i, part, x, &along, op.epsilon())?;
+    let normal = crate::model::build::root_mean_square(i, part, x, &along, op.epsilon()?)?;
     if !op.has(scale) {
         return i.set(op, 0, normal);
     }
@@ -292,7 +292,7 @@ pub(super) fn lp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `LRN`: `x / (bias + alpha / size sum x_j^2)^beta` over neighbouring channels.
 pub(super) fn local_response<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (alpha, beta, bias) = (op.float("alpha", 1e-4), op.float("beta", 0.75), op.float("bias", 1.0));
+    let (alpha, beta, bias) = (op.preset("alpha")?, op.preset("beta")?, op.preset("bias")?);
     let size = usize::try_from(op.int("size", 1)).ok().filter(|&size| size > 0).ok_or("found no size")?;
     let before = (size - 1) / 2;
     let norm = LocalResponse { reach: [before, size - 1 - before], share: alpha / size as f32, bias, beta };

@@ -51,9 +51,19 @@ impl<'a> Op<'a> {
         self.float(name, own.unwrap_or(default))
     }
 
+    /// A number that the operator has a default for.
+    pub(super) fn preset(&self, name: &str) -> Result<f32, Reason> {
+        let own = super::operators::default(self.node.domain, self.node.op, name);
+        match (self.attributes.get(name), own) {
+            (Some(attribute), _) => Ok(attribute.float),
+            (None, Some(default)) => Ok(default),
+            (None, None) => refused!("found no {name}, wanted a number"),
+        }
+    }
+
     /// What normalisations add to a variance.
-    pub(super) fn epsilon(&self) -> f32 {
-        self.number("epsilon", 1e-5)
+    pub(super) fn epsilon(&self) -> Result<f32, Reason> {
+        self.preset("epsilon")
     }
 
     pub(super) fn ints(&self, name: &str) -> Option<&'a [i64]> {

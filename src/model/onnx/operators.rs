@@ -1,14 +1,15 @@
 //! The operators that the loader reads: one line each, the function that adds it to the graph.
 
-use super::import::Handler;
+use super::import::{Handler, Handlers};
 use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
-    fused_attention, gathers, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
-    products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
-    states, suppression, transposed, unpool,
+    attention, bits, columns, contributed, control, convolution, einsum, elementwise, empty, functions,
+    fused_attention, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling, products,
+    quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra, states,
+    suppression, transposed, unpool,
 };
+use crate::model::build::{arc_cosine, arc_sine, arc_tangent};
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
 use crate::ops::reduce::Reduction;
@@ -16,8 +17,11 @@ use crate::ops::reduce::Reduction;
 /// The operators beside the standard ones that exporters write.
 const MICROSOFT: &str = "com.microsoft";
 
+/// What operators are read by.
+pub(super) const HANDLERS: Handlers = Handlers { find: handler, of_nothing: empty::of_nothing };
+
 /// The function of an operator, by its domain and name.
-pub(super) fn handler(domain: &str, name: &str) -> Option<Handler> {
+fn handler(domain: &str, name: &str) -> Option<Handler> {
     let list = match domain {
         "" => STANDARD,
         MICROSOFT => OTHERS,
@@ -107,7 +111,7 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Split", moves::split),
     ("Pad", moves::pad),
     ("Tile", moves::tile),
-    ("Gather", gathers::gather),
+    ("Gather", indexing::gather),
     ("GatherND", indexing::gather_nd),
     ("GatherElements", indexing::gather_elements),
     ("ScatterElements", indexing::scatter_elements),
@@ -164,9 +168,9 @@ const STANDARD: &[(&str, Handler)] = &[
     ("Sin", |i, op| elementwise::of(i, op, Function::Sin)),
     ("Cos", |i, op| elementwise::of(i, op, Function::Cos)),
     ("Tan", functions::tan),
-    ("Asin", functions::asin),
-    ("Acos", functions::acos),
-    ("Atan", functions::atan),
+    ("Asin", |i, op| functions::arc(i, op, arc_sine)),
+    ("Acos", |i, op| functions::arc(i, op, arc_cosine)),
+    ("Atan", |i, op| functions::arc(i, op, arc_tangent)),
     ("Sinh", |i, op| elementwise::of(i, op, Function::Sinh)),
     ("Cosh", |i, op| elementwise::of(i, op, Function::Cosh)),
     ("Asinh", |i, op| elementwise::of(i, op, Function::Asinh)),
@@ -270,23 +274,71 @@ const OTHERS: &[(&str, Handler)] = &[
     ("QuantizeLinear", quantised::quantize),
 ];
 
-/// Numbers that options of com.microsoft's operators are where a file does not say, and that differ from those of the
-/// standard operators.
+/// Numbers that options are where a file does not say, by domain and operator. Operators of com.microsoft that are not
+/// listed have those of the standard one of their name.
 ///
-/// Source: the schemas that ONNX Runtime 1.32 registers.
-const DEFAULTS: &[(&str, &str, f32)] = &[
-    ("SkipLayerNormalization", "epsilon", 1e-12),
-    ("SkipSimplifiedLayerNormalization", "epsilon", 1e-12),
-    ("EmbedLayerNormalization", "epsilon", 1e-12),
-    ("Attention", "mask_filter_value", -10_000.0),
-    ("MultiHeadAttention", "mask_filter_value", -10_000.0),
-    ("QuickGelu", "alpha", 1.702),
+/// Source: the schemas of onnx 1.23, and those that ONNX Runtime 1.32 registers.
+#[rustfmt::skip]
+const DEFAULTS: &[(&str, &str, &str, f32)] = &[
+    ("", "LeakyRelu", "alpha", 0.01),
+    ("", "HardSigmoid", "alpha", 0.2),
+    ("", "HardSigmoid", "beta", 0.5),
+    ("", "Elu", "alpha", 1.0),
+    ("", "Selu", "alpha", 1.673_263_2),
+    ("", "Selu", "gamma", 1.050_701),
+    ("", "Celu", "alpha", 1.0),
+    ("", "ThresholdedRelu", "alpha", 1.0),
+    ("", "Shrink", "bias", 0.0),
+    ("", "Shrink", "lambd", 0.5),
+    ("", "Swish", "alpha", 1.0),
+    ("", "SwiGLU", "alpha", 1.0),
+    ("", "Gemm", "alpha", 1.0),
+    ("", "Gemm", "beta", 1.0),
+    ("", "BatchNormalization", "epsilon", 1e-5),
+    ("", "InstanceNormalization", "epsilon", 1e-5),
+    ("", "GroupNormalization", "epsilon", 1e-5),
+    ("", "LayerNormalization", "epsilon", 1e-5),
+    ("", "SimplifiedLayerNormalization", "epsilon", 1e-5),
+    ("", "RMSNormalization", "epsilon", 1e-5),
+    ("", "LRN", "alpha", 1e-4),
+    ("", "LRN", "beta", 0.75),
+    ("", "LRN", "bias", 1.0),
+    ("", "RoiAlign", "spatial_scale", 1.0),
+    ("", "Resize", "cubic_coeff_a", -0.75),
+    ("", "Resize", "extrapolation_value", 0.0),
+    ("", "Upsample", "cubic_coeff_a", -0.75),
+    ("", "Upsample", "extrapolation_value", 0.0),
+    ("", "RandomNormal", "mean", 0.0),
+    ("", "RandomNormal", "scale", 1.0),
+    ("", "RandomNormalLike", "mean", 0.0),
+    ("", "RandomNormalLike", "scale", 1.0),
+    ("", "RandomUniform", "low", 0.0),
+    ("", "RandomUniform", "high", 1.0),
+    ("", "RandomUniformLike", "low", 0.0),
+    ("", "RandomUniformLike", "high", 1.0),
+    (MICROSOFT, "QuickGelu", "alpha", 1.702),
+    (MICROSOFT, "QLinearLeakyRelu", "alpha", 0.01),
+    (MICROSOFT, "QGemm", "alpha", 1.0),
+    (MICROSOFT, "FusedGemm", "alpha", 1.0),
+    (MICROSOFT, "FusedGemm", "beta", 1.0),
+    (MICROSOFT, "FusedMatMul", "alpha", 1.0),
+    (MICROSOFT, "TransposeMatMul", "alpha", 1.0),
+    (MICROSOFT, "SkipLayerNormalization", "epsilon", 1e-12),
+    (MICROSOFT, "SkipSimplifiedLayerNormalization", "epsilon", 1e-12),
+    (MICROSOFT, "EmbedLayerNormalization", "epsilon", 1e-12),
+    (MICROSOFT, "Attention", "mask_filter_value", -10_000.0),
+    (MICROSOFT, "MultiHeadAttention", "mask_filter_value", -10_000.0),
 ];
 
-/// What an option is where a file does not say, if the operator has a number of its own for it.
+/// What an option is where a file does not say.
 pub(super) fn default(domain: &str, name: &str, option: &str) -> Option<f32> {
-    let own = DEFAULTS.iter().find(|(of, known, _)| (*of, *known) == (name, option));
-    own.filter(|_| domain == MICROSOFT).map(|(.., number)| *number)
+    let of = |wanted: &str| {
+        let own = |(domain, of, known, _): &&(&str, &str, &str, f32)| {
+            (*domain, *of, *known) == (wanted, name, option)
+        };
+        DEFAULTS.iter().find(own).map(|(.., number)| *number)
+    };
+    of(domain).or_else(|| of(""))
 }
 
 #[cfg(test)]
@@ -300,5 +352,19 @@ mod tests {
                 assert!(list[..index].iter().all(|(earlier, _)| earlier != name), "{name} twice");
             }
         }
+    }
+
+    #[test]
+    fn every_default_is_that_of_an_operator() {
+        for (index, &(domain, name, option, _)) in DEFAULTS.iter().enumerate() {
+            assert!(handler(domain, name).is_some(), "{domain} {name}");
+            let same = |earlier: &&(&str, &str, &str, f32)| {
+                (earlier.0, earlier.1, earlier.2) == (domain, name, option)
+            };
+            assert!(DEFAULTS[..index].iter().find(same).is_none(), "{name}: {option} twice");
+        }
+        assert_eq!(default(MICROSOFT, "LayerNormalization", "epsilon"), Some(1e-5));
+        assert_eq!(default(MICROSOFT, "SkipLayerNormalization", "epsilon"), Some(1e-12));
+        assert_eq!(default("", "SkipLayerNormalization", "epsilon"), None);
     }
 }

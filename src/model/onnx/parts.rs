@@ -146,7 +146,7 @@ impl OnnxSource {
         let model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
         let network = model.graph.as_ref().ok_or_else(|| fail(super::load::NO_GRAPH.into()))?;
         let files = Files::keeping(self.path.as_deref(), Arc::clone(&self.kept));
-        let mut import = Import::new(&model, network, files, budget, operators::handler).map_err(fail)?;
+        let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;
         import.open = true;
         import.build.kept = Some(Arc::clone(&self.kept));
         work(&mut import, network, &self.options).map_err(fail)

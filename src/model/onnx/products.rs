@@ -2,8 +2,7 @@
 
 use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
-use crate::model::build::{Factor, Kind, Mapped, Operand, axis_added, factor, product, swapped};
-use crate::model::constant::Constant;
+use crate::model::build::{self, Factor, Kind, Mapped, Operand, axis_added, factor, product, swapped};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
@@ -27,7 +26,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return refused!("found batches that are transposed (transBatchA, transBatchB), wanted plain ones");
     }
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
-    let alpha = op.float("alpha", 1.0);
+    let alpha = op.preset("alpha")?;
     let slot = product(i, if alpha == 1.0 { "" } else { "product" }, a, b)?;
     let slot = if alpha == 1.0 { slot } else { i.apply("", Function::Mul, &[slot.into(), alpha.into()])? };
     i.set(op, 0, slot)
@@ -54,7 +53,7 @@ pub(super) fn gemm_of<'a>(i: &mut Import<'a>, op: &Op<'a>, part: &str) -> Result
         }
     };
     let (a, b) = (turned(i, 0, "transA")?, turned(i, 1, "transB")?);
-    let (alpha, beta) = (op.float("alpha", 1.0), op.float("beta", 1.0));
+    let (alpha, beta) = (op.preset("alpha")?, op.preset("beta")?);
     let (&[m, k], &[b_rows, n]) = (&a.extents[..], &b.extents[..]) else {
         return refused!("found no matrices");
     };
@@ -176,23 +175,14 @@ fn centred<'a>(
     zero: usize,
     rows: bool,
 ) -> Result<Operand, Reason> {
-    let slot = i.slot(op, index)?;
-    // As floats, which do not wrap.
-    let slot = crate::model::build::converted(i, slot, Kind::F32)?;
+    let x = i.slot(op, index)?;
     if !op.has(zero) {
-        return Ok(slot);
+        return build::centred(i, x, None);
     }
-    let zeros = i.slot(op, zero)?;
-    let mut zeros = crate::model::build::converted(i, zeros, Kind::F32)?;
+    let mut zeros = i.slot(op, zero)?;
     let extents = i.extents_of(op, zero)?;
     if rows && extents.len() == 1 && extents[0] > 1 {
-        zeros = match zeros {
-            Operand::Constant(constant, kind) => {
-                let constant: Constant = constant.reshaped(&[extents[0], 1])?;
-                Operand::Constant(constant, kind)
-            }
-            value => axis_added(i, value, &[extents[0], 1])?,
-        };
+        zeros = axis_added(i, zeros, &[extents[0], 1])?;
     }
-    i.apply("centred", Function::Sub, &[slot.into(), zeros.into()])
+    build::centred(i, x, Some(zeros))
 }

@@ -1,7 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, product};
+use crate::model::build::{self, Kind, Mapped, Operand, axis, by_range, product};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -107,12 +107,8 @@ pub(super) fn floats<'a>(
         _ => 0,
     };
     let kind = i.kind_of(op, scale)?;
-    let mut x = crate::model::build::converted(i, x, Kind::F32)?;
-    if op.has(zero) {
-        let zero = spread(i, op, zero, place, rank)?;
-        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
-        x = i.apply("centred", Function::Sub, &[x.into(), zero.into()])?;
-    }
+    let zero = if op.has(zero) { Some(spread(i, op, zero, place, rank)?) } else { None };
+    let x = build::centred(i, x, zero)?;
     let scale = spread(i, op, scale, place, rank)?;
     let slot = i.apply(part, Function::Mul, &[x.into(), scale.into()])?;
     Ok(slot.of_kind(kind))
@@ -142,33 +138,16 @@ pub(super) fn rounded<'a>(
     kind: Kind,
 ) -> Result<Operand, Reason> {
     let rank = i.shape(&x)?.len();
-    let [low, high] = kind.range().ok_or_else(|| format!("found {kind:?}, wanted integers"))?;
     let scale = spread(i, op, scale, place, rank)?;
-    let quotient = i.apply("quotient", Function::Div, &[x.into(), scale.into()])?;
-    let mut steps = i.apply("steps", Function::Round, &[quotient.into()])?;
-    if op.has(zero) {
-        let zero = spread(i, op, zero, place, rank)?;
-        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
-        steps = i.apply("moved", Function::Add, &[steps.into(), zero.into()])?;
-    }
-    let slot = i.apply("", Function::Clamp, &[steps.into(), (low as f32).into(), (high as f32).into()])?;
-    match slot {
-        // Whole numbers within the range.
-        Operand::Value(mapped) => Ok(Operand::Value(Mapped { kind, ..mapped })),
-        constant => crate::model::build::converted(i, constant, kind),
-    }
+    let zero = if op.has(zero) { Some(spread(i, op, zero, place, rank)?) } else { None };
+    build::quantised(i, x, scale, zero, kind)
 }
 
 /// `QLinearMatMul`: the product of the floats, rounded.
 pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
-    let centred = |i: &mut Import<'a>, x: Operand, zero: usize| -> Result<Operand, Reason> {
-        let x = crate::model::build::converted(i, x, Kind::F32)?;
-        let zero = i.slot(op, zero)?;
-        let zero = crate::model::build::converted(i, zero, Kind::F32)?;
-        i.apply("centred", Function::Sub, &[x.into(), zero.into()])
-    };
-    let (a, b) = (centred(i, a, 2)?, centred(i, b, 5)?);
+    let (zero_a, zero_b) = (i.slot(op, 2)?, i.slot(op, 5)?);
+    let (a, b) = (build::centred(i, a, Some(zero_a))?, build::centred(i, b, Some(zero_b))?);
     // The sums of integers are exact; the scales come after.
     let sums = product(i, "sums", a, b)?;
     let (scale_a, scale_b) = (i.slot(op, 1)?, i.slot(op, 4)?);
@@ -182,77 +161,32 @@ pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
 pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let x = i.slot(op, 0)?;
-    let [y, scale, zero] = range_of(i, x)?;
-    i.set(op, 0, y.of_kind(Kind::U8))?;
-    i.set(op, 1, scale)?;
-    i.set(op, 2, zero.of_kind(Kind::U8))
-}
-
-/// A tensor rounded to 8 bits of its own range; the scale and the zero point of that.
-pub(super) fn range_of(i: &mut Import<'_>, x: Operand) -> Result<[Operand; 3], Reason> {
-    let all: Vec<usize> = (0..i.shape(&x)?.len()).collect();
-    let end = |i: &mut Import<'_>, reduction, function| -> Result<Operand, Reason> {
-        let own = crate::model::build::reduced(i, "end", x.clone(), reduction, &all, false)?;
-        i.apply("end", function, &[own.into(), 0.0.into()])
-    };
-    let high = end(i, crate::ops::reduce::Reduction::Max, Function::Maximum)?;
-    let low = end(i, crate::ops::reduce::Reduction::Min, Function::Minimum)?;
-    let range = i.apply("range", Function::Sub, &[high.into(), low.clone().into()])?;
-    let scale = i.apply("scale", Function::Div, &[range.into(), 255.0.into()])?;
-    let zero = i.apply("zero", Function::Div, &[low.into(), scale.clone().into()])?;
-    let zero = i.apply("minus", Function::Neg, &[zero.into()])?;
-    let zero = i.apply("bounded", Function::Clamp, &[zero.into(), 0.0.into(), 255.0.into()])?;
-    let zero = i.apply("whole", Function::Round, &[zero.into()])?;
-    let quotient = i.apply("quotient", Function::Div, &[x.clone().into(), scale.clone().into()])?;
-    let steps = i.apply("steps", Function::Round, &[quotient.into()])?;
-    let moved = i.apply("moved", Function::Add, &[steps.into(), zero.clone().into()])?;
-    let y = i.apply("", Function::Clamp, &[moved.into(), 0.0.into(), 255.0.into()])?;
-    Ok([y, scale, zero])
+    for (index, slot) in by_range(i, x)?.into_iter().enumerate() {
+        i.set(op, index, slot)?;
+    }
+    Ok(())
 }
 
 /// A tensor less its zero point, which may be one for each index along its first axis.
 fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Result<Operand, Reason> {
     let x = i.slot(op, index)?;
-    let x = crate::model::build::converted(i, x, Kind::F32)?;
-    if !op.has(zero) {
-        return Ok(x);
-    }
     let rank = i.shape(&x)?.len();
-    let zero = spread(i, op, zero, 0, rank)?;
-    let zero = crate::model::build::converted(i, zero, Kind::F32)?;
-    i.apply("centred", Function::Sub, &[x.into(), zero.into()])
-}
-
-/// The constant that a slot is.
-fn weights(i: &mut Import<'_>, slot: Operand) -> Result<crate::host::HostTensor, Reason> {
-    match slot {
-        Operand::Constant(constant, _) => constant.floats(&mut i.budget),
-        Operand::Value(mapped) => {
-            i.wanted.set(Wanted::Value(mapped.value));
-            refused!("found weights computed at each run, wanted a constant")
-        }
-    }
+    let zero = if op.has(zero) { Some(spread(i, op, zero, 0, rank)?) } else { None };
+    build::centred(i, x, zero)
 }
 
 /// `ConvInteger`: of integers less their zero points; exact while sums are within 2^24.
 pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 1, 3)?);
-    let w = weights(i, w)?;
-    let slot = super::convolution::sums(i, op, x, &w, None)?;
+    let slot = super::convolution::sums(i, op, x, w, None)?;
     i.set(op, 0, slot.of_kind(Kind::I32))
 }
 
 /// `QLinearConv`: the sums of integers, then the scales, rounded.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
-    let w = weights(i, w)?;
-    let bias = if op.has(8) {
-        let bias = i.constant(op, 8)?;
-        Some(super::convolution::floats_of(i, &bias)?)
-    } else {
-        None
-    };
-    let sums = super::convolution::sums(i, op, x, &w, bias)?;
+    let bias = if op.has(8) { Some(i.slot(op, 8)?) } else { None };
+    let sums = super::convolution::sums(i, op, x, w, bias)?;
     let rank = i.shape(&sums)?.len();
     let (own, others) = (spread(i, op, 1, 1, rank)?, spread(i, op, 4, 1, rank)?);
     let scale = i.apply("scale", Function::Mul, &[own.into(), others.into()])?;
@@ -278,7 +212,7 @@ pub(super) fn unary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> 
     let kind = x.kind();
     let x = floats(i, op, x, 1, 2, "x")?;
     let result = match function {
-        Function::LeakyRelu => i.apply("floats", function, &[x.into(), op.float("alpha", 0.01).into()])?,
+        Function::LeakyRelu => i.apply("floats", function, &[x.into(), op.preset("alpha")?.into()])?,
         _ => i.apply("floats", function, &[x.into()])?,
     };
     let slot = rounded(i, op, result, 3, 4, 0, kind)?;

@@ -38,12 +38,12 @@ fn seed(op: &Op<'_>) -> u64 {
 }
 
 /// The distribution of a node of an operator that is named after it.
-fn distribution(op: &Op<'_>, normal: bool) -> Random {
+fn distribution(op: &Op<'_>, normal: bool) -> Result<Random, Reason> {
     let options = match normal {
-        true => Random::normal(op.float("mean", 0.0), op.float("scale", 1.0)),
-        false => Random::uniform(op.float("low", 0.0), op.float("high", 1.0)),
+        true => Random::normal(op.preset("mean")?, op.preset("scale")?),
+        false => Random::uniform(op.preset("low")?, op.preset("high")?),
     };
-    options.seed(seed(op))
+    Ok(options.seed(seed(op)))
 }
 
 /// The type of floats that a node asks for.
@@ -64,7 +64,7 @@ pub(super) fn of_shape<'a>(i: &mut Import<'a>, op: &Op<'a>, normal: bool) -> Don
     let Ok(extents) = extents.collect::<Result<Vec<usize>, _>>() else {
         return refused!("found shape {listed:?}, wanted extents");
     };
-    let slot = drawn(i, "", distribution(op, normal), &extents)?;
+    let slot = drawn(i, "", distribution(op, normal)?, &extents)?;
     i.set(op, 0, slot.of_kind(kind))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn like<'a>(i: &mut Import<'a>, op: &Op<'a>, normal: bool) -> Done {
     check(i)?;
     let slot = i.slot(op, 0)?;
     let kind = floats(op, if slot.kind().is_float() { slot.kind() } else { Kind::F32 })?;
-    let slot = drawn_like(i, "", distribution(op, normal), &slot)?;
+    let slot = drawn_like(i, "", distribution(op, normal)?, &slot)?;
     i.set(op, 0, slot.of_kind(kind))
 }
 

@@ -1,9 +1,12 @@
 //! Maps sampled in regions and at moved taps.
 
+use super::filter::outputs_first;
 use super::hosted::{self, Regions};
 use super::import::{Import, Op};
 use super::pixels::linear;
-use crate::model::build::{Arg, Filter, Kind, Mapped, Operand, Windows, channels_last, convolved, cut};
+use crate::model::build::{
+    Arg, Arranged, Filter, Groups, Kind, Mapped, Operand, Weights, Windows, channels_last, convolution, cut,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::reduce::Reduction;
@@ -36,7 +39,7 @@ pub(super) fn align<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             );
         }
     };
-    let scale = op.float("spatial_scale", 1.0);
+    let scale = op.preset("spatial_scale")?;
     if taps == 0 {
         let max = op.text("mode", "avg")? == "max";
         return hosted::align(i, op, Regions { map: [c, h, w], output: [oh, ow], scale, half, max });
@@ -172,27 +175,15 @@ pub(super) fn deform<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let columns = i.with_extents("columns", columns, &[n * places, taps, groups, inner])?;
     let columns = i.transposed(columns, &[0, 2, 1, 3])?;
     let columns = i.with_extents("columns", columns, &[n, oh, ow, groups * taps * inner])?;
-    i.budget.spend(8 * weights.dims().elements())?;
-    let elements = weights.to_nhwc();
-    let mut own = Vec::with_capacity(elements.len());
-    for row in elements.chunks(inner * taps) {
-        for tap in 0..taps {
-            own.extend(row.iter().skip(tap).step_by(taps));
-        }
+    let weights = Filter::new(weights, &outputs_first(4), Groups::of(groups))?;
+    let pixels = weights.arranged(i, &Arranged::by(&[0, 2, 3, 1]), &[oc, 1, 1, taps * inner])?;
+    let mut filter = Filter::new(pixels, &[0, 2, 3, 1], Groups::of(groups))?;
+    if op.has(3) {
+        filter = filter.with_bias(i.list(op, 3)?)?;
     }
-    let bias = if op.has(3) { Some(i.list(op, 3)?) } else { None };
-    let filter = {
-        let extents = vec![oc, taps * inner, 1, 1];
-        Filter::new(
-            crate::host::HostTensor::new(crate::model::constant::dims_of(&extents)?, own)?,
-            extents,
-            bias,
-        )
-    };
-    let windows =
-        Windows { kernel: vec![1, 1], stride: vec![1, 1], dilation: vec![1, 1], pads: vec![(0, 0); 2] };
     let value = i.mapped_slot(columns, None)?.value;
-    let extents = [n, groups * taps * inner, oh, ow];
-    let value = convolved(i, value, &extents, filter, windows, groups)?;
-    i.write(op, 0, Mapped { value, order: channels_last(4), kind })
+    let columns = Operand::Value(Mapped { value, order: channels_last(4), kind });
+    let weights = Weights::Known { filter, summand: None };
+    let y = convolution(i, columns, weights, Windows::new(&[1, 1]), None)?;
+    i.set(op, 0, y)
 }

@@ -43,10 +43,10 @@ pub(super) fn resize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         coordinates: op
             .text("coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" })?,
         nearest: op.text("nearest_mode", if old { "floor" } else { "round_prefer_floor" })?,
-        cubic: f64::from(op.float("cubic_coeff_a", -0.75)),
+        cubic: f64::from(op.preset("cubic_coeff_a")?),
         excludes_outside: op.flag("exclude_outside", false),
         antialias: op.flag("antialias", false),
-        outside: op.float("extrapolation_value", 0.0),
+        outside: op.preset("extrapolation_value")?,
     };
     let own = i.extents_of(op, 0)?;
     let axes = match op.ints("axes").filter(|list| !list.is_empty()) {

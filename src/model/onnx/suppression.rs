@@ -4,16 +4,13 @@
 use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
-use crate::model::build::{Kind, Operand, cut};
+use crate::model::build::{Kind, Operand, above, cut, is_kept_box, suppressed};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
 use crate::ops::suppress::Suppress;
 
 type Done = Result<(), Reason>;
-
-/// The most pairs of boxes that are compared.
-const MAX_PAIRS: u64 = 1 << 34;
 
 /// Rows of batch, class and box.
 pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
@@ -36,30 +33,23 @@ pub(super) fn suppress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         return i.set(op, 0, Operand::integers(vec![0, 3], Vec::new()));
     }
     let rows = batch * classes;
-    if (rows.saturating_mul(each) as u64).saturating_mul(count as u64) > MAX_PAIRS {
-        return refused!(
-            "found up to {each} boxes of {count} for {rows} rows of scores, wanted fewer: max_output_boxes_per_class"
-        );
-    }
     i.is_divided_at(op, 0)?;
     i.is_divided_at(op, 1)?;
     let is_known = (0..2).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
+    let score = if op.has(4) { above(number(i, 4, 0.0)?) } else { f32::MIN };
     let options = Suppress {
         count: each,
         overlap: Bits(number(i, 3, 0.0)?),
-        score: Bits(number(i, 4, f32::MIN)?),
+        score: Bits(score),
         sigma: Bits(0.0),
         strict: false,
     };
     let corners = corners(i, op, [batch, classes, count])?;
     let scores = i.slot(op, 1)?;
     let scores = i.with_extents("scores", scores, &[rows, count])?;
-    let (corners, scores) = (plain(i, corners)?, plain(i, scores)?);
-    let chosen = i.add("chosen", |graph, name| graph.suppress(name, corners, scores, options))?;
-    let chosen = Operand::Value(crate::model::build::Mapped::plain(chosen, 2, Kind::F32));
-    let chosen = cut(i, "places", chosen, &[(0, rows, 1), (0, each, 2)])?;
-    let places = i.with_extents("places", chosen, &[rows * each])?;
-    let is_chosen = i.apply("is_chosen", F::GreaterEqual, &[places.clone().into(), 0.0.into()])?;
+    let places = suppressed(i, corners, scores, options)?.places(i)?;
+    let places = i.with_extents("places", places, &[rows * each])?;
+    let is_chosen = is_kept_box(i, places.clone())?;
     i.budget.spend(rows.saturating_mul(each).saturating_mul(32))?;
     let numbers = |own: &dyn Fn(usize) -> usize| -> Operand {
         Operand::integers(vec![rows * each], (0..rows * each).map(|at| own(at / each) as i64).collect())

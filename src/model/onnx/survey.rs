@@ -27,7 +27,7 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
                 if called.insert(key) {
                     open.extend(function.nodes.iter().rev());
                 }
-            } else if (import.handlers)(inner.domain, inner.op).is_none() {
+            } else if (import.handlers.find)(inner.domain, inner.op).is_none() {
                 let entry = found.entry(kind(inner));
                 entry
                     .or_insert_with(|| Found { count: 0, first: node.index, place: place(inner, node.index) })

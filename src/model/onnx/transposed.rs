@@ -1,10 +1,8 @@
 //! Transposed convolutions.
 
-use super::filter::{computed_weights, filter, follow, groups};
+use super::filter::{follow, inputs_first, weights};
 use super::import::{Import, Op};
-use crate::model::build::{
-    Mapped, Operand, Windows, channels_last, transposed_map, transposed_volume, unfolded_transposed,
-};
+use crate::model::build::{Operand, Windows, transposed_convolution};
 use crate::model::reason::Reason;
 
 type Done = Result<(), Reason>;
@@ -12,54 +10,12 @@ type Done = Result<(), Reason>;
 /// `ConvTranspose` in one to three dimensions.
 pub(super) fn transposed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.extents_of(op, 0)?;
-    let rank = own.len();
-    if let Some((weights, bias)) = computed_weights(i, op)? {
-        let kernel = i.shape(&weights)?;
-        if kernel.len() != rank || !(3..=5).contains(&rank) {
-            return refused!(
-                "found weights {kernel:?} for an input of {own:?}, wanted one to three dimensions"
-            );
-        }
-        let (windows, output) = transposed_windows(op, &own[2..], &kernel[2..])?;
-        let (x, groups) = (i.slot(op, 0)?, groups(op)?);
-        let result = unfolded_transposed(i, x, &own, weights, bias, (&windows, &output), groups)?;
-        return i.set(op, 0, result);
-    }
-    let mut filter = filter(i, op, 1)?;
-    if filter.extents.len() != rank || !(3..=5).contains(&rank) || filter.extents[0] != own[1] {
-        return refused!(
-            "found weights {:?} for an input of {own:?}, wanted one to three dimensions",
-            filter.extents
-        );
-    }
-    let groups = groups(op)?;
-    if !own[1].is_multiple_of(groups) {
-        return refused!("found {} channels in {groups} groups", own[1]);
-    }
-    let (windows, output) = transposed_windows(op, &own[2..], &filter.extents[2..])?;
-    let target = follow(i, op, &mut filter, groups)?;
-    if rank == 5 {
-        let x = i.slot(op, 0)?;
-        let kind = x.kind();
-        let value = transposed_volume(i, x, filter, windows, &output, groups)?;
-        return i.set_name(target, Operand::Value(Mapped { value, order: channels_last(rank), kind }));
-    }
-    let (mut x, kind) = i.map_input(op, 0)?;
-    let (mut windows, mut output) = (windows, output);
-    let line = rank == 3;
-    if line {
-        x = i.reshaped("line", x, &[own[0], 1, own[2], own[1]])?;
-        filter.extents.insert(2, 1);
-        windows = windows.flat();
-        output.insert(0, 1);
-    }
-    let part = if line { "map" } else { "" };
-    let mut value = transposed_map(i, part, x, &filter, &windows, &output, groups)?;
-    if line {
-        let channels = filter.channels(groups);
-        value = i.reshaped("", value, &[own[0], output[1], channels])?;
-    }
-    i.set_name(target, Operand::Value(Mapped { value, order: channels_last(rank), kind }))
+    let mut weights = weights(i, op, &inputs_first(own.len()), true)?;
+    let (windows, output) = transposed_windows(op, own.get(2..).unwrap_or(&[]), &weights.kernel(i)?)?;
+    let target = follow(i, op, &mut weights)?;
+    let x = Operand::Value(i.mapped(op, 0)?);
+    let y = transposed_convolution(i, x, weights, windows, &output, None)?;
+    i.set_name(target, y)
 }
 
 /// The windows, and the extents of the output.

@@ -1,9 +1,8 @@
 //! The weights and options of recurrent layers (`recurrent`).
 
 use super::constant::dims_of;
-use super::elementwise::function_of;
 use super::import::{Import, Op};
-use super::names;
+use super::names::fused;
 use crate::host::HostTensor;
 use crate::model::build::{
     Cell, Clips, Coupled, Kind, Layer, Lstm, Mapped, Norms, Operand, Plain, Projection,
@@ -14,11 +13,6 @@ use crate::ops::elementwise::Function;
 
 /// What TensorFlow Lite adds to a variance.
 const EPSILON: f32 = 1e-8;
-
-/// The function of each element that an activation is, if it is one.
-pub(super) fn function(code: i8) -> Result<Option<Function>, Reason> {
-    function_of(names::fused(code)?)
-}
 
 /// Constants one below the other.
 pub(super) fn below<'a>(import: &mut Import<'a>, op: &Op<'a>, inputs: &[usize]) -> Result<Operand, Reason> {
@@ -73,7 +67,7 @@ pub(super) struct Options {
 
 impl Options {
     pub(super) fn new(activation: i8, cell: f32, projection: f32) -> Result<Self, Reason> {
-        Ok(Options { activation: function(activation)?, clips: Clips { sums: 0.0, cell, projection } })
+        Ok(Options { activation: fused(activation)?, clips: Clips { sums: 0.0, cell, projection } })
     }
 
     fn functions(self) -> [Option<Function>; 3] {

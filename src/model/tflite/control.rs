@@ -8,8 +8,8 @@ use super::tables::at;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::behind::help;
+use crate::model::build::{Condition, Kind, Mapped, Operand};
 use crate::model::reason::Reason;
-use crate::ops::elementwise::Function;
 use std::collections::HashSet;
 
 /// `WHILE`: as many passes as the condition says, which must be known while the file is read.
@@ -33,7 +33,7 @@ pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
                 );
             }
         };
-        if going.number().is_none_or(|number| number == 0.0) {
+        if going.truth() != Some(true) {
             break;
         }
         slots = import.call(table.body(), slots, scope)?;
@@ -51,25 +51,22 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let name = import.scope_name(op)?;
     let condition = match slots.remove(0) {
         Slot::Constant(condition) => {
-            let holds = condition.number().is_some_and(|number| number != 0.0);
-            let network = if holds { table.then() } else { table.otherwise() };
+            let network = if condition.truth() == Some(true) { table.then() } else { table.otherwise() };
             let slots = import.call(network, slots, format!("{name}/"))?;
             return import.write_slots(op, slots);
         }
-        Slot::Value(condition) => condition,
+        Slot::Value(condition) => {
+            Condition::new(Mapped::plain(condition, import.dims(condition)?.rank(), Kind::Bool))
+        }
         _ => return refused!("found a variable as a condition, wanted a value"),
     };
     let before = import.variables.len();
     let kept = import.variables.clone();
-    // Both would have to run: what else would help is to know the condition.
-    let why = |import: &Import<'a>| help(&import.build.graph, &[condition]);
     let mut both = Vec::with_capacity(2);
     for (network, slots, scope) in [(table.then(), slots.clone(), "then"), (table.otherwise(), slots, "else")]
     {
         let called = import.call(network, slots, format!("{name}/{scope}/"));
-        both.push(called.map_err(|reason| {
-            format!("{reason} (a branch that a condition computed at each run chooses){}", why(import))
-        })?);
+        both.push(called.map_err(|reason| condition.refused(&import.build, scope, &reason))?);
     }
     let (then, otherwise) = (both.remove(0), both.remove(0));
     let same = |(a, b): (&Variable, &Variable)| match (&a.current, &b.current) {
@@ -90,27 +87,14 @@ pub(super) fn branch<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         );
     }
     for (index, (then, otherwise)) in then.into_iter().zip(otherwise).enumerate() {
-        let [a, b] = [import.slot_value(then, &name)?, import.slot_value(otherwise, &name)?];
-        let (own, other) = (import.dims(a)?, import.dims(b)?);
-        if own != other {
-            return refused!(
-                "found branches that give {own} and {other} by a condition computed at each run, wanted one shape or a \
-                 condition that is known{}",
-                why(import)
-            );
-        }
-        let name = import.name(op, index)?;
-        let one = vec![crate::dims::Dim::Fixed(1); own.rank().max(1)];
-        let part = import.part_name(&name, "condition")?;
-        let graph = &mut import.build.graph;
-        let condition = graph.reshape(&part, condition, &one)?;
-        let terms = [condition.into(), a.into(), b.into()];
-        let mut value = graph.elementwise(&name, Function::Select, &terms)?;
-        if own.rank() == 0 {
-            let part = import.part_name(&name, "scalar")?;
-            value = import.build.graph.reshape(&part, value, &[])?;
-        }
-        import.write(op, index, value)?;
+        let kind = import.kind(op.output(index)?)?;
+        let mut operand = |slot: Slot| -> Result<Operand, Reason> {
+            let value = import.slot_value(slot, &name)?;
+            Ok(Operand::Value(Mapped::plain(value, import.dims(value)?.rank(), kind)))
+        };
+        let branches = [operand(then)?, operand(otherwise)?];
+        let value = condition.select(import.begin(op, index)?, "", branches)?;
+        import.put(op, index, value)?;
     }
     Ok(())
 }

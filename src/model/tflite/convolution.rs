@@ -1,115 +1,138 @@
-//! `CONV_2D` and `DEPTHWISE_CONV_2D` to nodes.
+//! `CONV_2D`, `DEPTHWISE_CONV_2D`, `CONV_3D` and their transposes to nodes.
 
 use super::constant::Constant;
-use super::elementwise::activated;
+use super::elementwise::composed;
 use super::import::{Import, Op};
-use super::names::{self, Fused};
+use super::names;
 use super::operands::missing;
 use super::slots::Phases;
-use crate::emit::Activation;
-use crate::graph::{Extras, Value};
+use super::windows::{map, of_file, positive, windows};
 use crate::host::HostTensor;
+use crate::model::build::{Groups, INPUTS, Kind, OUTPUTS, Operand, Weights, Windows, convolution};
 use crate::model::reason::Reason;
-use crate::ops::conv2d::Conv2d;
-use crate::ops::depthwise::Depthwise;
-use crate::ops::pointwise::Pointwise;
-use crate::shape::Padding;
+use crate::ops::elementwise::Function;
 
-/// The options that both convolutions have.
-struct Options {
-    padding: Padding,
-    stride: [usize; 2],
-    dilation: [usize; 2],
-    activation: Fused,
-}
+/// `oc kh kw c`, as maps and transposed maps have their weights.
+pub(super) const MAPS: [usize; 4] = [OUTPUTS, 2, 3, INPUTS];
+/// `1 kh kw oc`.
+const BY_CHANNEL: [usize; 4] = [INPUTS, 2, 3, OUTPUTS];
+/// `kd kh kw c oc`.
+const VOLUMES: [usize; 5] = [2, 3, 4, INPUTS, OUTPUTS];
 
 /// `CONV_2D`; its groups follow from the weights' channels.
 pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2, 3], 1)?;
     let table = op.table.conv2d().ok_or_else(|| missing(op, "Conv2DOptions"))?;
-    let mut options = Options {
-        padding: padding(table.padding())?,
-        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
-        dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
-        activation: names::fused(table.activation())?,
-    };
-    if let Some(Phases { dilation, padding, .. }) = import.phases.get(&op.index) {
-        (options.dilation, options.padding) = (*dilation, *padding);
-    }
-    convolution(import, op, &options, |import, name, x, weights, extras, activation| {
-        let Options { padding, stride, dilation, .. } = options;
-        let (input, shape) = (import.dims(x)?.shape(), weights.shape());
-        // Weights are `oc kh kw c/groups`, and never empty; the file does not store the groups.
-        let groups = input.c / shape.c.max(1);
-        if groups == 0 || groups * shape.c != input.c {
-            return refused!(
-                "found weights {shape} (oc kh kw c/groups) for input {input}, \
-                 wanted channels that divide the input's"
-            );
-        }
-        let value = if [shape.h, shape.w] == [1, 1]
-            && stride == [1, 1]
-            && groups == 1
-            && !matches!(padding, Padding::Explicit { .. })
-        {
-            import.build.graph.pointwise(name, x, weights, extras, Pointwise { activation })
-        } else {
-            let options = Conv2d { stride, dilation, padding, groups, activation, ..Conv2d::default() };
-            import.build.graph.conv2d(name, x, weights, extras, options)
-        };
-        value.map_err(Reason::from)
+    let (x, own) = (map(import, op, 0, 4)?, stored(import, op)?);
+    let groups = Groups::of(groups(import, &x, &own)?);
+    let weights = weights(import, op, (own, 2), &MAPS, groups)?;
+    let (stride, dilation) = (
+        positive("stride", [table.stride_h(), table.stride_w()])?,
+        positive("dilation", [table.dilation_h(), table.dilation_w()])?,
+    );
+    let over = over(import, &x, &weights, (table.padding(), &stride, &dilation))?;
+    add(import, op, x, weights, over, names::fused(table.activation())?)
+}
+
+/// How often the weights' input channels are in the input's; the file does not store it.
+fn groups(import: &Import<'_>, x: &Operand, weights: &Operand) -> Result<usize, Reason> {
+    let (input, own) = (import.build.shape(x)?, import.build.shape(weights)?);
+    let (channels, of) = (input[1], own.last().copied().unwrap_or(0));
+    let groups = channels.checked_div(of).filter(|groups| *groups > 0 && groups * of == channels);
+    groups.ok_or_else(|| {
+        format!("found weights {own:?} (oc kh kw c/groups) for {channels} input channels, wanted channels that divide these")
+            .into()
     })
 }
 
 /// `DEPTHWISE_CONV_2D`; a multiplier of 0 is left to the shapes.
 pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2, 3], 1)?;
     let table = op.table.depthwise().ok_or_else(|| missing(op, "DepthwiseConv2DOptions"))?;
-    let mut options = Options {
-        padding: padding(table.padding())?,
-        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
-        dilation: positive("dilation", [table.dilation_h(), table.dilation_w()])?,
-        activation: names::fused(table.activation())?,
-    };
-    if let Some(Phases { dilation, padding, .. }) = import.phases.get(&op.index) {
-        (options.dilation, options.padding) = (*dilation, *padding);
+    let (x, own) = (map(import, op, 0, 4)?, stored(import, op)?);
+    let (channels, multiplier) = (import.build.shape(&x)?[1], table.multiplier());
+    let of = import.build.shape(&own)?;
+    let wanted = usize::try_from(multiplier).ok().and_then(|multiplier| multiplier.checked_mul(channels));
+    if multiplier != 0 && wanted != of.last().copied() {
+        return refused!(
+            "found depth_multiplier {multiplier} for {channels} input channels and weights {of:?}, \
+             wanted weights of input channels x multiplier"
+        );
     }
-    let multiplier = table.multiplier();
-    convolution(import, op, &options, |import, name, x, weights, extras, activation| {
-        let Options { padding, stride, dilation, .. } = options;
-        let (input, shape) = (import.dims(x)?.shape(), weights.shape());
-        let channels = usize::try_from(multiplier).ok().and_then(|m| m.checked_mul(input.c));
-        if multiplier != 0 && channels != Some(shape.c) {
-            return refused!(
-                "found depth_multiplier {multiplier} for {} input channels and weights {shape}, \
-                 wanted weights of input channels x multiplier",
-                input.c
-            );
-        }
-        let options = Depthwise { stride, dilation, padding, activation };
-        import.build.graph.depthwise(name, x, weights, extras, options).map_err(Reason::from)
-    })
+    let weights = weights(import, op, (own, 2), &BY_CHANNEL, Groups::of(channels))?;
+    let (stride, dilation) = (
+        positive("stride", [table.stride_h(), table.stride_w()])?,
+        positive("dilation", [table.dilation_h(), table.dilation_w()])?,
+    );
+    let over = over(import, &x, &weights, (table.padding(), &stride, &dilation))?;
+    add(import, op, x, weights, over, names::fused(table.activation())?)
 }
 
-/// Adds a convolution with the activation of its options.
-fn convolution<'a>(
+/// `CONV_3D`: `x` is `n d h w c`.
+pub(super) fn conv3d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[2, 3], 1)?;
+    let table = op.table.volume().ok_or_else(|| missing(op, "Conv3DOptions"))?;
+    let (x, own) = (map(import, op, 0, 5)?, stored(import, op)?);
+    let weights = weights(import, op, (own, 2), &VOLUMES, Groups::of(1))?;
+    let (stride, dilation) = (
+        positive("stride", [table.stride_d(), table.stride_h(), table.stride_w()])?,
+        positive("dilation", [table.dilation_d(), table.dilation_h(), table.dilation_w()])?,
+    );
+    let over = over(import, &x, &weights, (table.padding(), &stride, &dilation))?;
+    add(import, op, x, weights, over, names::fused(table.activation())?)
+}
+
+fn over(
+    import: &Import<'_>,
+    x: &Operand,
+    weights: &Weights,
+    (padding, stride, dilation): (i8, &[usize], &[usize]),
+) -> Result<Windows, Reason> {
+    let (own, kernel) = (import.build.shape(x)?, weights.kernel(&import.build)?);
+    windows(padding, &kernel, stride, dilation, own.get(2..).unwrap_or(&[]))
+}
+
+/// The weights at input 1.
+pub(super) fn stored<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Operand, Reason> {
+    match import.is_computed(op, 1)? {
+        true => import.operand(op, 1),
+        false => Ok(Operand::Constant(Constant::Floats(import.floats(op, 1)?), Kind::F32)),
+    }
+}
+
+/// Weights, and the bias at an input.
+pub(super) fn weights<'a>(
     import: &mut Import<'a>,
     op: &Op<'a>,
-    options: &Options,
-    add: impl FnOnce(&mut Import<'a>, &str, Value, HostTensor, Extras, Activation) -> Result<Value, Reason>,
+    (weights, bias): (Operand, usize),
+    order: &[usize],
+    groups: Groups,
+) -> Result<Weights, Reason> {
+    let bias = summand(import, op, bias)?;
+    let place = import.describe(op, 1);
+    let weights = Weights::new(&mut import.build, weights, bias, order, groups);
+    weights.map_err(|reason| format!("{place}: {}", String::from(reason)).into())
+}
+
+/// Adds a convolution.
+fn add<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Operand,
+    weights: Weights,
+    windows: Windows,
+    after: Option<Function>,
 ) -> Result<(), Reason> {
-    op.check(&[2, 3], 1)?;
-    let x = import.value(op, 0)?;
-    let weights = import.floats(op, 1)?;
-    if weights.dims().rank() != 4 {
-        let found = weights.dims();
-        return refused!("{}: found shape {found}, wanted rank 4", import.describe(op, 1));
+    let mut windows = windows;
+    if let Some(Phases { dilation, pads, .. }) = import.phases.get(&op.index) {
+        (windows.dilation, windows.pads, windows.same) = (dilation.to_vec(), pads.to_vec(), false);
     }
-    let bias = bias(import, op, 2)?;
-    let extras = Extras { bias, ..Default::default() };
     // Where batches are the phases of a dilated convolution, the result is what joins them.
     let joins = import.joined_phases(op)?;
-    let end = joins.as_ref().unwrap_or(op);
-    let (activation, rest) = options.activation.split();
-    activated(import, end, rest, |import, name| add(import, name, x, weights, extras, activation))
+    composed(import, joins.as_ref().unwrap_or(op), None, |b| {
+        let y = convolution(b, x, weights, windows, after)?;
+        of_file(b, y)
+    })
 }
 
 /// What `SPACE_TO_BATCH_ND` is, if a convolution of step 1 alone reads it and `BATCH_TO_SPACE_ND` alone reads
@@ -153,8 +176,8 @@ pub(super) fn dilated<'a>(
     if [block_h, block_w] != [h as i64, w as i64] || h == 0 || w == 0 {
         return Ok(None);
     }
-    let padding = Padding::Explicit { top, bottom, left, right };
-    Ok(Some(Phases { dilation: [h, w], padding, convolution: convolution.index, joins: joins.index }))
+    let pads = [[top, bottom], [left, right]].map(|[before, after]| (before as i64, after as i64));
+    Ok(Some(Phases { dilation: [h, w], pads, convolution: convolution.index, joins: joins.index }))
 }
 
 /// The scale of each channel's sums of integers, which some writers leave out of the bias.
@@ -187,17 +210,18 @@ pub(super) fn bias<'a>(
     HostTensor::vector(values).map(Some).map_err(Reason::from)
 }
 
-pub(super) fn padding(code: i8) -> Result<Padding, Reason> {
-    match code {
-        0 => Ok(Padding::Same),
-        1 => Ok(Padding::Valid),
-        other => refused!("found padding {other}, wanted 0 (SAME) or 1 (VALID)"),
+/// The bias at input `index` as an operand of one axis; it may be left out.
+pub(super) fn summand<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+) -> Result<Option<Operand>, Reason> {
+    if !op.has(index) {
+        return Ok(None);
     }
-}
-
-pub(super) fn positive(what: &str, [h, w]: [i32; 2]) -> Result<[usize; 2], Reason> {
-    match (usize::try_from(h), usize::try_from(w)) {
-        (Ok(h), Ok(w)) if h > 0 && w > 0 => Ok([h, w]),
-        _ => refused!("found {what} {h} along height and {w} along width, wanted at least 1"),
+    if import.is_computed(op, index)? {
+        return import.operand(op, index).map(Some);
     }
+    let bias = bias(import, op, index)?;
+    Ok(bias.map(|bias| Operand::Constant(Constant::Floats(bias), Kind::F32)))
 }

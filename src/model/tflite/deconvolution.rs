@@ -1,38 +1,53 @@
-//! `TRANSPOSE_CONV` and MediaPipe's `Convolution2DTransposeBias` to nodes.
+//! `TRANSPOSE_CONV`, `CONV_3D_TRANSPOSE` and MediaPipe's `Convolution2DTransposeBias` to nodes.
 
-use super::convolution::{bias, padding, positive};
-use super::elementwise::activated;
+use super::convolution::{MAPS, stored, weights as weights_of};
+use super::elementwise::composed;
 use super::import::{Import, Op};
-use super::names::{self, Fused};
+use super::names;
 use super::operands::missing;
-use crate::emit::Activation;
-use crate::graph::Extras;
-use crate::model::build::sizes;
+use super::windows::{map, of_file, padding, positive};
+use crate::model::build::{Groups, INPUTS, OUTPUTS, Windows, sizes, transposed_convolution};
 use crate::model::reason::Reason;
-use crate::ops::transposed_conv2d::TransposedConv2d;
-use crate::shape::Padding;
+use crate::ops::elementwise::Function;
+
+/// `kd kh kw oc c`.
+const VOLUMES: [usize; 5] = [2, 3, 4, OUTPUTS, INPUTS];
+
+/// A transposed convolution of a file: where its operands are, and how its windows move.
+struct Transposed<'o> {
+    /// The inputs that are the maps and the bias.
+    inputs: [usize; 2],
+    order: &'o [usize],
+    stride: &'o [usize],
+    dilation: &'o [usize],
+    /// The extents of the result.
+    output: &'o [usize],
+    after: Option<Function>,
+}
 
 /// `TRANSPOSE_CONV`: the output's shape is input 0.
 pub(super) fn transposed<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3, 4], 1)?;
     let table = op.table.transposed_conv().ok_or_else(|| missing(op, "TransposeConvOptions"))?;
-    let shape = sizes(&import.integers(op, 0)?.values)?;
-    let [_, h, w, channels] = shape[..] else {
-        return refused!("found output shape {shape:?}, wanted rank 4");
-    };
-    let outputs = import.floats(op, 1)?.shape().n;
-    if channels != outputs {
-        return refused!(
-            "found output shape {shape:?} for weights of {outputs} output channels, wanted rank 4 and as many channels"
-        );
-    }
-    let options = TransposedConv2d {
-        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
-        padding: padding(table.padding())?,
-        output: Some([h, w]),
-        activation: Activation::None,
-    };
-    add(import, op, [2, 1, 3], options, names::fused(table.activation())?)
+    padding(table.padding())?;
+    let stride = positive("stride", [table.stride_h(), table.stride_w()])?;
+    let output = sizes(&import.integers(op, 0)?.values)?;
+    let (inputs, after) = ([2, 3], names::fused(table.activation())?);
+    let (order, stride, dilation, output) = (&MAPS[..], &stride[..], &[1; 2][..], &output[..]);
+    add(import, op, &Transposed { inputs, order, stride, dilation, output, after })
+}
+
+/// `CONV_3D_TRANSPOSE`: the output's shape is input 0.
+pub(super) fn volumes<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
+    op.check(&[3, 4], 1)?;
+    let table = op.table.volume().ok_or_else(|| missing(op, "Conv3DOptions"))?;
+    padding(table.padding())?;
+    let stride = positive("stride", [table.stride_d(), table.stride_h(), table.stride_w()])?;
+    let dilation = positive("dilation", [table.dilation_d(), table.dilation_h(), table.dilation_w()])?;
+    let output = sizes(&import.integers(op, 0)?.values)?;
+    let (inputs, after) = ([2, 3], names::fused(table.activation())?);
+    let (order, stride, dilation, output) = (&VOLUMES[..], &stride[..], &dilation[..], &output[..]);
+    add(import, op, &Transposed { inputs, order, stride, dilation, output, after })
 }
 
 /// `Convolution2DTransposeBias`: inputs, weights and bias; its options are three integers, the padding (1 SAME,
@@ -45,8 +60,13 @@ pub(super) fn biased<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
         return refused!("found options of {} bytes, wanted a padding and two strides", bytes.len());
     };
     let stride = positive("stride", [stride_h, stride_w])?;
-    let x = import.value(op, 0)?;
-    let (input, weights) = (import.dims(x)?.shape(), import.floats(op, 1)?.shape());
+    let of = |import: &Import<'a>, index: usize| {
+        import.tensors.extents(import.tensors.position(op.input(index)?)?)
+    };
+    let (own, of) = (super::shapes::extents_of(import, op, 0)?, of(import, 1)?);
+    let (&[n, h, w, _], &[oc, kh, kw, _]) = (&own[..], &of[..]) else {
+        return refused!("found weights {of:?} for input {own:?}, wanted rank 4");
+    };
     let extent = |input: usize, kernel: usize, stride: usize| {
         let left_out = match padding {
             1 => (kernel.saturating_sub(1)).saturating_sub((input.saturating_sub(1)) % stride),
@@ -58,26 +78,42 @@ pub(super) fn biased<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     if !matches!(padding, 1 | 2) {
         return refused!("found padding {padding}, wanted 1 (SAME) or 2 (VALID)");
     }
-    let output = [extent(input.h, weights.h, stride[0])?, extent(input.w, weights.w, stride[1])?];
-    let padding = if padding == 1 { Padding::Same } else { Padding::Valid };
-    let options = TransposedConv2d { stride, padding, output: Some(output), activation: Activation::None };
-    add(import, op, [0, 1, 2], options, Fused::Own(Activation::None))
+    let output = [n, extent(h, kh, stride[0])?, extent(w, kw, stride[1])?, oc];
+    let (order, stride, dilation, output) = (&MAPS[..], &stride[..], &[1; 2][..], &output[..]);
+    add(import, op, &Transposed { inputs: [0, 2], order, stride, dilation, output, after: None })
 }
 
-/// Adds the node; `x`, the weights and the bias are at these inputs.
-fn add<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    [x, weights, at]: [usize; 3],
-    options: TransposedConv2d,
-    activation: Fused,
-) -> Result<(), Reason> {
-    let x = import.value(op, x)?;
-    let weights = import.floats(op, weights)?;
-    let extras = Extras { bias: bias(import, op, at)?, ..Default::default() };
-    let (activation, rest) = activation.split();
-    let options = TransposedConv2d { activation, ..options };
-    activated(import, op, rest, |import, name| {
-        import.build.graph.transposed_conv2d(name, x, weights, extras, options).map_err(Reason::from)
+/// Adds the nodes. As TensorFlow Lite does, half of what windows reach beyond the output is before it.
+fn add<'a>(import: &mut Import<'a>, op: &Op<'a>, own: &Transposed<'_>) -> Result<(), Reason> {
+    let [x, bias] = own.inputs;
+    let x = map(import, op, x, own.order.len())?;
+    let weights = stored(import, op)?;
+    let weights = weights_of(import, op, (weights, bias), own.order, Groups { count: 1, transposed: true })?;
+    let (input, kernel) = (import.build.shape(&x)?, weights.kernel(&import.build)?);
+    let (&[_, ref output @ .., channels], Some(spatial)) = (own.output, input.get(2..)) else {
+        return refused!(
+            "found output shape {:?} for input {input:?}, wanted rank {}",
+            own.output,
+            own.order.len()
+        );
+    };
+    let outputs = weights.outputs(&import.build)?;
+    if output.len() != kernel.len() || spatial.len() != kernel.len() || channels != outputs {
+        return refused!(
+            "found output shape {:?} for weights of {outputs} output channels, wanted rank {} and as many channels",
+            own.output,
+            own.order.len()
+        );
+    }
+    let mut windows =
+        Windows { stride: own.stride.to_vec(), dilation: own.dilation.to_vec(), ..Windows::new(&kernel) };
+    for axis in 0..kernel.len() {
+        let steps = spatial[axis].saturating_sub(1).saturating_mul(windows.stride[axis]);
+        let beyond = steps.saturating_add(windows.span(axis)).saturating_sub(output[axis]);
+        windows.pads[axis] = ((beyond / 2) as i64, (beyond - beyond / 2) as i64);
+    }
+    composed(import, op, None, |b| {
+        let y = transposed_convolution(b, x, weights, windows, output, own.after)?;
+        of_file(b, y)
     })
 }

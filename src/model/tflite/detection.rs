@@ -5,10 +5,9 @@ use super::import::{Import, Op};
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::host::HostTensor;
-use crate::model::build::Builder;
+use crate::model::build::{Boxes, Builder, Kind, Mapped, Operand, kept_boxes, suppressed};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use crate::ops::reduce::Reduction;
 use crate::ops::suppress::Suppress;
 
 /// The options of `TFLite_Detection_PostProcess`.
@@ -148,34 +147,33 @@ fn decoded(
     parts.concat("boxes", &[low, high], 1)
 }
 
-/// Places and scores of the boxes that are left, `r k` each.
-fn suppressed(
+fn plain(parts: &Builder, value: Value) -> Result<Operand, Reason> {
+    Ok(Operand::Value(Mapped::plain(value, parts.dims(value)?.rank(), Kind::F32)))
+}
+
+fn value(parts: &mut Builder, operand: Operand) -> Result<Value, Reason> {
+    let mapped = parts.mapped(operand)?;
+    parts.logical(&mapped)
+}
+
+/// The boxes that are kept for each of some rows of scores.
+fn kept(
     parts: &mut Builder,
     boxes: Value,
     scores: Value,
     [rows, n]: [usize; 2],
     options: Suppress,
-) -> Result<[Value; 2], Reason> {
-    let boxes = parts.reshape("candidates", boxes, &[1, n, 4])?;
+) -> Result<Boxes, Reason> {
     let scores = parts.reshape("candidate_scores", scores, &[rows, n])?;
-    let name = parts.part("chosen")?;
-    let chosen = parts.graph.suppress(&name, boxes, scores, options);
-    let chosen = chosen?;
-    let count = options.count;
-    let pairs = parts.slice("pairs", chosen, 1, [0, 2 * count])?;
-    let pairs = parts.reshape("each", pairs, &[rows, count, 2])?;
-    let mut column = |part: &str, at: usize| {
-        let column = parts.slice(part, pairs, 2, [at, at + 1])?;
-        parts.reshape(part, column, &[rows, count])
-    };
-    Ok([column("places", 0)?, column("place_scores", 1)?])
+    let (boxes, scores) = (plain(parts, boxes)?, plain(parts, scores)?);
+    suppressed(parts, boxes, scores, options)
 }
 
-/// How many places are there: those that are not -1.
+/// How many places are those of boxes.
 fn counted(parts: &mut Builder, places: Value, count: usize) -> Result<Value, Reason> {
-    let places = parts.reshape("all", places, &[count])?;
-    let there = parts.each("there", Function::GreaterEqual, &[places.into(), 0.0.into()])?;
-    parts.reduce("count", there, Reduction::Sum, 0, true)
+    let places = plain(parts, places)?;
+    let count = kept_boxes(parts, places, count)?;
+    value(parts, count)
 }
 
 /// Boxes are compared by their best class, and each has its best classes.
@@ -192,7 +190,8 @@ fn of_the_best_class(
     let best = parts.graph.top_k(&name, scores, classes)?;
     let [best, indices] = best;
     let first = parts.slice("first", best, 1, [0, 1])?;
-    let [places, _] = suppressed(parts, boxes, first, [1, n], options.options(most))?;
+    let places = kept(parts, boxes, first, [1, n], options.options(most))?.places(parts)?;
+    let places = value(parts, places)?;
     let places = parts.reshape("order", places, &[most])?;
     // What has no place has the index -1, which gives zeros.
     let mut pick = |part: &str, from: Value| {
@@ -226,7 +225,9 @@ fn of_each_class(
         .checked_mul(per_class)
         .ok_or_else(|| format!("found {rows} classes of {per_class}, wanted fewer"))?;
     let scores = parts.transpose("by_class", scores, &[1, 0])?;
-    let [places, found] = suppressed(parts, boxes, scores, [rows, n], options.options(per_class))?;
+    let kept = kept(parts, boxes, scores, [rows, n], options.options(per_class))?;
+    let (places, found) = (kept.places(parts)?, kept.scores(parts)?);
+    let (places, found) = (value(parts, places)?, value(parts, found)?);
     let places = parts.reshape("boxes_of_all", places, &[all])?;
     let found = parts.reshape("scores_of_all", found, &[all])?;
     let there = parts.each("is_there", Function::GreaterEqual, &[places.into(), 0.0.into()])?;
@@ -281,7 +282,9 @@ pub(super) fn suppress<'a>(import: &mut Import<'a>, op: &Op<'a>, soft: bool) -> 
     let names =
         (0..op.outputs.len()).map(|index| import.name(op, index)).collect::<Result<Vec<_>, Reason>>()?;
     let parts = import.named(&names[0]);
-    let [places, found] = suppressed(parts, boxes, scores, [1, n], options)?;
+    let kept = kept(parts, boxes, scores, [1, n], options)?;
+    let places = kept.places(parts)?;
+    let places = value(parts, places)?;
     let flat = parts.reshape("flat", places, &[count])?;
     let indices = parts.each("", Function::Maximum, &[flat.into(), 0.0.into()])?;
     let number = counted(parts, places, count)?;
@@ -289,8 +292,10 @@ pub(super) fn suppress<'a>(import: &mut Import<'a>, op: &Op<'a>, soft: bool) -> 
     let number = import.named(&names[last]).reshape("", number, &[])?;
     import.write(op, 0, indices)?;
     if soft {
-        let scores = import.named(&names[1]).reshape("", found, &[count])?;
-        import.write(op, 1, scores)?;
+        let parts = import.named(&names[1]);
+        let found = kept.scores(parts)?;
+        let scores = parts.with_extents("", found, &[count])?;
+        import.put(op, 1, scores)?;
     }
     import.write(op, last, number)
 }

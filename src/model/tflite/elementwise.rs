@@ -2,18 +2,18 @@
 
 use super::constant::{Constant, Integers};
 use super::import::{Import, Op};
-use super::names::{self, Fused, element};
+use super::names::{self, element};
 use super::rounding::in_256ths;
 use super::slots::Input;
 use super::spectra;
 use crate::dims::Dim;
-use crate::emit::Activation;
-use crate::graph::{Term, Value};
 use crate::host::HostTensor;
-use crate::model::build::{Arg, Builder, Kind, Mapped, Operand, changes, computed, converted};
+use crate::model::build::{
+    Arg, Builder, Kind, Mapped, Operand, angle_of, changes, computed, converted, of_integers,
+};
 use crate::model::reason::Reason;
-use crate::model::series::ARC_TANGENT;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 
 /// A function of as many inputs as it takes.
 pub(super) fn of<'a>(import: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<(), Reason> {
@@ -48,40 +48,22 @@ fn args<'a>(import: &mut Import<'a>, op: &Op<'a>, count: usize) -> Result<Vec<Ar
         .collect()
 }
 
-/// Output 0 as what `make` makes, and the activation after it.
+/// Output 0 as what `make` makes, and the function after it.
 pub(super) fn composed<'a>(
     import: &mut Import<'a>,
     op: &Op<'a>,
-    activation: Fused,
+    after: Option<Function>,
     make: impl FnOnce(&mut Builder) -> Result<Operand, Reason>,
 ) -> Result<(), Reason> {
-    let Some(function) = function_of(activation)? else {
-        let result = make(import.begin(op, 0)?)?;
-        return import.put(op, 0, result);
-    };
     let build = import.begin(op, 0)?;
-    let name = build.current.clone();
-    build.current = format!("{name}/sum");
-    let sum = make(build)?;
-    build.current = name;
-    let result = build.apply("", function, &[sum.into()])?;
-    import.put(op, 0, result)
-}
-
-/// The function of each element that an activation is, if it is one.
-pub(super) fn function_of(activation: Fused) -> Result<Option<Function>, Reason> {
-    Ok(match activation {
-        Fused::Own(Activation::None) => None,
-        Fused::Own(Activation::Relu) => Some(Function::Relu),
-        Fused::Own(Activation::Relu6) => Some(Function::Relu6),
-        Fused::Own(Activation::Tanh) => Some(Function::Tanh),
-        Fused::ReluN1To1 => Some(Function::ReluN1To1),
-        Fused::Own(other) => {
-            return refused!(
-                "found the fused activation {other:?}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH"
-            );
+    let result = match after {
+        None => make(build)?,
+        Some(function) => {
+            let sum = build.within("sum", make)?;
+            build.apply("", function, &[sum.into()])?
         }
-    })
+    };
+    import.put(op, 0, result)
 }
 
 /// `LEAKY_RELU`: the slope is an option.
@@ -142,36 +124,32 @@ pub(super) fn gelu<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     of(import, op, if approximate { Function::GeluTanh } else { Function::Gelu })
 }
 
-/// `ATAN2`: the angle of a point, from -pi to pi; inputs are `y` and `x`.
-pub(super) fn arc_tangent<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    use Function::{Abs, Add, Div, Greater, Less, Maximum, Minimum, Mul, Neg, Select, Square, Sub};
+/// `ATAN2`: the angle of a point; inputs are `y` and `x`.
+pub(super) fn angle<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (y, x) = (import.value(op, 0)?, import.value(op, 1)?);
-    let parts = import.begin(op, 0)?;
-    let mut each = |function: Function, terms: &[Term]| parts.each("angle", function, terms);
-    let (height, width) = (each(Abs, &[y.into()])?, each(Abs, &[x.into()])?);
-    let (small, large) =
-        (each(Minimum, &[height.into(), width.into()])?, each(Maximum, &[height.into(), width.into()])?);
-    let large = each(Maximum, &[large.into(), f32::MIN_POSITIVE.into()])?;
-    let z = each(Div, &[small.into(), large.into()])?;
-    let square = each(Square, &[z.into()])?;
-    let mut sum = each(Mul, &[square.into(), ARC_TANGENT[0].into()])?;
-    for &factor in &ARC_TANGENT[1..8] {
-        let more = each(Add, &[sum.into(), factor.into()])?;
-        sum = each(Mul, &[more.into(), square.into()])?;
+    let (y, x) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let angle = angle_of(import.begin(op, 0)?, y.into(), x.into())?;
+    import.put(op, 0, angle)
+}
+
+/// A function of the bits of integers.
+pub(super) fn integers<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    function: IntegerFunction,
+) -> Result<(), Reason> {
+    op.check(&[function.arity()], 1)?;
+    let mut args =
+        (0..function.arity()).map(|index| import.operand(op, index)).collect::<Result<Vec<_>, Reason>>()?;
+    let build = import.begin(op, 0)?;
+    if let (IntegerFunction::ShiftRight, [_, places]) = (function, &mut args[..]) {
+        // By less than no places is by none.
+        let none = Operand::integers(Vec::new(), vec![0]).of_kind(places.kind());
+        *places =
+            build.within("places", |b| of_integers(b, IntegerFunction::Maximum, &[places.clone(), none]))?;
     }
-    let sum = each(Add, &[sum.into(), ARC_TANGENT[8].into()])?;
-    let angle = each(Mul, &[sum.into(), z.into()])?;
-    let rest = each(Sub, &[std::f32::consts::FRAC_PI_2.into(), angle.into()])?;
-    let is_steep = each(Greater, &[height.into(), width.into()])?;
-    let angle = each(Select, &[is_steep.into(), rest.into(), angle.into()])?;
-    let behind = each(Sub, &[std::f32::consts::PI.into(), angle.into()])?;
-    let is_behind = each(Less, &[x.into(), 0.0.into()])?;
-    let angle = each(Select, &[is_behind.into(), behind.into(), angle.into()])?;
-    let below = each(Neg, &[angle.into()])?;
-    let is_below = each(Less, &[y.into(), 0.0.into()])?;
-    let value = parts.each("", Select, &[is_below.into(), below.into(), angle.into()])?;
-    import.write(op, 0, value)
+    let result = of_integers(build, function, &args)?;
+    import.put(op, 0, result)
 }
 
 /// `ADD_N`: the sum of any number of values.
@@ -260,7 +238,7 @@ pub(super) fn number<'a>(
 }
 
 /// The activation that the options of an operator have, if it is one of those that may.
-pub(super) fn activation(op: &Op<'_>) -> Result<Fused, Reason> {
+pub(super) fn activation(op: &Op<'_>) -> Result<Option<Function>, Reason> {
     let code = match op.name.as_str() {
         "ADD" => op.table.add().map(|table| table.activation()),
         "SUB" => op.table.sub().map(|table| table.activation()),
@@ -269,22 +247,4 @@ pub(super) fn activation(op: &Op<'_>) -> Result<Fused, Reason> {
         _ => None,
     };
     names::fused(code.unwrap_or(0))
-}
-
-/// Adds what `add` adds under the name it is given, and the activation after it, as output 0 of `op`.
-pub(super) fn activated<'a>(
-    import: &mut Import<'a>,
-    op: &Op<'a>,
-    activation: Fused,
-    add: impl FnOnce(&mut Import<'a>, &str) -> Result<Value, Reason>,
-) -> Result<(), Reason> {
-    let name = import.name(op, 0)?;
-    let Some(function) = function_of(activation)? else {
-        let value = add(import, &name)?;
-        return import.write(op, 0, value);
-    };
-    let part = import.part_name(&name, "sum")?;
-    let value = add(import, &part)?;
-    let value = import.build.graph.elementwise(&name, function, &[value.into()]);
-    import.write(op, 0, value?)
 }

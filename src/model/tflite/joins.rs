@@ -1,14 +1,14 @@
 //! Operators that join values, and constants.
 
 use super::constant::Constant;
-use super::elementwise::activated;
+use super::elementwise::composed;
 use super::import::{Import, Op};
 use super::names;
-use super::operands::{missing, node};
+use super::operands::missing;
 use super::shapes::extents;
 use super::slots::{Input, Joined};
 use crate::graph::Value;
-use crate::model::build::{axis, joined};
+use crate::model::build::{Mapped, Operand, axis, joined, stacked};
 use crate::model::reason::Reason;
 
 /// `PACK`: values of the same extents along a new axis.
@@ -17,18 +17,13 @@ pub(super) fn pack<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reaso
     let extents = extents(import, op)?;
     let place = op.table.pack().map_or(0, |table| table.axis());
     let axis = axis(i64::from(place), extents.len() + 1)?;
-    if let Some(parts) = constants(import, op)? {
-        let with_axis = |constant: Constant| {
-            let mut extents = constant.extents();
-            extents.insert(axis.min(extents.len()), 1);
-            constant.reshaped(&extents)
-        };
-        let parts = parts.into_iter().map(with_axis).collect::<Result<Vec<_>, _>>()?;
-        let joined = joined(&mut import.build, &parts, axis)?;
-        return import.write_constant(op, 0, joined);
-    }
-    let values = values(import, op)?;
-    node(import, op, |import, name| import.build.graph.stack(name, &values, axis as isize))
+    let kind = import.kind(op.input(0)?)?;
+    let parts: Vec<Operand> = match constants(import, op)? {
+        Some(parts) => parts.into_iter().map(|constant| Operand::Constant(constant, kind)).collect(),
+        None => (0..op.inputs.len()).map(|index| import.shared(op, index)).collect::<Result<_, _>>()?,
+    };
+    let result = stacked(import.begin(op, 0)?, "", parts, axis)?;
+    import.put(op, 0, result)
 }
 
 /// `CONCATENATION` along an axis, and the activation of the options.
@@ -50,8 +45,10 @@ pub(super) fn concatenation<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<
         return import.write_constant(op, 0, joined);
     }
     let values = values(import, op)?;
-    activated(import, op, names::fused(table.activation())?, |import, name| {
-        import.build.graph.concat(name, &values, axis as isize).map_err(Reason::from)
+    let kind = import.kind(op.input(0)?)?;
+    composed(import, op, names::fused(table.activation())?, |b| {
+        let value = b.concat("", &values, axis as isize)?;
+        Ok(Operand::Value(Mapped::plain(value, extents.len(), kind)))
     })
 }
 

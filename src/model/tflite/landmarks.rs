@@ -1,8 +1,8 @@
 //! MediaPipe's operators: crops around landmarks, and the places of maxima.
 
-use super::convolution::{padding, positive};
 use super::flexbuffer::Map;
 use super::import::{Import, Op};
+use super::windows::{padding, positive, windows};
 use crate::emit::Bits;
 use crate::graph::{Term, Value};
 use crate::model::build::Builder;
@@ -10,7 +10,6 @@ use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use crate::ops::remap::{AxisRange, PadMode};
-use crate::shape::Padding;
 use Function::{Add, Div, Mul, Sub};
 
 fn options(op: &Op<'_>) -> Result<Map, Reason> {
@@ -210,8 +209,8 @@ pub(super) fn bilinear<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), R
     import.write(op, 0, value)
 }
 
-/// The padding, the strides and the window of a pooling's options, height before width.
-fn window(op: &Op<'_>) -> Result<(Padding, [usize; 2], [usize; 2]), Reason> {
+/// The code of the padding, the strides and the window of a pooling's options, height before width.
+fn window(op: &Op<'_>) -> Result<(i8, [usize; 2], [usize; 2]), Reason> {
     let bytes = op.table.custom_options().map_or(&[][..], |options| options.bytes());
     let numbers: Vec<i32> = bytes.as_chunks::<4>().0.iter().take(6).map(|&n| i32::from_le_bytes(n)).collect();
     let [code, stride_w, stride_h, window_w, window_h, activation] = numbers[..] else {
@@ -220,30 +219,26 @@ fn window(op: &Op<'_>) -> Result<(Padding, [usize; 2], [usize; 2]), Reason> {
     if activation != 0 {
         return refused!("found activation {activation}, wanted none");
     }
-    let padding = padding(i8::try_from(code.saturating_sub(1)).unwrap_or(-1))?;
-    Ok((padding, positive("stride", [stride_h, stride_w])?, positive("window", [window_h, window_w])?))
+    let code = i8::try_from(code.saturating_sub(1)).unwrap_or(-1);
+    padding(code)?;
+    Ok((code, positive("stride", [stride_h, stride_w])?, positive("window", [window_h, window_w])?))
 }
 
 /// `MaxPoolingWithArgmax2D`: the largest of each window, and its place in it, with 0.1 added.
 pub(super) fn pool_with_places<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[1], 2)?;
-    let (padding, stride, window) = window(op)?;
+    let (code, stride, window) = window(op)?;
     let x = import.value(op, 0)?;
     let dims = import.dims(x)?;
     let &[n, h, w, c] = dims.extents() else { return refused!("found {dims}, wanted a map") };
-    let along = |extent: usize, axis: usize| -> Result<[usize; 3], Reason> {
-        let out = match padding {
-            Padding::Same => extent.div_ceil(stride[axis]),
-            _ => (extent + stride[axis]).saturating_sub(window[axis]) / stride[axis],
-        };
-        let span = (out.max(1) - 1) * stride[axis] + window[axis];
-        let before = span.saturating_sub(extent) / 2;
-        if out == 0 || window.iter().product::<usize>() > 64 {
-            return refused!("found windows of {window:?} over {dims}, wanted rank 4 and steps of a window");
-        }
-        Ok([out, before, span.saturating_sub(extent + before)])
+    let windows = windows(code, &window, &stride, &[1, 1], &[h, w])?;
+    let (Some(out_h), Some(out_w), ..=64) =
+        (windows.count(0, h), windows.count(1, w), window.iter().product::<usize>())
+    else {
+        return refused!("found windows of {window:?} over {dims}, wanted rank 4 and steps of a window");
     };
-    let ([out_h, top, below], [out_w, left, right]) = (along(h, 0)?, along(w, 1)?);
+    let [[top, below], [left, right]] =
+        [0, 1].map(|axis| [windows.pads[axis].0 as usize, windows.pads[axis].1 as usize]);
     let (values, places) = (import.name(op, 0)?, import.name(op, 1)?);
     let p = import.named(&values);
     let name = p.part("border")?;

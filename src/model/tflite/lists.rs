@@ -5,22 +5,13 @@
 //! computed by a run.
 
 use super::import::{Import, Op};
-use super::slots::Slot;
+use super::slots::{List, Slot};
 use crate::model::build::{Operand, one_of, stacked};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use std::sync::Arc;
 
 type Done = Result<(), Reason>;
-
-/// A list of tensors.
-#[derive(Debug, Clone, Default)]
-pub(super) struct List {
-    /// Those that were set.
-    items: Vec<Option<Operand>>,
-    /// The extents of an element, as far as they are known; negative ones are open.
-    extents: Vec<i64>,
-}
 
 impl<'a> Import<'a> {
     /// Input `index`, which is a list.

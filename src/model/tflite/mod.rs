@@ -62,9 +62,9 @@ mod svdf;
 mod tensors;
 #[cfg(test)]
 mod tests;
-mod volumes;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod weights;
+mod windows;
 
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(super) use weights::weights;

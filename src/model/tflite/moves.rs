@@ -1,16 +1,14 @@
 //! Operators that move elements, of values and of constants.
 
-use super::constant::Constant;
 use super::convolution::dilated;
 use super::import::{Import, Op};
 use super::operands::{missing, node};
 use super::shapes::extents;
 use super::slices::bounded;
-use super::slots::Input;
-use crate::emit::Bits;
-use crate::model::build::{Operand, axis, gathered, sizes, spread, tiled};
+use crate::model::build::{
+    Around, Count, Operand, axis, gathered, gathered_rows, sizes, spread, surrounded, tiled,
+};
 use crate::model::reason::Reason;
-use crate::ops::remap::PadMode;
 use crate::sorted;
 
 /// `TRANSPOSE` by a constant permutation.
@@ -36,19 +34,23 @@ pub(super) fn transpose<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     }
 }
 
-/// `PAD` with zeros and `PADV2` with a constant.
+/// `PAD` with zeros and `PADV2` with a number.
 pub(super) fn pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2, 3], 1)?;
-    let fill = if op.has(2) {
-        let fill = import.constant(op, 2)?;
-        fill.number().ok_or_else(|| format!("found a fill of {:?}, wanted one element", fill.extents()))?
-    } else {
-        0.0
-    };
+    if !op.has(2) {
+        return padded(import, op, Around::Number(0.0));
+    }
+    if import.is_computed(op, 2)? {
+        let fill = import.operand(op, 2)?;
+        return padded(import, op, Around::Operand(fill));
+    }
+    let fill = import.constant(op, 2)?;
+    let fill =
+        fill.number().ok_or_else(|| format!("found a fill of {:?}, wanted one element", fill.extents()))?;
     if fill.is_nan() {
         return refused!("found a fill that is no number, wanted one");
     }
-    padded(import, op, PadMode::Constant(Bits(fill)))
+    padded(import, op, Around::Number(fill))
 }
 
 /// `MIRROR_PAD` without or with the border.
@@ -56,16 +58,22 @@ pub(super) fn mirror_pad<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(),
     op.check(&[2], 1)?;
     let table = op.table.mirror_pad().ok_or_else(|| missing(op, "MirrorPadOptions"))?;
     match table.mode() {
-        0 => padded(import, op, PadMode::Reflect),
-        1 => padded(import, op, PadMode::Symmetric),
+        0 => padded(import, op, Around::Reflect),
+        1 => padded(import, op, Around::Symmetric),
         other => refused!("found mode {other}, wanted 0 (REFLECT) or 1 (SYMMETRIC)"),
     }
 }
 
-fn padded<'a>(import: &mut Import<'a>, op: &Op<'a>, mode: PadMode) -> Result<(), Reason> {
-    let x = import.value(op, 0)?;
-    let [before, after] = pairs(import, op, 1, import.dims(x)?.rank())?;
-    node(import, op, |import, name| import.build.graph.pad(name, x, &before, &after, mode))
+fn padded<'a>(import: &mut Import<'a>, op: &Op<'a>, what: Around) -> Result<(), Reason> {
+    let x = import.shared(op, 0)?;
+    let [before, after] = pairs(import, op, 1, import.build.shape(&x)?.len())?;
+    let around: Vec<(i64, i64)> =
+        before.iter().zip(&after).map(|(&before, &after)| (before as i64, after as i64)).collect();
+    let result = surrounded(import.begin(op, 0)?, x, &around, what)?;
+    match around.iter().all(|&pads| pads == (0, 0)) {
+        true => import.finish(op, 0, result),
+        false => import.put(op, 0, result),
+    }
 }
 
 /// Input `index`, `count` pairs of numbers: what comes before, and what comes after.
@@ -163,29 +171,27 @@ pub(super) fn gather<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let (place, batch_dims) = op.table.gather().map_or((0, 0), |table| (table.axis(), table.batch_dims()));
     let extents = extents(import, op)?;
     let axis = axis(i64::from(place), extents.len())?;
-    let indices = import.input(op, 1)?;
-    if batch_dims == 0
-        && let Input::Constant(Constant::Integers(_)) = indices
-    {
-        let (x, indices) = (import.operand(op, 0)?, import.operand(op, 1)?);
-        let result = gathered(import.begin(op, 0)?, x, indices, axis)?;
-        return import.put(op, 0, result);
-    }
-    let batch_dims = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
-    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather(name, x, indices, axis as isize, batch_dims))
+    let shared = usize::try_from(batch_dims).map_err(|_| format!("found batch_dims {batch_dims}"))?;
+    let (x, indices) = match shared > 0 || import.is_computed(op, 1)? {
+        true => (import.shared(op, 0)?, import.shared(op, 1)?),
+        false => (import.operand(op, 0)?, import.operand(op, 1)?),
+    };
+    let result = gathered(import.begin(op, 0)?, x, indices, (axis, shared), Count::FromStart)?;
+    import.put(op, 0, result)
 }
 
 /// `EMBEDDING_LOOKUP`: rows of a table.
 pub(super) fn embedding_lookup<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (indices, table) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather(name, table, indices, 0, 0))
+    let (indices, table) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let result = gathered(import.begin(op, 0)?, table, indices, (0, 0), Count::FromStart)?;
+    import.put(op, 0, result)
 }
 
 /// `GATHER_ND`: elements by rows of indices.
 pub(super) fn gather_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
-    let (x, indices) = (import.value(op, 0)?, import.value(op, 1)?);
-    node(import, op, |import, name| import.build.graph.gather_nd(name, x, indices))
+    let (x, indices) = (import.shared(op, 0)?, import.shared(op, 1)?);
+    let result = gathered_rows(import.begin(op, 0)?, x, indices, 0, Count::FromStart)?;
+    import.put(op, 0, result)
 }

@@ -1,8 +1,8 @@
 //! The names behind the schema's enumerations.
 
-use crate::emit::Activation;
 use crate::model::build::Kind;
 use crate::model::reason::Reason;
+use crate::ops::elementwise::Function;
 
 /// The code of operators that have a name instead.
 pub(super) const CUSTOM: i32 = 32;
@@ -67,33 +67,14 @@ pub(super) fn kind(code: i8) -> Kind {
     }
 }
 
-/// An activation that an operator's options add to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fused {
-    /// One that the ops with an activation have.
-    Own(Activation),
-    /// `min(max(x, -1), 1)`.
-    ReluN1To1,
-}
-
-impl Fused {
-    /// The activation for an op that has one, and what is left to a node after it.
-    pub(super) fn split(self) -> (Activation, Fused) {
-        match self {
-            Fused::Own(activation) => (activation, Fused::Own(Activation::None)),
-            Fused::ReluN1To1 => (Activation::None, self),
-        }
-    }
-}
-
-/// The activation of an operator's options.
-pub(super) fn fused(code: i8) -> Result<Fused, Reason> {
+/// The function of each element that an operator's options add to it.
+pub(super) fn fused(code: i8) -> Result<Option<Function>, Reason> {
     match code {
-        0 => Ok(Fused::Own(Activation::None)),
-        1 => Ok(Fused::Own(Activation::Relu)),
-        2 => Ok(Fused::ReluN1To1),
-        3 => Ok(Fused::Own(Activation::Relu6)),
-        4 => Ok(Fused::Own(Activation::Tanh)),
+        0 => Ok(None),
+        1 => Ok(Some(Function::Relu)),
+        2 => Ok(Some(Function::ReluN1To1)),
+        3 => Ok(Some(Function::Relu6)),
+        4 => Ok(Some(Function::Tanh)),
         other => {
             let name = if other == 5 { "SIGN_BIT".to_owned() } else { format!("number {other}") };
             refused!("found fused activation {name}, wanted NONE, RELU, RELU_N1_TO_1, RELU6 or TANH")

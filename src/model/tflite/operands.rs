@@ -133,6 +133,12 @@ impl<'a> Import<'a> {
         self.resolved(position)
     }
 
+    /// Whether input `index` is a value of the graph already.
+    pub(super) fn is_computed(&self, op: &Op<'a>, index: usize) -> Result<bool, Reason> {
+        let position = self.tensors.position(op.input(index)?)?;
+        Ok(matches!(self.slots.get(position), Some(Slot::Value(_) | Slot::Joined(_))))
+    }
+
     /// Input `index` as a value of the graph; a constant becomes one.
     pub(super) fn value(&mut self, op: &Op<'a>, index: usize) -> Result<Value, Reason> {
         let position = self.tensors.position(op.input(index)?)?;
@@ -246,7 +252,7 @@ impl<'a> Import<'a> {
                     Some(name) => name,
                     None => self.unique_name(position)?,
                 };
-                let rounding = self.rounding(op)?;
+                let rounding = self.rounding(op, steps.zero)?;
                 self.rounded(&name, value, steps, rounding)?
             }
             _ => value,
@@ -348,6 +354,12 @@ impl<'a> Import<'a> {
             Input::Value(value) => Operand::Value(Mapped::plain(value, self.dims(value)?.rank(), kind)),
             Input::Constant(constant) => Operand::Constant(constant, kind),
         })
+    }
+
+    /// Input `index` as an operand that is a value: a constant is one of the graph, which all that read it share.
+    pub(super) fn shared(&mut self, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
+        let (value, kind) = (self.value(op, index)?, self.kind(op.input(index)?)?);
+        Ok(Operand::Value(Mapped::plain(value, self.dims(value)?.rank(), kind)))
     }
 
     /// The builder, with output `index` as what the names of nodes begin with.

@@ -4,9 +4,10 @@ use super::import::Handler;
 use super::{
     control, convolution, deconvolution, detection, elementwise, joins, landmarks, lists, moves, norms,
     pooling, products, random, recurrent, reductions, rounding, scatter, shapes, slices, spectra, svdf,
-    volumes,
 };
+use crate::model::build::Combine;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 use crate::ops::pool::Pooling;
 use crate::ops::random::Random;
 use crate::ops::reduce::Reduction;
@@ -26,8 +27,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("DEPTHWISE_CONV_2D", convolution::depthwise),
     ("TRANSPOSE_CONV", deconvolution::transposed),
     ("CUSTOM \"Convolution2DTransposeBias\"", deconvolution::biased),
-    ("CONV_3D", volumes::convolution),
-    ("CONV_3D_TRANSPOSE", volumes::transposed),
+    ("CONV_3D", convolution::conv3d),
+    ("CONV_3D_TRANSPOSE", deconvolution::volumes),
     ("MAX_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Max)),
     ("AVERAGE_POOL_2D", |i, op| pooling::pool(i, op, Pooling::Average)),
     ("L2_POOL_2D", pooling::l2_pool),
@@ -72,7 +73,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("SQUARED_DIFFERENCE", |i, op| elementwise::of(i, op, Function::SquaredDifference)),
     ("FLOOR_DIV", |i, op| elementwise::of(i, op, Function::FloorDiv)),
     ("FLOOR_MOD", |i, op| elementwise::of(i, op, Function::FloorMod)),
-    ("ATAN2", elementwise::arc_tangent),
+    ("ATAN2", elementwise::angle),
     ("RELU", |i, op| elementwise::of(i, op, Function::Relu)),
     ("RELU6", |i, op| elementwise::of(i, op, Function::Relu6)),
     ("RELU_N1_TO_1", |i, op| elementwise::of(i, op, Function::ReluN1To1)),
@@ -103,6 +104,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("LOGICAL_AND", |i, op| elementwise::of(i, op, Function::LogicalAnd)),
     ("LOGICAL_OR", |i, op| elementwise::of(i, op, Function::LogicalOr)),
     ("LOGICAL_NOT", |i, op| elementwise::of(i, op, Function::LogicalNot)),
+    ("BITWISE_XOR", |i, op| elementwise::integers(i, op, IntegerFunction::BitXor)),
+    ("RIGHT_SHIFT", |i, op| elementwise::integers(i, op, IntegerFunction::ShiftRight)),
     ("CUSTOM \"FlexErf\"", |i, op| elementwise::of(i, op, Function::Erf)),
     ("SELECT", elementwise::select),
     ("SELECT_V2", |i, op| elementwise::of(i, op, Function::Select)),
@@ -148,11 +151,11 @@ const HANDLERS: &[(&str, Handler)] = &[
 
     ("SCATTER_ND", scatter::scatter_nd),
     ("SPARSE_TO_DENSE", scatter::sparse_to_dense),
-    ("SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, true)),
-    ("UNSORTED_SEGMENT_SUM", |i, op| scatter::segments(i, op, Reduction::Sum, false)),
-    ("UNSORTED_SEGMENT_PROD", |i, op| scatter::segments(i, op, Reduction::Product, false)),
-    ("UNSORTED_SEGMENT_MAX", |i, op| scatter::segments(i, op, Reduction::Max, false)),
-    ("UNSORTED_SEGMENT_MIN", |i, op| scatter::segments(i, op, Reduction::Min, false)),
+    ("SEGMENT_SUM", |i, op| scatter::segments(i, op, Combine::Add, true)),
+    ("UNSORTED_SEGMENT_SUM", |i, op| scatter::segments(i, op, Combine::Add, false)),
+    ("UNSORTED_SEGMENT_PROD", |i, op| scatter::segments(i, op, Combine::Mul, false)),
+    ("UNSORTED_SEGMENT_MAX", |i, op| scatter::segments(i, op, Combine::Max, false)),
+    ("UNSORTED_SEGMENT_MIN", |i, op| scatter::segments(i, op, Combine::Min, false)),
     ("REVERSE_SEQUENCE", scatter::reverse_sequence),
     ("MATRIX_DIAG", scatter::matrix_diag),
     ("MATRIX_SET_DIAG", scatter::matrix_set_diag),

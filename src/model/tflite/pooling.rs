@@ -1,51 +1,44 @@
 //! `MAX_POOL_2D`, `AVERAGE_POOL_2D` and `L2_POOL_2D` to nodes.
 
-use super::convolution::{padding, positive};
-use super::elementwise::{activated, composed};
+use super::elementwise::composed;
 use super::import::{Import, Op};
-use super::names::{self, Fused};
+use super::names;
 use super::operands::missing;
-use crate::emit::Activation;
-use crate::model::build::{Mapped, Operand, root_of_powers};
+use super::windows::{map, of_file, positive, windows};
+use crate::model::build::{Counted, Operand, Pools, Windows, pooled, powers_pooled};
 use crate::model::reason::Reason;
-use crate::ops::pool::{Pool, Pooling};
+use crate::ops::elementwise::Function;
+use crate::ops::pool::Pooling;
 
 /// A mean is over the elements inside the input.
 pub(super) fn pool<'a>(import: &mut Import<'a>, op: &Op<'a>, pooling: Pooling) -> Result<(), Reason> {
-    let (options, rest) = options(op, pooling)?;
-    let x = import.computed(op, 0)?;
-    activated(import, op, rest, |import, name| {
-        import.build.graph.pool(name, x, options).map_err(Reason::from)
+    let (x, windows, after) = read(import, op)?;
+    let pools = Pools { pooling, windows, counted: Counted::Inside, ceil: false };
+    composed(import, op, None, |b| {
+        let y = pooled(b, "", x, &pools, after)?;
+        of_file(b, y)
     })
 }
 
 /// The root of the mean of the squares.
 pub(super) fn l2_pool<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
-    let (options, rest) = options(op, Pooling::Average)?;
-    let rest = if options.activation == Activation::None { rest } else { Fused::Own(options.activation) };
-    import.computed(op, 0)?;
-    let x = import.operand(op, 0)?;
-    composed(import, op, rest, |build| {
-        root_of_powers(build, x, 2.0, &mut |b, squares| {
-            let mapped = b.mapped(squares)?;
-            let options = Pool { activation: Activation::None, ..options };
-            let value = b.add("means", |graph, name| graph.pool(name, mapped.value, options))?;
-            Ok(Operand::Value(Mapped { value, ..mapped }))
-        })
+    let (x, windows, after) = read(import, op)?;
+    composed(import, op, after, |b| {
+        let y = powers_pooled(b, x, (2.0, false), windows, (false, Counted::Inside))?;
+        of_file(b, y)
     })
 }
 
-/// The pooling, and the activation that it does not have itself.
-fn options(op: &Op<'_>, pooling: Pooling) -> Result<(Pool, Fused), Reason> {
+/// The map, the windows, and the function after the pooling.
+fn read<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(Operand, Windows, Option<Function>), Reason> {
     op.check(&[1], 1)?;
     let table = op.table.pool().ok_or_else(|| missing(op, "Pool2DOptions"))?;
-    let (activation, rest) = names::fused(table.activation())?.split();
-    let options = Pool {
-        pooling,
-        window: positive("window", [table.window_h(), table.window_w()])?,
-        stride: positive("stride", [table.stride_h(), table.stride_w()])?,
-        padding: padding(table.padding())?,
-        activation,
-    };
-    Ok((options, rest))
+    let after = names::fused(table.activation())?;
+    let kernel = positive("window", [table.window_h(), table.window_w()])?;
+    let stride = positive("stride", [table.stride_h(), table.stride_w()])?;
+    import.computed(op, 0)?;
+    let x = map(import, op, 0, 4)?;
+    let own = import.build.shape(&x)?;
+    let windows = windows(table.padding(), &kernel, &stride, &[1, 1], own.get(2..).unwrap_or(&[]))?;
+    Ok((x, windows, after))
 }

@@ -3,8 +3,9 @@
 //! An operator of one step keeps its state from run to run, as TensorFlow Lite does with the file's variables. One
 //! of several steps begins each run with zeros: there the state is what the step before left.
 
-use super::cells::{Options, below, function, lstm_of, matrix, plain_of, vector};
+use super::cells::{Options, below, lstm_of, matrix, plain_of, vector};
 use super::import::{Import, Op};
+use super::names::fused;
 use super::operands::missing;
 use crate::graph::Value;
 use crate::model::build::{
@@ -174,7 +175,7 @@ pub(super) fn bidirectional_lstm<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Do
 pub(super) fn sequence_rnn<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Done {
     op.check(&[5], 1)?;
     let table = op.table.sequence_rnn().ok_or_else(|| missing(op, "SequenceRNNOptions"))?;
-    let function = function(table.activation())?;
+    let function = fused(table.activation())?;
     import.begin(op, 0)?;
     let (layer, _) = plain_of(import, op, 1, function)?;
     sequence(import, op, &layer, table.time_major())
@@ -188,7 +189,7 @@ pub(super) fn bidirectional_rnn<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Don
     if (9..12).any(|index| op.has(index)) {
         return refused!("found an auxiliary input, wanted none");
     }
-    let function = function(table.activation())?;
+    let function = fused(table.activation())?;
     import.begin(op, 0)?;
     let layers = [plain_of(import, op, 1, function)?.0, plain_of(import, op, 5, function)?.0];
     both(import, op, layers, table.time_major(), table.merge_outputs())
@@ -210,7 +211,7 @@ fn stepped<'a>(import: &mut Import<'a>, op: &Op<'a>, layer: &Layer) -> Done {
 pub(super) fn rnn<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Done {
     op.check(&[5], 1)?;
     let table = op.table.rnn().ok_or_else(|| missing(op, "RNNOptions"))?;
-    let function = function(table.activation())?;
+    let function = fused(table.activation())?;
     import.begin(op, 0)?;
     let (layer, _) = plain_of(import, op, 1, function)?;
     stepped(import, op, &layer)

@@ -6,26 +6,21 @@
 
 use super::import::{Import, Op};
 use super::operands::missing;
-use super::slots::Rounding;
 use super::tensors::Steps;
-use crate::graph::{Term, Value};
+use crate::graph::Value;
+use crate::model::build::{Kind, Mapped, Operand, Rounding, on_grid};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
-/// What f32 leaves uncertain of a few hundred steps.
-const NEAR: f32 = 1.0 / 8192.0;
-
-impl Rounding {
-    /// What an operator's arithmetic does, of integers or of floats.
-    fn of(operator: &str, integers: bool) -> Self {
-        match operator {
-            "ADD" | "SUB" | "LEAKY_RELU" | "RESIZE_BILINEAR" => Rounding::Up,
-            "QUANTIZE" if integers => Rounding::Up,
-            "AVERAGE_POOL_2D" => Rounding::Away,
-            "SQRT" => Rounding::Down,
-            _ => Rounding::Even,
-        }
+/// What an operator's arithmetic does, of integers or of floats, where the stored integer `zero` stands for 0.
+fn rounding_of(operator: &str, integers: bool, zero: i64) -> Rounding {
+    match operator {
+        "ADD" | "SUB" | "LEAKY_RELU" | "RESIZE_BILINEAR" => Rounding::Up,
+        "QUANTIZE" if integers => Rounding::Up,
+        "AVERAGE_POOL_2D" => Rounding::Away(zero),
+        "SQRT" => Rounding::Down,
+        _ => Rounding::Even,
     }
 }
 
@@ -38,42 +33,24 @@ impl<'a> Import<'a> {
         steps: Steps,
         rounding: Rounding,
     ) -> Result<Value, Reason> {
-        let Steps { scale, range: [low, high], zero } = steps;
-        let zero = if rounding == Rounding::Away { zero } else { 0 };
-        let mut each = |part: &str, function: Function, terms: &[Term]| -> Result<Value, Reason> {
-            let name = if part.is_empty() { name.to_owned() } else { self.part_name(name, part)? };
-            self.build.graph.elementwise(&name, function, terms).map_err(Reason::from)
-        };
-        let x = each("steps", Function::Mul, &[value.into(), (1.0 / scale).into()])?;
-        let whole = match rounding {
-            Rounding::Even => each("whole", Function::Round, &[x.into()])?,
-            Rounding::Up | Rounding::Down => {
-                let more = if rounding == Rounding::Up { 0.5 + NEAR } else { NEAR };
-                let moved = each("moved", Function::Add, &[x.into(), more.into()])?;
-                each("whole", Function::Floor, &[moved.into()])?
-            }
-            Rounding::Away => {
-                let stored = each("stored", Function::Add, &[x.into(), (zero as f32).into()])?;
-                let sign = each("sign", Function::Sign, &[stored.into()])?;
-                let half = each("half", Function::Mul, &[sign.into(), (0.5 + NEAR).into()])?;
-                let moved = each("moved", Function::Add, &[stored.into(), half.into()])?;
-                let whole = each("whole", Function::Truncate, &[moved.into()])?;
-                each("from_zero", Function::Sub, &[whole.into(), (zero as f32).into()])?
-            }
-        };
-        let terms = [whole.into(), (low as f32).into(), (high as f32).into()];
-        let bounded = each("bounded", Function::Clamp, &terms)?;
-        each("", Function::Mul, &[bounded.into(), scale.into()])
+        let rank = self.dims(value)?.rank();
+        let outer = self.build.current.clone();
+        let b = self.named(name);
+        let x = Operand::Value(Mapped::plain(value, rank, Kind::F32));
+        let rounded = on_grid(b, x, steps.scale, steps.range, rounding)?;
+        let rounded = b.mapped(rounded)?.value;
+        b.current = outer;
+        Ok(rounded)
     }
 
     /// How what an operator computes is rounded.
-    pub(super) fn rounding(&self, op: &Op<'a>) -> Result<Rounding, Reason> {
+    pub(super) fn rounding(&self, op: &Op<'a>, zero: i64) -> Result<Rounding, Reason> {
         let first = op.inputs.first().filter(|&&input| input != -1);
         let steps = match first {
             Some(&input) => self.tensors.steps(self.tensors.position(input)?)?,
             None => None,
         };
-        Ok(Rounding::of(&op.name, steps.is_some()))
+        Ok(rounding_of(&op.name, steps.is_some(), zero))
     }
 
     /// The steps of input 0 and of output 0, if both are bytes.

@@ -4,170 +4,65 @@ use super::constant::{Constant, Integers, elements_of};
 use super::import::{Import, Op};
 use super::operands::missing;
 use super::slots::Input;
-use crate::graph::{Extras, Right, Term, Value};
-use crate::model::build::{Builder, axis, sizes};
+use crate::graph::{Term, Value};
+use crate::model::build::{
+    Builder, Combine, Count, Data, axis, scattered, scattered_rows, sequences_reversed, sizes, spread,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
-use crate::ops::one_hot::OneHot;
-use crate::ops::reduce::Reduction;
 
-/// Places of a flattened tensor, one for each row of indices; `None` for what lies outside.
-fn places(indices: &Integers, extents: &[usize]) -> Vec<Option<usize>> {
-    let depth = extents.len().max(1);
-    let place = |row: &[i64]| {
-        row.iter().zip(extents).try_fold(0usize, |place, (&index, &extent)| {
-            let index = usize::try_from(index).ok().filter(|&index| index < extent)?;
-            Some(place * extent + index)
-        })
-    };
-    indices.values.chunks_exact(depth).map(place).collect()
-}
-
-/// For each place the rows that go there.
-fn rows_of(places: &[Option<usize>], count: usize) -> Vec<Vec<usize>> {
-    let mut rows = vec![Vec::new(); count];
-    for (row, place) in places.iter().enumerate() {
-        if let Some(place) = place
-            && let Some(rows) = rows.get_mut(*place)
-        {
-            rows.push(row);
-        }
-    }
-    rows
-}
-
-/// For each of `rows` the reduction of those of `x` (`n inner`) that it lists; of none, `identity`.
-fn gathered(
-    p: &mut Builder,
-    x: Value,
-    [n, inner]: [usize; 2],
-    rows: &[Vec<usize>],
-    (reduction, identity): (Reduction, f32),
-) -> Result<Value, Reason> {
-    let most = rows.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    p.budget.spend(rows.len().saturating_mul(most).saturating_mul(4))?;
-    let padded = p.extended("and_none", x, 0, 1, identity)?;
-    let of = |row: &Vec<usize>| -> Vec<f32> {
-        (0..most).map(|at| row.get(at).copied().unwrap_or(n) as f32).collect()
-    };
-    let indices = rows.iter().flat_map(of);
-    let indices = p.constant("rows", &[rows.len() * most], indices)?;
-    let picked = p.gather("picked", padded, indices, 0)?;
-    if most == 1 {
-        return Ok(picked);
-    }
-    let picked = p.reshape("groups", picked, &[rows.len(), most, inner])?;
-    p.reduce("joined", picked, reduction, 1, false)
-}
-
-/// `SCATTER_ND`: zeros with rows of values added at places.
+/// `SCATTER_ND`: zeros with rows of values added at places; those that are computed at each run are a function of the CPU.
 pub(super) fn scatter_nd<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[3], 1)?;
     let extents = sizes(&import.integers(op, 2)?.values)?;
-    let indices = import.input(op, 0)?;
-    let index_dims = match &indices {
-        Input::Value(value) => import.dims(*value)?.extents().to_vec(),
-        Input::Constant(constant) => constant.extents(),
-    };
-    let Some((&depth, rows)) = index_dims.split_last().filter(|(depth, _)| **depth <= extents.len()) else {
-        return refused!(
-            "found indices {index_dims:?} of {extents:?}, wanted rows of at most an index for each axis"
-        );
-    };
-    let (outer, inner_extents) = extents.split_at(depth);
-    let (count, inner) = (elements_of(outer)?, elements_of(inner_extents)?);
-    let n = elements_of(rows)?;
-    let updates = import.value(op, 1)?;
-    if import.dims(updates)?.elements() != n * inner || count == 0 || inner == 0 {
-        let found = import.dims(updates)?;
-        return refused!(
-            "found values {found} at {index_dims:?} of {extents:?}, wanted one for each row of indices"
-        );
-    }
-    import.build.budget.spend(4 * count.max(n))?;
-    let p = import.begin(op, 0)?;
-    let flat = p.reshape("values", updates, &[n, inner])?;
-    let value = match indices {
-        Input::Constant(Constant::Integers(indices)) => {
-            let rows = rows_of(&places(&indices, outer), count);
-            gathered(p, flat, [n, inner], &rows, (Reduction::Sum, 0.0))?
-        }
-        Input::Constant(Constant::Floats(_)) => {
-            return refused!("found indices that are floats, wanted integers");
-        }
-        Input::Value(indices) => {
-            p.budget.spend(count.saturating_mul(n))?;
-            let indices = p.reshape("indices", indices, &[n, depth])?;
-            // A matrix with a 1 where a row of values goes to a place.
-            let mut steps = vec![1.0; depth];
-            for axis in (1..depth).rev() {
-                steps[axis - 1] = steps[axis] * outer[axis] as f32;
-            }
-            let steps = p.constant("steps", &[1, depth], steps)?;
-            let moved = p.each("moved", Function::Mul, &[indices.into(), steps.into()])?;
-            let places = p.reduce("places", moved, Reduction::Sum, 1, false)?;
-            let name = p.part("matrix")?;
-            let bits = crate::emit::Bits;
-            let options = OneHot { depth: count, on: bits(1.0), off: bits(0.0), axis: 0 };
-            let matrix = p.graph.one_hot(&name, places, options)?;
-            p.product("sum", matrix, Right::Value(flat), false, Extras::default())?
-        }
-    };
-    let value = p.reshape("", value, &extents)?;
-    import.write(op, 0, value)
+    let (indices, updates) = (import.operand(op, 0)?, import.shared(op, 1)?);
+    let how = (Combine::Add, Count::FromStart);
+    let result = scattered_rows(import.begin(op, 0)?, Data::Each(0.0), (indices, updates), &extents, how)?;
+    import.put(op, 0, result)
 }
 
 /// `SPARSE_TO_DENSE`: one value with others at places that are known.
 pub(super) fn sparse_to_dense<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[4], 1)?;
     let (indices, extents) = (import.integers(op, 0)?, sizes(&import.integers(op, 1)?.values)?);
-    let (values, other) = (import.value(op, 2)?, import.constant(op, 3)?);
+    let (values, other) = (import.shared(op, 2)?, import.constant(op, 3)?);
     let other =
         other.number().ok_or_else(|| format!("found default values {:?}, wanted one", other.extents()))?;
+    let count = elements_of(&extents)?;
+    import.build.budget.spend(8 * indices.values.len())?;
     let places = match indices.dims.len() {
-        0 | 1 => places(&indices, &[elements_of(&extents)?]),
-        _ => places(&indices, &extents),
+        0 | 1 => Count::FromStart.places(&indices.values, &[count])?,
+        _ => Count::FromStart.places(&indices.values, &extents)?,
     };
-    let (count, n) = (elements_of(&extents)?, places.len());
-    import.build.budget.spend(8 * count)?;
-    let own = import.dims(values)?.elements();
+    let (n, own) = (places.len(), elements_of(&import.build.shape(&values)?)?);
     if (own != n && own != 1) || n == 0 || count == 0 {
         return refused!(
             "found {own} values at {n} places of {extents:?}, wanted one for each place, or one for all"
         );
     }
-    let mut rows = rows_of(&places, count);
-    for row in &mut rows {
-        // The last of several.
-        row.drain(..row.len().saturating_sub(1));
-        if own == 1 {
-            row.iter_mut().for_each(|row| *row = 0);
-        }
-    }
-    let parts = import.begin(op, 0)?;
-    let flat = parts.reshape("values", values, &[own, 1])?;
-    let value = gathered(parts, flat, [own, 1], &rows, (Reduction::Sum, other))?;
-    let value = parts.reshape("", value, &extents)?;
-    import.write(op, 0, value)
+    let b = import.begin(op, 0)?;
+    let values = b.with_extents("values", values, &[own])?;
+    let values = if own == n { values } else { spread(b, values, &[n])? };
+    let result = scattered(b, Data::Each(other), values, &places, [count, 1], Combine::Replace)?;
+    let result = b.with_extents("", result, &extents)?;
+    import.put(op, 0, result)
 }
 
 /// `SEGMENT_SUM` and the unsorted ones: rows of one number joined.
 pub(super) fn segments<'a>(
     import: &mut Import<'a>,
     op: &Op<'a>,
-    reduction: Reduction,
+    combine: Combine,
     sorted: bool,
 ) -> Result<(), Reason> {
     op.check(&[if sorted { 2 } else { 3 }], 1)?;
-    let x = import.value(op, 0)?;
+    let x = import.shared(op, 0)?;
     let ids = import.integers(op, 1)?;
-    let dims = import.dims(x)?;
-    let extents = dims.extents();
+    let extents = import.build.shape(&x)?;
     if ids.dims.is_empty() || ids.dims.len() > extents.len() || ids.dims[..] != extents[..ids.dims.len()] {
-        return refused!("found numbers {:?} for {dims}, wanted one for each row", ids.dims);
+        return refused!("found numbers {:?} for {extents:?}, wanted one for each row", ids.dims);
     }
     let inner_extents = extents[ids.dims.len()..].to_vec();
-    let (n, inner) = (ids.values.len(), elements_of(&inner_extents)?);
     let count = if sorted {
         ids.values.iter().max().map_or(0, |&last| last.saturating_add(1))
     } else {
@@ -176,56 +71,32 @@ pub(super) fn segments<'a>(
     };
     let count = usize::try_from(count).ok().filter(|count| (1..1 << 24).contains(count));
     let count = count.ok_or_else(|| format!("found numbers {:?}", ids.values))?;
-    import.build.budget.spend(8 * count)?;
-    let identity = match reduction {
-        Reduction::Product => 1.0,
-        Reduction::Max => f32::MIN,
-        Reduction::Min => f32::MAX,
-        _ => 0.0,
+    import.build.budget.spend(8 * ids.values.len())?;
+    let places = Count::FromStart.places(&ids.values, &[count])?;
+    // What a number has that no row has: the least that the largest can be, and so on.
+    let [low, high] = x.kind().range().map_or([f32::MIN, f32::MAX], |range| range.map(|end| end as f32));
+    let none = match combine {
+        Combine::Mul => 1.0,
+        Combine::Max => low,
+        Combine::Min => high,
+        Combine::Add | Combine::Replace => 0.0,
     };
-    let rows = rows_of(&places(&Integers { dims: vec![n], values: ids.values }, &[count]), count);
-    let parts = import.begin(op, 0)?;
-    let flat = parts.reshape("values", x, &[n, inner])?;
-    let value = gathered(parts, flat, [n, inner], &rows, (reduction, identity))?;
-    let value = parts.reshape("", value, &[&[count], &inner_extents[..]].concat())?;
-    import.write(op, 0, value)
+    let b = import.begin(op, 0)?;
+    let rows = [count, elements_of(&inner_extents)?];
+    let result = scattered(b, Data::Each(none), x, &places, rows, combine)?;
+    let result = b.with_extents("", result, &[&[count], &inner_extents[..]].concat())?;
+    import.put(op, 0, result)
 }
 
 /// `REVERSE_SEQUENCE`: the first elements along an axis turned around, as many as each batch says.
 pub(super) fn reverse_sequence<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2], 1)?;
     let table = op.table.reverse_sequence().ok_or_else(|| missing(op, "ReverseSequenceOptions"))?;
-    let (x, lengths) = (import.value(op, 0)?, import.value(op, 1)?);
-    let extents = import.dims(x)?.extents().to_vec();
-    let (time, batch) =
-        (axis(i64::from(table.time()), extents.len())?, axis(i64::from(table.batch()), extents.len())?);
-    if time == batch || import.dims(lengths)?.elements() != extents[batch] {
-        let found = import.dims(lengths)?;
-        return refused!(
-            "found lengths {found} along axes {batch} and {time} of {extents:?}, wanted one for each of the batch"
-        );
-    }
-    let (count, steps) = (extents[batch], extents[time]);
-    let p = import.begin(op, 0)?;
-    let order: Vec<usize> = [batch, time]
-        .into_iter()
-        .chain((0..extents.len()).filter(|axis| ![batch, time].contains(axis)))
-        .collect();
-    let front = p.transpose("front", x, &order)?;
-    let at = p.constant("at", &[1, steps], (0..steps).map(|step| step as f32))?;
-    let lengths = p.reshape("lengths", lengths, &[count, 1])?;
-    let last = p.each("last", Function::Sub, &[lengths.into(), 1.0.into()])?;
-    let turned = p.each("turned", Function::Sub, &[last.into(), at.into()])?;
-    let inside = p.each("inside", Function::Less, &[at.into(), lengths.into()])?;
-    let indices = p.each("indices", Function::Select, &[inside.into(), turned.into(), at.into()])?;
-    let name = p.part("gathered")?;
-    let gathered = p.graph.gather(&name, front, indices, 1, 1)?;
-    let mut back = vec![0; order.len()];
-    for (to, &from) in order.iter().enumerate() {
-        back[from] = to;
-    }
-    let value = p.transpose("", gathered, &back)?;
-    import.write(op, 0, value)
+    let (x, lengths) = (import.shared(op, 0)?, import.operand(op, 1)?);
+    let rank = import.build.shape(&x)?.len();
+    let axes = [axis(i64::from(table.batch()), rank)?, axis(i64::from(table.time()), rank)?];
+    let result = sequences_reversed(import.begin(op, 0)?, x, lengths, axes)?;
+    import.put(op, 0, result)
 }
 
 /// Ones where row and column are the same.

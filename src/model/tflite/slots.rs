@@ -1,11 +1,10 @@
 //! What tensors stand for while their network is read.
 
 use super::constant::{Constant, Integers, ranged};
-use super::lists::List;
 use super::tensors::Budget;
 use crate::graph::Value;
+use crate::model::build::Operand;
 use crate::model::reason::Reason;
-use crate::shape::Padding;
 use std::sync::Arc;
 
 /// What a tensor of the file stands for so far.
@@ -25,6 +24,15 @@ pub(super) enum Slot {
     Variable(usize),
     /// What a dilated convolution computes of one phase; nothing else reads it.
     Fused,
+}
+
+/// A list of tensors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct List {
+    /// Those that were set.
+    pub(super) items: Vec<Option<Operand>>,
+    /// The extents of an element, as far as they are known; negative ones are open.
+    pub(super) extents: Vec<i64>,
 }
 
 /// What an operator reads.
@@ -107,21 +115,9 @@ pub(super) struct Variable {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phases {
     pub(super) dilation: [usize; 2],
-    pub(super) padding: Padding,
+    /// Before and after height and width.
+    pub(super) pads: [(i64, i64); 2],
     /// The operators that are one.
     pub(super) convolution: usize,
     pub(super) joins: usize,
-}
-
-/// How a value is rounded to a multiple of a scale. It was computed in f32: one of [`NEAR`] to halfway is halfway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rounding {
-    /// To the nearest, halves to even ones.
-    Even,
-    /// To the nearest, halves up.
-    Up,
-    /// To the nearest, halves away from the float that the stored integer 0 stands for.
-    Away,
-    /// Down.
-    Down,
 }

@@ -1,7 +1,8 @@
 //! `SVDF`.
 
-use super::cells::{below, function, matrix, vector};
+use super::cells::{below, matrix, vector};
 use super::import::{Import, Op};
+use super::names::fused;
 use super::operands::missing;
 use super::recurrent::{keep, one_step};
 use crate::model::build::{State, columns, dense, reduced};
@@ -13,7 +14,7 @@ use crate::ops::reduce::Reduction;
 pub(super) fn svdf<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[5], 1)?;
     let table = op.table.svdf().ok_or_else(|| missing(op, "SVDFOptions"))?;
-    let activation = function(table.activation())?;
+    let activation = fused(table.activation())?;
     import.begin(op, 0)?;
     let (features, time) = (below(import, op, &[1])?, below(import, op, &[2])?);
     let bias = vector(import, op, 3)?;

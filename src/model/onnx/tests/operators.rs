@@ -71,6 +71,61 @@ fn rows_of_boxes_that_are_not_chosen_are_minus_one() {
 }
 
 #[test]
+fn a_box_is_chosen_above_the_least_score_alone() {
+    let boxes = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0, 5.0];
+    let chosen = |least: f32, scores: &[f32]| {
+        let file = File {
+            inputs: vec![("x", vec![1, 1, 3])],
+            outputs: vec!["y"],
+            constants: vec![
+                floats("boxes", &[1, 3, 4], &boxes),
+                integers("most", &[], &[3]),
+                floats("overlap", &[], &[0.5]),
+                floats("least", &[], &[least]),
+            ],
+            nodes: vec![Node::new("NonMaxSuppression", &["boxes", "x", "most", "overlap", "least"], &["y"])],
+            ..File::default()
+        };
+        elements(&file, &[1, 1, 3], scores)[2..].iter().step_by(3).copied().collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(0.5, &[0.5, 0.25, 0.75]), [2.0, -1.0, -1.0]);
+    assert_eq!(chosen(0.0, &[0.0, 0.25, -1.0]), [1.0, -1.0, -1.0]);
+}
+
+#[test]
+fn sequences_are_turned_around_by_lengths_that_are_computed() {
+    let file = File {
+        inputs: vec![("x", vec![2])],
+        outputs: vec!["y"],
+        constants: vec![floats("v", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])],
+        nodes: vec![
+            Node { attributes: vec![Attribute::Int("to", 7)], ..Node::new("Cast", &["x"], &["lengths"]) },
+            Node::new("ReverseSequence", &["v", "lengths"], &["y"]),
+        ],
+        ..File::default()
+    };
+    assert_eq!(elements(&file, &[2], &[2.0, 3.0]), [3.0, 6.0, 1.0, 4.0, 5.0, 2.0]);
+}
+
+#[test]
+fn rows_of_indices_count_from_the_end_behind_shared_axes() {
+    let file = File {
+        inputs: vec![("x", vec![2, 1])],
+        outputs: vec!["y"],
+        constants: vec![floats("v", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])],
+        nodes: vec![
+            Node { attributes: vec![Attribute::Int("to", 7)], ..Node::new("Cast", &["x"], &["index"]) },
+            Node {
+                attributes: vec![Attribute::Int("batch_dims", 1)],
+                ..Node::new("GatherND", &["v", "index"], &["y"])
+            },
+        ],
+        ..File::default()
+    };
+    assert_eq!(elements(&file, &[2, 1], &[-1.0, 1.0]), [3.0, 5.0]);
+}
+
+#[test]
 fn sequences_are_lists_that_the_loader_keeps() {
     let mut file = File {
         inputs: vec![("x", vec![3, 2])],

@@ -2,6 +2,7 @@
 
 use super::super::{LoadOptions, Model, from_bytes};
 use super::writer::{FileSpec, OptionsSpec, VALID, Window, code};
+use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Operand};
@@ -11,6 +12,7 @@ use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
 use crate::ops::operator::Operator;
 use crate::ops::pointwise::Pointwise;
+use crate::session::Session;
 use crate::shape::{Padding, Shape};
 use std::any::Any;
 
@@ -300,4 +302,72 @@ fn a_transposed_convolution_with_a_bias_is_mediapipes() {
     // 3 (5 - 1) + 3 - max(3 - 4 % 3 - 1, 0) and 2 (4 - 1) + 2 - max(2 - 3 % 2 - 1, 0).
     assert_eq!(graph.shape(graph.outputs()[0]).ok(), Some(Shape::nhwc(1, 14, 8, 3)));
     assert_eq!(only(&graph).operator().name(), "transposed_conv2d");
+}
+
+/// The elements of the only output, of inputs that are what constants of a file are.
+fn computed(file: &FileSpec, inputs: &[(&str, &[usize])]) -> Vec<f32> {
+    let graph = load(file);
+    let session = Session::on_cpu(&graph).expect("a session");
+    let counted = |dims: &[usize]| {
+        let dims = Dims::new(dims).expect("extents");
+        HostTensor::new(dims, (0..dims.elements()).map(|at| at as f32 * 0.25).collect::<Vec<_>>())
+    };
+    let tensors: Vec<HostTensor> = inputs.iter().map(|(_, dims)| counted(dims).expect("a tensor")).collect();
+    let feeds: Vec<(&str, &HostTensor)> =
+        inputs.iter().zip(&tensors).map(|((name, _), tensor)| (*name, tensor)).collect();
+    session.compute(&feeds).expect("a run")[0].to_f32().into_owned()
+}
+
+#[test]
+fn weights_and_biases_may_be_computed() {
+    let window = Window { stride: [2, 1], activation: 1, ..Default::default() };
+    for (name, weights, options) in [
+        ("CONV_2D", [4, 3, 2, 2], OptionsSpec::Conv2d(window)),
+        ("CONV_2D", [4, 3, 2, 1], OptionsSpec::Conv2d(window)),
+        ("DEPTHWISE_CONV_2D", [1, 3, 2, 4], OptionsSpec::Depthwise(window, 2)),
+    ] {
+        let file = |are_inputs: [bool; 2]| {
+            let mut file = FileSpec::with_input("image", &[1, 5, 4, 2]);
+            let mut operand = |name: &str, shape: &[i32], is_input: bool| match is_input {
+                false => file.constant(name, shape),
+                true => {
+                    let own = file.map(name, shape);
+                    file.inputs.push(own);
+                    own
+                }
+            };
+            let weights = operand("weights", &weights, are_inputs[0]);
+            let bias = operand("bias", &[4], are_inputs[1]);
+            let out = file.map("out", &[1, 3, 4, 4]);
+            file.op(code(name), &[0, weights, bias], &[out], options.clone());
+            file.outputs.push(out);
+            file
+        };
+        let image: (&str, &[usize]) = ("image", &[1, 5, 4, 2]);
+        let extents = weights.map(|extent| extent as usize);
+        let wanted = computed(&file([false, false]), &[image]);
+        assert_eq!(computed(&file([true, false]), &[image, ("weights", &extents)]), wanted, "{name}");
+        assert_eq!(computed(&file([false, true]), &[image, ("bias", &[4])]), wanted, "{name}");
+        let all = [image, ("weights", &extents), ("bias", &[4])];
+        assert_eq!(computed(&file([true, true]), &all), wanted, "{name}");
+    }
+}
+
+#[test]
+fn what_lies_around_may_be_computed() {
+    let file = |is_input: bool| {
+        let mut file = FileSpec::with_input("x", &[2, 3]);
+        let pads = file.integers("pads", &[2, 2], &[1, 0, 0, 2]);
+        let fill = if is_input { file.map("fill", &[1]) } else { file.constant("fill", &[1]) };
+        if is_input {
+            file.inputs.push(fill);
+        }
+        let out = file.map("out", &[3, 5]);
+        file.op(code("PADV2"), &[0, pads, fill], &[out], OptionsSpec::None);
+        file.outputs.push(out);
+        file
+    };
+    let wanted = computed(&file(false), &[("x", &[2, 3])]);
+    assert_eq!(wanted.len(), 15);
+    assert_eq!(computed(&file(true), &[("x", &[2, 3]), ("fill", &[1])]), wanted);
 }

@@ -62,3 +62,28 @@ fn a_mean_of_floats_is_not() {
         assert_eq!(found, [1.5], "{backend}");
     }
 }
+
+#[test]
+fn bits_are_those_of_the_type() {
+    let of = |name: &str, element_type: i8, x: &[f32], other: &[i32], wanted: &[f32]| {
+        let mut file = FileSpec::with_input("x", &[x.len() as i32]);
+        file.tensors[0].element_type = element_type;
+        let data = other.iter().flat_map(|&value| match element_type {
+            element::INT8 => vec![value as u8],
+            _ => value.to_le_bytes().to_vec(),
+        });
+        let constant = file.constant_of("other", &[other.len() as i32], element_type, data.collect());
+        let y = file.map("y", &[x.len() as i32]);
+        file.tensors[y as usize].element_type = element_type;
+        file.op(code(name), &[0, constant], &[y], none());
+        file.outputs = vec![y];
+        for (backend, found) in everywhere(&file, &[("x", tensor(&[x.len()], x))]) {
+            assert_eq!(found, wanted, "{name} on {backend}");
+        }
+    };
+    of("BITWISE_XOR", element::INT32, &[6.0, -1.0, 0.0], &[3, 5, -9], &[5.0, -6.0, -9.0]);
+    of("BITWISE_XOR", element::INT8, &[127.0, -128.0], &[-1, 1], &[-128.0, -127.0]);
+    // Places are bounded by the bits that there are.
+    of("RIGHT_SHIFT", element::INT32, &[12.0, -12.0, 7.0, -7.0], &[1, 1, -2, 40], &[6.0, -6.0, 7.0, -1.0]);
+    of("RIGHT_SHIFT", element::INT8, &[100.0, -100.0], &[2, 9], &[25.0, -1.0]);
+}
