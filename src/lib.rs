@@ -172,7 +172,7 @@ pub use dtype::{DType, Precision};
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
-pub use graph::{Extras, Graph, Node, Right, TensorType, Term, Value};
+pub use graph::{AttentionInputs, Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};

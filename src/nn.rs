@@ -12,7 +12,6 @@
 //! ```
 
 #[doc(inline)]
-pub use crate::graph::AttentionInputs;
 #[doc(inline)]
 pub use crate::ops::arg::ArgReduce;
 pub use crate::ops::attention::{Attention, MaskRule};

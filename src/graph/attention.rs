@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// What an attention may be given beside queries, keys and values.
 ///
 /// ```
-/// use diptych::nn::{Attention, AttentionInputs};
-/// use diptych::{Dims, Graph};
+/// use diptych::nn::Attention;
+/// use diptych::{AttentionInputs, Dims, Graph};
 ///
 /// let mut graph = Graph::new();
 /// let x = graph.input("x", Dims::new(&[1, 2, 7, 8])?)?; // batch heads places depth
@@ -37,8 +37,8 @@ impl Graph {
     /// ([`Attention`] says more). No matrix of scores lies in memory. Queries may have several times as many heads as keys.
     ///
     /// ```
-    /// use diptych::nn::{Attention, AttentionInputs};
-    /// use diptych::{Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
+    /// use diptych::nn::Attention;
+    /// use diptych::{AttentionInputs, Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
     ///
     /// let mut graph = Graph::new();
     /// let dims = Dims::new(&[1, 1, 2, 1])?; // batch heads places depth

@@ -2,6 +2,7 @@
 
 mod attention;
 mod build;
+mod derived;
 mod elementwise;
 mod integers;
 mod moves;
@@ -13,6 +14,7 @@ mod value;
 
 pub use attention::AttentionInputs;
 pub use build::{Extras, Right};
+pub(crate) use derived::Derived;
 pub use elementwise::Term;
 use random::Draws;
 pub(crate) use random::{Key, key_of};
@@ -79,6 +81,8 @@ pub struct Graph {
     narrow: bool,
     /// Where operands of another type than an operator takes are cast to it: what they were cast to.
     casts: Option<HashMap<(Value, DType), Value>>,
+    /// What passes made of its constants.
+    derived: Arc<Derived>,
 }
 
 /// The extents of an input in another graph, from its name, its dimensions and its extents as declared.
@@ -107,11 +111,23 @@ impl Default for Graph {
             dimensions: BTreeMap::new(),
             narrow: false,
             casts: None,
+            derived: Arc::default(),
         }
     }
 }
 
 impl Graph {
+    /// What passes made of its constants.
+    pub(crate) fn derived(&self) -> &Derived {
+        &self.derived
+    }
+
+    /// Shares what passes make of constants with other graphs of them.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn share_derived(&mut self, derived: Arc<Derived>) {
+        self.derived = derived;
+    }
+
     /// An empty graph.
     ///
     /// ```

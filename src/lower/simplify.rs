@@ -18,6 +18,7 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
     // A factor may be a part of a function of each element.
     idioms::take_factors(&mut network, alone)?;
     idioms::join_moves(&mut network, alone)?;
+    idioms::join_products(&mut network, alone)?;
     Ok(network)
 }
 

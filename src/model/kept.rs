@@ -6,6 +6,7 @@
 
 use super::build::Kind;
 use super::constant::{Constant, Integers};
+use crate::graph::Derived;
 use crate::sync::{Mutex, lock};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -19,7 +20,11 @@ type Constants = Vec<(Constant, Kind)>;
 
 /// What is kept of a file.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Kept(Mutex<State>);
+pub(in crate::model) struct Kept {
+    state: Mutex<State>,
+    /// What lowering makes of constants.
+    derived: Arc<Derived>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -49,13 +54,18 @@ fn place(constant: &Constant) -> usize {
 }
 
 impl Kept {
+    /// What lowering makes of constants, for each graph of the file.
+    pub(in crate::model) fn derived(&self) -> Arc<Derived> {
+        Arc::clone(&self.derived)
+    }
+
     /// What a constant is called in names of what is made of it: its place if it is kept, its values if there are few.
     /// `None` if it is neither.
     pub(in crate::model) fn identity(&self, constant: &Constant) -> Option<String> {
         let extents = constant.extents();
         if constant.elements() > FEW {
             let place = place(constant);
-            return lock(&self.0).places.contains(&place).then(|| format!("{place:x} {extents:?}"));
+            return lock(&self.state).places.contains(&place).then(|| format!("{place:x} {extents:?}"));
         }
         let mut text = format!("{extents:?}");
         match constant {
@@ -72,19 +82,19 @@ impl Kept {
 
     /// What has this name.
     pub(in crate::model) fn known(&self, name: &str) -> Option<Constants> {
-        lock(&self.0).known.get(name).cloned()
+        lock(&self.state).known.get(name).cloned()
     }
 
     /// Keeps a constant that was read.
     pub(in crate::model) fn keep_read(&self, name: String, constant: &(Constant, Kind)) {
-        lock(&self.0).read += bytes(&constant.0);
+        lock(&self.state).read += bytes(&constant.0);
         self.insert(name, std::slice::from_ref(constant));
     }
 
     /// Keeps constants that were made of others, if they are not too many.
     pub(in crate::model) fn keep_made(&self, name: String, constants: &[(Constant, Kind)]) {
         let more: usize = constants.iter().map(|(constant, _)| bytes(constant)).sum();
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if state.made + more > MOST_MADE * state.read {
             return;
         }
@@ -95,7 +105,7 @@ impl Kept {
 
     /// What has the name already stays: others are known by its place.
     fn insert(&self, name: String, constants: &[(Constant, Kind)]) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if !state.known.contains_key(&name) {
             state.places.extend(constants.iter().map(|(constant, _)| place(constant)));
             state.known.insert(name, constants.to_vec());

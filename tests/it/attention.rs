@@ -3,8 +3,9 @@
 
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::{
-    Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape, Softmax, Value,
-    nn::{Attention, AttentionInputs, AxisRange},
+    AttentionInputs, Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape,
+    Softmax, Value,
+    nn::{Attention, AxisRange},
 };
 
 const TOKENS: usize = 17;

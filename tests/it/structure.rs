@@ -57,6 +57,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What applications name.
     ("src/lib.rs", &[]),
     ("src/nn.rs", &[]),
+    ("src/graph/attention.rs", &[]),
     ("src/graph/build.rs", &[]),
     ("src/graph/elementwise.rs", &[]),
     ("src/graph/integers.rs", &[]),
@@ -72,6 +73,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     (
         "src/lower/idioms/",
         &[
+            "attention",
             "conv2d",
             "elementwise",
             "gate",

@@ -20,7 +20,7 @@ mod patches;
 mod softmax;
 mod strided;
 
-pub(super) use attention::attention;
+pub(super) use attention::{attention, join_products};
 pub(super) use gate::gates;
 pub(super) use large::share_large;
 pub(super) use moves::{join_moves, take_factors};

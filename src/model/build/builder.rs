@@ -80,7 +80,11 @@ impl Builder {
     /// Begins another graph; the one until now.
     #[cfg(feature = "onnx")]
     pub(crate) fn begin_graph(&mut self) -> Graph {
-        std::mem::replace(&mut self.graph, empty())
+        let mut graph = empty();
+        if let Some(kept) = &self.kept {
+            graph.share_derived(kept.derived());
+        }
+        std::mem::replace(&mut self.graph, graph)
     }
 
     /// A builder of an empty graph, of which each node spends `node_bytes` of the budget.

@@ -149,6 +149,7 @@ impl OnnxSource {
         let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;
         import.open = true;
         import.build.kept = Some(Arc::clone(&self.kept));
+        import.build.graph.share_derived(self.kept.derived());
         work(&mut import, network, &self.options).map_err(fail)
     }
 

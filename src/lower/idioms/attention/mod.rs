@@ -10,8 +10,11 @@
 //! any order, split, merged, cut or spread.
 
 mod operands;
+mod products;
 mod scores;
 mod whole;
+
+pub(in crate::lower) use products::join_products;
 
 use super::moves::remap;
 use super::strided::{Places, inverse};
