@@ -150,13 +150,15 @@ fn estimated(space: &[Offered<'_>], layout: Layout, limits: &Limits) -> Option<C
         let made_for = kernel.work_groups(tile);
         let choices = made_for.iter().map(|&size| kernel.choice(tile, size).with_layout(layout));
         for choice in choices.filter(|choice| kernel.fits(choice, limits).is_ok()) {
-            let Some(time) = kernel.estimate(&choice, limits) else { break };
+            let Some(time) = kernel.estimate(&choice, limits) else {
+                // The first kernel that serves has no estimate: this op, or this precision, has another rule.
+                best?;
+                break;
+            };
             if best.is_none_or(|(least, _)| time < least) {
                 best = Some((time, choice));
             }
         }
-        // The first kernel has no estimate: this op, or this precision, has another rule.
-        best?;
     }
     best.map(|(_, choice)| choice)
 }

@@ -7,8 +7,10 @@
 use super::AttentionOp;
 use crate::limits::{Family, Limits};
 
-/// Products and exponentials of a step against the products alone, and the same of `row`, whose factors come from memory.
-const TILED_FACTOR: f64 = 1.7;
+/// What a step takes against its products alone: more where an invocation has few queries, for which it reads keys and
+/// values again, and where a work-group has few invocations. Of `row`, whose factors come from memory.
+const QUERIES_FACTOR: f64 = 1.6;
+const INVOCATIONS_FACTOR: f64 = 38.0;
 const ROW_FACTOR: f64 = 4.0;
 
 /// Cycles that a step waits.
@@ -32,8 +34,8 @@ pub(super) struct Group {
     pub(super) keys: usize,
     /// Bytes of local memory.
     pub(super) bytes: u64,
-    /// Whether keys and values are staged.
-    pub(super) is_tiled: bool,
+    /// Queries of an invocation, where keys and values are staged.
+    pub(super) staged_for: Option<u32>,
 }
 
 /// Multiprocessors, or a guess at them.
@@ -56,7 +58,14 @@ pub(super) fn cycles(op: &AttentionOp, group: &Group, limits: &Limits) -> Option
         .clamp(1, MOST_RESIDENT);
     let together = each.min(resident as f64);
     let pairs = (group.rows * group.keys * (sizes.depth + sizes.width)) as f64;
-    let (factor, wait) = if group.is_tiled { (TILED_FACTOR, TILED_WAIT) } else { (ROW_FACTOR, ROW_WAIT) };
+    let invocations = f64::from(group.invocations.max(1));
+    let (factor, wait) = match group.staged_for {
+        Some(queries) => {
+            let reads = QUERIES_FACTOR / f64::from(queries.max(1));
+            (1.0 + reads + INVOCATIONS_FACTOR / invocations, TILED_WAIT)
+        }
+        None => (ROW_FACTOR, ROW_WAIT),
+    };
     let step = together * factor * pairs / PAIRS_PER_CYCLE + wait;
     Some(each / together * sizes.keys.div_ceil(group.keys) as f64 * step)
 }
@@ -78,6 +87,9 @@ mod tests {
             ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [16, 8, 1], 179.6, &opencl),
             ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [16, 8, 1], 231.4, &vulkan),
             ([6, 1500, 1500, 64], "tiled", [1, 2, 1], [16, 8, 1], 221.5, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [2, 4, 1], [8, 8, 1], 204.7, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [2, 2, 1], [8, 16, 1], 208.7, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [8, 16, 1], 268.7, &vulkan),
             ([12, 197, 197, 64], "tiled", [1, 2, 1], [16, 4, 1], 19.1, &opencl),
             ([12, 197, 197, 64], "tiled", [1, 4, 1], [16, 8, 1], 20.4, &opencl),
             ([12, 197, 197, 64], "row", [128, 4, 1], [128, 1, 1], 22.3, &opencl),
@@ -90,6 +102,38 @@ mod tests {
             let cycles = kernel.estimate(&choice, limits).expect("an estimate");
             let ratio = (cycles / 1755.0 + 5.0) / measured;
             assert!((0.67..1.5).contains(&ratio), "{extents:?} {choice}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn many_queries_are_tiled_and_one_is_not() {
+        let limits = Limits {
+            family: Family::Nvidia,
+            compute_units: Some(132),
+            local_memory: 49152,
+            ..Limits::opencl()
+        };
+        for (extents, wanted) in [
+            ([6, 1500, 1500, 64], "tiled tile 1x4x1 work-group (16,8,1)"),
+            ([12, 197, 197, 64], "tiled"),
+            ([12, 1, 512, 64], "row tile 256x1x1 work-group (256,1,1)"),
+        ] {
+            let op = (NUMBERS.op)(&extents, None, Precision::F32).expect("extents");
+            let kernels = op.kernels();
+            let mut best: Option<(f64, String)> = None;
+            for (kernel, tile) in kernels.space(&limits) {
+                for size in kernel.work_groups(tile) {
+                    let choice = kernel.choice(tile, size);
+                    if kernel.fits(&choice, &limits).is_ok() {
+                        let time = kernel.estimate(&choice, &limits).expect("an estimate");
+                        if best.as_ref().is_none_or(|(least, _)| time < *least) {
+                            best = Some((time, choice.to_string()));
+                        }
+                    }
+                }
+            }
+            let (_, best) = best.expect("a kernel");
+            assert!(best.starts_with(wanted), "{extents:?}: {best}");
         }
     }
 }

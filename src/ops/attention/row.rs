@@ -71,7 +71,7 @@ impl Kernel<AttentionOp> for Row {
             rows: rows as usize,
             keys: size as usize,
             bytes: 4 * kept(op, choice.tile).iter().sum::<usize>() as u64,
-            is_tiled: false,
+            staged_for: None,
         };
         estimate::cycles(op, &group, limits)
     }

@@ -11,10 +11,10 @@ use crate::ops::plan::Choice;
 use crate::ops::spec::{Params, extent};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
-const TILES: [[u32; 3]; 7] = [[2, 8, 1], [2, 4, 1], [1, 8, 1], [1, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
+const TILES: [[u32; 3]; 5] = [[1, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
 
 /// Its work-groups, the default first.
-const WORK_GROUPS: [[u32; 3]; 5] = [[16, 8, 1], [8, 16, 1], [16, 4, 1], [16, 16, 1], [8, 8, 1]];
+const WORK_GROUPS: [[u32; 3]; 5] = [[16, 8, 1], [8, 16, 1], [16, 4, 1], [8, 8, 1], [16, 16, 1]];
 
 /// Vec4s of keys, and of values, that an invocation keeps on their way.
 const MOST_LOADS: usize = 16;
@@ -115,7 +115,7 @@ impl Kernel<AttentionOp> for Tiled {
             rows: (rows * y) as usize,
             keys: (4 * groups * x) as usize,
             bytes: 16 * (queries + staged + shares + largest) as u64,
-            is_tiled: true,
+            staged_for: Some(rows),
         };
         estimate::cycles(op, &group, limits)
     }
