@@ -1,8 +1,8 @@
 //! Rows in halves: for which units of a network that stores halves they are, where devices and kernels have them.
 //!
 //! Some functions of each element, sums and integers have rows of f32 in every precision, or read or write such. A unit
-//! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`): the mean of
-//! squares, or the angles of which sines are taken.
+//! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`):
+//! the mean of squares, or the angles of which sines are taken.
 
 use super::choose::Choosing;
 use super::cut::Cut;
@@ -145,6 +145,8 @@ impl Choosing<'_> {
         }
         own.push(None);
         let mut cut = Cut::new(&own);
+        // Constants are converted once.
+        users.retain(|&value, _| network.constant(value).is_none());
         for (value, users) in users {
             let bytes = 6 * network.dims(value)?.elements();
             cut.value(&users, CONVERSION as u64 + bytes as u64);
