@@ -4,8 +4,9 @@
 //! A convolution reads and writes feature maps in slices of four channels, a matrix product rows, and inputs
 //! and outputs of a network are rows. Elementwise ops, pooling, concatenation and their like take either. A
 //! value that is wanted in another form than its writer's costs a conversion: a dispatch that reads and writes
-//! it. Between rows, what halves do not hold is computed in rows of f32 and not in maps of halves. The cheapest assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes
-//! that it reads and writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
+//! it. Between rows, what halves do not hold is computed in rows of f32 and not in maps of halves. The cheapest
+//! assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes that it reads and
+//! writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
 
 use super::choose::Choosing;
 use super::unit::{Input, Network};
@@ -33,8 +34,12 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     let mut sides = Sides::default();
     let mut ops: Vec<[Arc<dyn Op>; 2]> = Vec::with_capacity(network.units().len());
     for unit in network.units() {
-        let [maps, rows] = LAYOUTS.map(|layout| choosing.op_in(network.graph, unit, layout));
-        let own = [maps?, rows?];
+        let maps = choosing.op_in(network.graph, unit, Layout::C4)?;
+        let rows = match maps.precision().storage() {
+            DType::F16 => choosing.op_in(network.graph, unit, Layout::Nhwc)?,
+            _ => Arc::clone(&maps),
+        };
+        let own = [maps, rows];
         match unit.host {
             Some(_) => sides.add_rows(),
             None => sides.add(&own, choosing),

@@ -1,8 +1,8 @@
 //! Rows in halves: for which units of a network that stores halves they are, where devices and kernels have them.
 //!
 //! Some functions of each element, sums and integers have rows of f32 in every precision, or read or write such. A unit
-//! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`): the mean of
-//! squares, or the angles of which sines are taken.
+//! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`):
+//! the mean of squares, or the angles of which sines are taken.
 
 use super::choose::Choosing;
 use super::cut::Cut;
@@ -117,25 +117,36 @@ impl Choosing<'_> {
             let has = |form: Form| halves && forms.iter().any(|(_, own)| *own == form);
             let by_hand = unit.precision.is_some() || self.options.choices.contains_key(&unit.name);
             free[index] = has(Form::HalfRows) && !by_hand && unit.parts().is_empty();
-            let all = has(Form::HalfRows) || has(Form::C4) || has(Form::Image);
             own.push(match free[index] {
                 true => Some(saves(&*op) as u64),
-                false => all.then_some(ALL),
+                false => has(Form::HalfRows).then_some(ALL),
             });
-            // What a kernel has in rows of f32 whatever else it has in halves is for the last node, which stays in f32.
+            // What a kernel has in rows of f32 whatever else it has in halves is for the last node, which stays in f32,
+            // and so is what the CPU has, and what is taken from a stack. Maps are converted to rows of either.
             let node = |operand: Operand| {
-                let wide = forms.iter().any(|form| *form == (operand, Form::Rows));
-                if wide && unit.parts().is_empty() { units.len() } else { index }
+                let form = forms.iter().find(|(own, _)| *own == operand).map(|(_, form)| *form);
+                match form {
+                    Some(Form::HalfRows) if halves => Some(index),
+                    Some(Form::C4 | Form::Image) if unit.host.is_none() => None,
+                    _ => Some(units.len()),
+                }
             };
-            let read = unit.inputs.iter().filter_map(|(operand, input)| Some((*operand, input.value()?)));
-            let written =
-                crate::ops::outputs(&*op).map(|info| info.operand).zip(unit.outputs.iter().copied());
-            for (operand, value) in read.chain(written) {
-                users.entry(network.resolve(value).of).or_default().push(node(operand));
+            let apart = !unit.parts().is_empty() && unit.multiple() == 1;
+            let infos: Vec<OperandInfo> = crate::ops::outputs(&*op).collect();
+            let written = unit.outputs.iter().enumerate().filter_map(|(place, &value)| {
+                let info = infos.get(place).or(infos.last())?;
+                Some((value, if apart { Some(units.len()) } else { node(info.operand) }))
+            });
+            let read =
+                unit.inputs.iter().filter_map(|(operand, input)| Some((input.value()?, node(*operand))));
+            for (value, user) in read.chain(written) {
+                users.entry(network.resolve(value).of).or_default().extend(user);
             }
         }
         own.push(None);
         let mut cut = Cut::new(&own);
+        // Constants are converted once.
+        users.retain(|&value, _| network.constant(value).is_none());
         for (value, users) in users {
             let bytes = 6 * network.dims(value)?.elements();
             cut.value(&users, CONVERSION as u64 + bytes as u64);

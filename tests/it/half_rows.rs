@@ -4,7 +4,7 @@ use crate::machine::{gpus, noise};
 use diptych::nn::{Normalize, Reduction};
 use diptych::{
     Activation, Bits, Calibration, Context, DType, Dims, Extras, Function, Gemm, Graph, HostTensor,
-    Precision, Right, Session, SessionOptions, Shape, Softmax, Step, Value,
+    Pointwise, Precision, Right, Session, SessionOptions, Shape, Softmax, Step, Value,
 };
 
 const TOKENS: usize = 21;
@@ -384,5 +384,35 @@ fn lines_that_a_mask_covers_are_numbers() {
         assert_eq!(of(&steps, "shares"), Precision::F16Storage, "{info}: {steps:#?}");
         let off = off(&exact, &found);
         assert!(off < 10.0 / 2048.0, "{info}: {off}");
+    }
+}
+
+#[test]
+fn a_constant_of_half_rows_is_itself_where_a_map_is_in_f32() {
+    let dims = Dims::new(&[1, 1, 6, 8]).expect("small");
+    let mut graph = Graph::new();
+    let x = graph.input("x", dims).expect("an input");
+    let constant = graph.constant("constant", tensor(dims.extents(), 9));
+    let right = Right::Constant(HostTensor::matrix(1, 8, 8, tensor(&[64], 1).to_f32().to_vec()).expect("64"));
+    let rows = graph.gemm("rows", x, right, Extras::default(), Gemm::default()).expect("a product");
+    let rows = sum(&mut graph, "rows sum", rows, constant);
+    graph.output(rows).expect("an output");
+    let weights = noise(Shape::nhwc(8, 1, 1, 8), 3);
+    let map = graph.pointwise("map", x, weights, Extras::default(), Pointwise::default()).expect("1x1");
+    let map = sum(&mut graph, "map sum", map, constant);
+    graph.output(map).expect("an output");
+    let input = tensor(dims.extents(), 5);
+    for context in gpus() {
+        let run = |options| {
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            let found = session.run(&[("x", &input)]).expect("a run");
+            (found.iter().map(|found| found.to_f32().to_vec()).collect::<Vec<_>>(), session.steps())
+        };
+        let (exact, _) = run(SessionOptions::default());
+        let precisions = ["rows", "rows sum"].map(|name| (name.to_owned(), Precision::F16Storage)).into();
+        let (found, steps) = run(SessionOptions { precisions, ..SessionOptions::default() });
+        assert_eq!(of(&steps, "rows"), Precision::F16Storage, "{}: {steps:#?}", context.info());
+        assert_eq!(exact[1], found[1], "{}: {steps:#?}", context.info());
+        assert_ne!(exact[0], found[0], "{}: {steps:#?}", context.info());
     }
 }
