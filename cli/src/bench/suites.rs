@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 16] = [
+pub const LAYERS: [Layer<'_>; 19] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -46,6 +46,10 @@ pub const LAYERS: [Layer<'_>; 16] = [
     ("normalize", &[1, 96, 96, 128]),
     ("softmax", &[1000, 1001, 1]),
     ("softmax", &[1, 65536, 1]),
+    // Of a vision transformer, a speech encoder, and a decoder's next token.
+    ("attention", &[12, 197, 197, 64]),
+    ("attention", &[6, 1500, 1500, 64]),
+    ("attention", &[12, 1, 512, 64]),
 ];
 
 /// Node 27 of the article that began this project.
