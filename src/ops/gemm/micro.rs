@@ -33,6 +33,10 @@ impl Kernel<GemmOp> for Micro {
         Ordinary::Size(SQUARE)
     }
 
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        !op.is_for_matrix_unit(limits)
+    }
+
     fn place(&self) -> Layout {
         Layout::Nhwc
     }

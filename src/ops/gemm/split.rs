@@ -77,8 +77,8 @@ impl Kernel<GemmOp> for Split {
         Layout::Nhwc
     }
 
-    fn untuned(&self, _op: &GemmOp, limits: &Limits) -> bool {
-        limits.family.has_local_memory()
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        limits.family.has_local_memory() && !op.is_for_matrix_unit(limits)
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

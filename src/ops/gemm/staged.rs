@@ -60,8 +60,8 @@ impl Kernel<GemmOp> for Staged {
         work_groups(tile)
     }
 
-    fn untuned(&self, _op: &GemmOp, limits: &Limits) -> bool {
-        limits.family.has_local_memory()
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        limits.family.has_local_memory() && !op.is_for_matrix_unit(limits)
     }
 
     fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {

@@ -105,6 +105,10 @@ impl Kernel<GemmOp> for Thin {
         limits.family.has_local_memory().then(|| estimate::thin(op, choice, limits))
     }
 
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        !op.is_for_matrix_unit(limits)
+    }
+
     fn place(&self) -> Layout {
         Layout::Nhwc
     }

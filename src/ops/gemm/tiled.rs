@@ -71,6 +71,10 @@ impl Kernel<GemmOp> for Tiled {
         limits.family.has_local_memory().then(|| estimate::tiled(op, choice, limits)).flatten()
     }
 
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        !op.is_for_matrix_unit(limits)
+    }
+
     fn place(&self) -> Layout {
         Layout::Nhwc
     }

@@ -74,6 +74,10 @@ impl Kernel<GemmOp> for Wide {
         Some(each * (groups / f64::from(limits.compute_units.unwrap_or(ASSUMED_CORES).max(1))).ceil())
     }
 
+    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
+        !op.is_for_matrix_unit(limits)
+    }
+
     fn place(&self) -> Layout {
         Layout::Nhwc
     }

@@ -55,7 +55,9 @@ fn columns(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) ->
         return None;
     }
     let side = |operand: Operand| {
-        let value = unit.input(operand).ok()?.value()?;
+        // A function of each element that a product took shows the product's result.
+        let own = network.resolve(unit.input(operand).ok()?.value()?);
+        let value = own.of;
         let at = network.writer(value)?;
         let product = &network.units()[at];
         (product.operator()? as &dyn Any).downcast_ref::<Gemm>()?;
@@ -68,7 +70,8 @@ fn columns(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) ->
             && (op.lda, op.ldb, op.ldc) == (op.k, op.n, op.n)
             && (op.batch == 1 || op.shared_b);
         let once = network.readers(value).all(|reader| reader == index)
-            && unit.reads().filter(|read| *read == value).count() == 1
+            && own.offset == 0
+            && unit.reads().filter(|read| network.resolve(*read).of == value).count() == 1
             && !network.leaves(value)
             && !alone(&product.name);
         let known = product
