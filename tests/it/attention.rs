@@ -349,3 +349,62 @@ fn attention_reads_and_writes_where_others_do() {
         }
     }
 }
+
+#[test]
+fn products_that_an_attention_alone_reads_are_one() {
+    let (rows, heads, depth) = (9, 2, 4);
+    let width = heads * depth;
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[1, rows, width]).expect("small")).expect("an input");
+    let flat = graph.reshape("flat", x, &[rows.into(), width.into()]).expect("a view");
+    let mut side = |name: &str, seed: u32| {
+        let weights = Right::Constant(matrix(width, width, seed));
+        let y = graph.gemm(name, flat, weights, Extras::default(), Gemm::default()).expect("a product");
+        // The keys have no bias.
+        let y = match seed {
+            2 => y,
+            _ => {
+                let bias = graph.constant(&format!("{name} bias"), vector(width, 10 + seed));
+                let terms = [y.into(), bias.into()];
+                graph.elementwise(&format!("{name} sum"), Function::Add, &terms).expect("a sum")
+            }
+        };
+        let split = [1.into(), rows.into(), heads.into(), depth.into()];
+        let y = graph.reshape(&format!("{name} split"), y, &split).expect("a view");
+        graph.transpose(&format!("{name} heads"), y, &[0, 2, 1, 3]).expect("a transpose")
+    };
+    let [q, k, v] = [side("q", 1), side("k", 2), side("v", 3)];
+    let attended = graph.attention("attended", [q, k, v], AttentionInputs::default(), Attention::default());
+    let y = graph.transpose("places", attended.expect("an attention"), &[0, 2, 1, 3]).expect("a transpose");
+    graph.output(y).expect("an output");
+    let x = values(&[1, rows, width], 5);
+    let given = x.to_f32().to_vec();
+    let of = |seed: u32, row: usize, column: usize| -> f64 {
+        let weights = matrix(width, width, seed);
+        let bias = if seed == 2 { 0.0 } else { f64::from(vector(width, 10 + seed).to_f32()[column]) };
+        let weights = weights.to_f32();
+        let terms =
+            (0..width).map(|k| f64::from(given[row * width + k]) * f64::from(weights[k * width + column]));
+        terms.sum::<f64>() + bias
+    };
+    for context in in_turns() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let ops: Vec<&str> = session.steps().into_iter().map(|step| step.op).collect();
+        assert_eq!(
+            ops.iter().filter(|op| **op != "convert").collect::<Vec<_>>(),
+            [&"gemm", &"attention"],
+            "{ops:?}"
+        );
+        let found = session.run(&[("x", &x)]).expect("a run")[0].to_f32().to_vec();
+        for (place, found) in found.iter().enumerate() {
+            let (row, h, d) = (place / width, place / depth % heads, place % depth);
+            let score = |n: usize| -> f64 {
+                let products = (0..depth).map(|d| of(1, row, h * depth + d) * of(2, n, h * depth + d));
+                (products.sum::<f64>() / (depth as f64).sqrt()).exp()
+            };
+            let sum: f64 = (0..rows).map(score).sum();
+            let wanted: f64 = (0..rows).map(|n| score(n) / sum * of(3, n, h * depth + d)).sum();
+            assert!((f64::from(*found) - wanted).abs() < 1e-5, "{}: {found} for {wanted}", context.info());
+        }
+    }
+}
