@@ -550,6 +550,15 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("pixels side by side", up(), "direct", [2, 1, 1], c4, "dst0 + 1u * STRIDE_W", "dst0 + 1u"),
         ("a mean of nothing", normal(&[1, 2]), "maps", [64, 1, 1], c4, "src[at] - mean", "src[at]"),
         (
+            "the root of a sum of squares",
+            Arc::new(uncentred(&[3, 5, 197], &[2], [true, false], F32)),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "part / f32(@count) + @epsilon",
+            "part + @epsilon",
+        ),
+        (
             "the first channels' factors",
             normal(&[1, 2]),
             "maps",

@@ -183,6 +183,73 @@ fn a_normalisation_by_the_root_of_the_mean_square_is_one_step() {
 }
 
 #[test]
+fn differences_from_a_mean_by_the_root_of_their_mean_square_are_a_layer_normalisation() {
+    // (x - m) / sqrt(mean((x - m)^2) + epsilon) * gamma + beta, as exporters write it.
+    let dims = Dims::new(&[4, 9, 17]).expect("small");
+    let (x, gamma) = (noise(dims.shape(), 1), noise(Shape::nhwc(1, 1, 1, 17), 2));
+    let vector = gamma.clone().reshaped(Dims::new(&[17]).expect("small")).expect("as many");
+    let (factors, tensor) = (gamma.to_f32(), x.clone().reshaped(dims).expect("as many"));
+    let normal = normalised(&x.to_f32(), |place| place / 17);
+    for way in 0..4 {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims).expect("an input");
+        let mean = graph.reduce("m", input, Reduction::Mean, &[2], true).expect("a mean");
+        let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+        let [gamma, beta] = ["gamma", "beta"].map(|name| graph.constant(name, vector.clone()));
+        let [_, y] = divided_by_root(&mut graph, centred, way, Some(gamma));
+        let y = node(&mut graph, "moved", Function::Add, &[y.into(), beta.into()]);
+        graph.output(y).expect("an output");
+        let wanted = normal.iter().enumerate();
+        let wanted: Vec<f64> = wanted.map(|(at, y)| (y + 1.0) * f64::from(factors[at % 17])).collect();
+        check(&graph, &[("x", &tensor)], &wanted, &["normalize"]);
+    }
+}
+
+#[test]
+fn differences_that_are_read_elsewhere_are_divided_by_the_root_of_their_mean_square() {
+    let dims = Dims::new(&[5, 12]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims).expect("an input");
+    let mean = graph.reduce("m", input, Reduction::Mean, &[1], true).expect("a mean");
+    let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+    let [_, y] = divided_by_root(&mut graph, centred, 1, None);
+    let y = node(&mut graph, "sum", Function::Add, &[y.into(), centred.into()]);
+    graph.output(y).expect("an output");
+    let values = x.to_f32();
+    let mean_of = |line: &[f32]| line.iter().map(|&x| f64::from(x)).sum::<f64>() / 12.0;
+    let difference = |at: usize| f64::from(values[at]) - mean_of(&values[at / 12 * 12..][..12]);
+    let normal = normalised(&values, |place| place / 12).into_iter().enumerate();
+    let wanted: Vec<f64> = normal.map(|(at, y)| y + difference(at)).collect();
+    check(&graph, &[("x", &x)], &wanted, &["reduce", "elementwise", "normalize", "elementwise"]);
+}
+
+#[test]
+fn a_normalisation_with_an_epsilon_of_zero_stays_written_out() {
+    let dims = Dims::new(&[2, 5]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims).expect("an input");
+    let mean = graph.reduce("mean", input, Reduction::Mean, &[1], true).expect("a mean");
+    let squares = node(&mut graph, "squares", Function::SquaredDifference, &[input.into(), mean.into()]);
+    let variance = graph.reduce("variance", squares, Reduction::Mean, &[1], true).expect("a mean");
+    let sum = node(&mut graph, "sum", Function::Add, &[variance.into(), 0.0.into()]);
+    let root = node(&mut graph, "root", Function::Rsqrt, &[sum.into()]);
+    let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+    let y = node(&mut graph, "y", Function::Mul, &[centred.into(), root.into()]);
+    graph.output(y).expect("an output");
+    for context in in_turns() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let found = session.run(&[("x", &x)]).expect("a run");
+        // A mean square of 1.
+        for line in found[0].to_f32().chunks(5) {
+            let square: f32 = line.iter().map(|x| x * x / 5.0).sum();
+            assert!((square - 1.0).abs() < 1e-5, "{square}");
+        }
+    }
+}
+
+#[test]
 fn a_root_of_a_mean_square_that_is_read_elsewhere_stays() {
     let dims = Dims::new(&[5, 12]).expect("small");
     let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");

@@ -97,7 +97,9 @@ impl Finder<'_, '_> {
             };
             new.push(rest);
         }
-        Ok(Some(Found { old: all, new }))
+        // An epsilon of 0, say, is no option of the op.
+        let fits = new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok());
+        Ok(fits.then_some(Found { old: all, new }))
     }
 
     /// The normalisation of a map with a scale and a bias of which `own` does not make constants.

@@ -1,4 +1,4 @@
-//! A normalisation without the mean, from its root on.
+//! A normalisation by the root of a mean square, from its root on: without the mean, or of differences from it.
 
 use super::normalisation::Under;
 use super::{Finder, Found, Single, Term};
@@ -11,6 +11,7 @@ use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Normalize;
 use crate::ops::reduce::Reduction;
+use crate::sorted;
 use std::sync::Arc;
 
 /// What is computed behind a root.
@@ -21,7 +22,7 @@ struct Form {
 }
 
 impl Finder<'_, '_> {
-    /// What ends as `x / sqrt(mean(x^2) + epsilon)`, and times a scale, whose root is unit `index`.
+    /// What ends as `x / sqrt(mean(x^2) + epsilon)`, times a scale, plus a bias, whose root is unit `index`.
     pub(super) fn root_mean_square(&self, index: usize) -> Result<Option<Found>> {
         let found = || {
             let root = self.single(index, Function::Rsqrt).or_else(|| self.single(index, Function::Sqrt))?;
@@ -32,7 +33,8 @@ impl Finder<'_, '_> {
             let options = Normalize { axes: mean.axes, epsilon: Bits(epsilon), centred: false };
             (mean.reduction == Reduction::Mean).then_some((x, options, old, result, scale))
         };
-        let Some((x, options, mut old, normal, scale)) = found() else { return Ok(None) };
+        let Some((x, options, old, normal, scale)) = found() else { return Ok(None) };
+        let (x, options, mut old) = self.with_mean(x, options, old, normal);
         let dims = self.network.dims(x)?;
         let channels = dims.shape().c;
         let mut given = vec![(Operand::Src, Input::Value(x), dims)];
@@ -41,10 +43,16 @@ impl Finder<'_, '_> {
             // A scale that was a part of the factor is a constant, or this is something else.
             let Some((input, of_scale)) = scale.vector(channels) else { return Ok(None) };
             given.push((Operand::Weights, input, of_scale));
-        } else if let Some((product, (input, of_scale))) = self.by_vector(normal, channels) {
-            given.push((Operand::Weights, input, of_scale));
-            old.push(product.index);
-            result = product.output;
+        }
+        for (function, operand) in [(Function::Mul, Operand::Weights), (Function::Add, Operand::Bias)] {
+            if given.iter().any(|(known, ..)| *known == operand) {
+                continue;
+            }
+            if let Some((next, (input, of_vector))) = self.by_vector(function, result, channels) {
+                given.push((operand, input, of_vector));
+                old.push(next.index);
+                result = next.output;
+            }
         }
         if !self.closed(&old, result) || self.network.dims(result)?.extents() != dims.extents() {
             return Ok(None);
@@ -54,6 +62,40 @@ impl Finder<'_, '_> {
         // An epsilon of 0, say, is no option of the op.
         let fits = unit.op(self.network.graph, Precision::F32).is_ok();
         Ok(fits.then(|| Found { old, new: vec![unit] }))
+    }
+
+    /// What is normalised, how, and by which units: if `x` is the difference of something from its mean, and nothing else
+    /// reads that, a normalisation with the mean.
+    fn with_mean(
+        &self,
+        x: Value,
+        options: Normalize,
+        old: Vec<usize>,
+        result: Value,
+    ) -> (Value, Normalize, Vec<usize>) {
+        let centring = || {
+            let difference = self.written(x, Function::Sub)?;
+            let &[Some(before), Some(mean)] =
+                &[difference.terms.first()?.value(), difference.terms.get(1)?.value()]
+            else {
+                return None;
+            };
+            let mean = self.whole_reduction(self.network.writer(mean)?)?;
+            let rank = self.network.dims(before).ok()?.rank().max(1) as isize;
+            let places = |axes: &[isize]| {
+                let mut places: Vec<isize> = axes.iter().map(|axis| axis.rem_euclid(rank)).collect();
+                sorted::sort(&mut places, Ord::cmp);
+                places
+            };
+            let over = places(&mean.axes) == places(&options.axes);
+            let same = over && mean.reduction == Reduction::Mean && mean.input == before;
+            let all = [&old[..], &mean.old, &[difference.index]].concat();
+            (same && self.closed(&all, result)).then_some((before, all))
+        };
+        match centring() {
+            Some((before, all)) => (before, Normalize { centred: true, ..options }, all),
+            None => (x, options, old),
+        }
     }
 
     /// The unit that writes `value` as the squares of another one, and that one.
@@ -109,14 +151,18 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// What multiplies `value` by a constant for each channel, if nothing else reads it.
-    fn by_vector(&self, value: Value, channels: usize) -> Option<(Single, (Input, Dims))> {
-        let product = self.single(self.only_reader(value)?, Function::Mul)?;
-        let scale = product.terms.iter().find(|term| term.value() != Some(value))?.vector(channels)?;
-        // A scale of more axes would be a result of more.
-        let same =
-            self.network.dims(product.output).ok()?.extents() == self.network.dims(value).ok()?.extents();
-        same.then_some((product, scale))
+    /// What multiplies `value` by a constant for each channel, or adds it, if nothing else reads it.
+    fn by_vector(
+        &self,
+        function: Function,
+        value: Value,
+        channels: usize,
+    ) -> Option<(Single, (Input, Dims))> {
+        let next = self.single(self.only_reader(value)?, function)?;
+        let vector = next.terms.iter().find(|term| term.value() != Some(value))?.vector(channels)?;
+        // A vector of more axes makes a result of more.
+        let [own, wanted] = [next.output, value].map(|value| self.network.dims(value));
+        (own.ok()?.extents() == wanted.ok()?.extents()).then_some((next, vector))
     }
 
     /// The one unit that reads `value`.
