@@ -10,8 +10,9 @@
 //! A scale and a bias that are constants are the normalisation's own, and so are those of each image and channel where it
 //! is over height and width; others are multiplied and added by a function of each element, which may join what follows.
 //! With `q = mean(x^2)`, `x / sqrt(q + epsilon)` is a normalisation without the mean, and with `d = x - m` in the place of `x`
-//! one with it. A constant scale, of the factor too, and a constant bias are its own. `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read
-//! what lies between.
+//! one with it. A constant scale, of the factor too, and a constant bias are its own.
+//!
+//! `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read what lies between.
 
 mod attention;
 mod gate;
