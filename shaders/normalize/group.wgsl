@@ -1,6 +1,6 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance of what is normalised together:
 //# that of one work-group of SIZE invocations, each of which takes every SIZE-th element; in lines of WIDTH
-//# work-groups.
+//# work-groups. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -23,6 +23,7 @@ fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         + out / params.kept2 % params.kept1 * params.kept_step1
         + out / (params.kept2 * params.kept1) * params.kept_step0;
     var part: f32 = 0.0f;
+    //% if CENTRED
     for (var i: u32 = lid.x; i < params.count; i += SIZE) {
         part = part + ${load("src", "first + place(i)")};
     }
@@ -30,6 +31,9 @@ fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     let mean: f32 = part / f32(params.count);
     ${barrier};
     part = 0.0f;
+    //% else
+    let mean: f32 = 0.0f;
+    //% endif
     for (var i: u32 = lid.x; i < params.count; i += SIZE) {
         let difference: f32 = ${load("src", "first + place(i)")} - mean;
         part = part + difference * difference;

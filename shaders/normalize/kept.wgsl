@@ -1,7 +1,8 @@
 //# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: those
 //# of four channels per work-group of SIZE invocations, each of which has KEPT pixels in registers, SIZE apart. Those
 //# beyond the last are read from it and replaced by zero, without a branch that loads would wait behind. The lanes
-//# beyond the channels are zero, and so are their mean and their differences from it.
+//# beyond the channels are zero, and so are their mean and their differences from it. Without CENTRED m is 0 and v
+//# the mean of x^2.
 ${constants}
 
 ${interface}
@@ -18,6 +19,7 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let near${k}: ${acc4} = ${load4("src", "first + min(lid.x + " ~ k ~ "u * SIZE, params.plane - 1u)")};
     var x${k}: ${acc4} = select(${zero4}, near${k}, lid.x + ${k}u * SIZE < params.plane);
     //% endfor
+    //% if CENTRED
     //% for k in range(KEPT)
     part = part + x${k};
     //% endfor
@@ -27,6 +29,9 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     part = ${zero4};
     //% for k in range(KEPT)
     x${k} = select(${zero4}, x${k} - mean, lid.x + ${k}u * SIZE < params.plane);
+    //% endfor
+    //% endif
+    //% for k in range(KEPT)
     part = part + x${k} * x${k};
     //% endfor
     //% include "shared/group_sum"

@@ -1,7 +1,7 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance over some of batch, height and
 //# width: those of four channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel. The
 //# lanes beyond the channels are zero, and so are their mean and their differences from it. WHOLE says that it is all
-//# of height and width.
+//# of height and width. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -27,6 +27,7 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let count: u32 = params.reduced_n * params.reduced_h * params.reduced_w;
     let share: ${acc4} = ${splat(acc ~ "(count)")};
     var part: ${acc4} = ${zero4};
+    //% if CENTRED
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         part = part + ${load4("src", "first + place(i)")};
     }
@@ -34,6 +35,9 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
+    //% else
+    let mean: ${acc4} = ${zero4};
+    //% endif
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         let difference: ${acc4} = ${load4("src", "first + place(i)")} - mean;
         part = part + difference * difference;

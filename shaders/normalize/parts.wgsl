@@ -2,7 +2,7 @@
 //# pixels of four channels per invocation, SIZE apart. A work-group of SIZE invocations adds up the moments of the
 //# parts of PART pixels first: with c_i pixels of mean m_i and q_i, the sum of (x - m_i)^2, m = sum c_i m_i / c and
 //# v = sum (q_i + c_i (m_i - m)^2) / c. All pixels are loaded before the first is stored, those beyond the last from
-//# it. The lanes beyond the channels are zero, and so are their moments.
+//# it. The lanes beyond the channels are zero, and so are their moments. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -15,6 +15,7 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     let moments: u32 = image / params.slices * params.parts * 2u * params.slices + slice;
     let share: ${acc4} = ${splat(acc ~ "(params.plane)")};
     var part: ${acc4} = ${zero4};
+    //% if CENTRED
     for (var i: u32 = lid.x; i < params.parts; i += SIZE) {
         let count: u32 = min(PART, params.plane - i * PART);
         part = part + ${splat(acc ~ "(count)")} * ${load4("arg2", "moments + 2u * i * params.slices")};
@@ -23,6 +24,9 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
+    //% else
+    let mean: ${acc4} = ${zero4};
+    //% endif
     for (var i: u32 = lid.x; i < params.parts; i += SIZE) {
         let count: u32 = min(PART, params.plane - i * PART);
         let off: ${acc4} = ${load4("arg2", "moments + 2u * i * params.slices")} - mean;

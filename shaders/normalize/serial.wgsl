@@ -1,5 +1,5 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance of what is normalised together:
-//# that of one invocation, in lines of WIDTH invocations.
+//# that of one invocation, in lines of WIDTH invocations. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -17,11 +17,15 @@ fn normalize_serial(@builtin(global_invocation_id) gid: vec3<u32>) {
     let first: u32 = out % params.kept2 * params.kept_step2
         + out / params.kept2 % params.kept1 * params.kept_step1
         + out / (params.kept2 * params.kept1) * params.kept_step0;
+    //% if CENTRED
     var sum: f32 = 0.0f;
     for (var i: u32 = 0u; i < params.count; i++) {
         sum = sum + ${load("src", "first + place(i)")};
     }
     let mean: f32 = sum / f32(params.count);
+    //% else
+    let mean: f32 = 0.0f;
+    //% endif
     var squares: f32 = 0.0f;
     for (var i: u32 = 0u; i < params.count; i++) {
         let difference: f32 = ${load("src", "first + place(i)")} - mean;

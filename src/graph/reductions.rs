@@ -167,8 +167,8 @@ impl Graph {
         self.with_constants(name, Arc::new(options), (Operand::Src, x), (Operand::Weights, weights), extras)
     }
 
-    /// Adds a normalisation: mean and variance over the axes of `options` become 0 and 1, then each channel is
-    /// multiplied by its `scale` and moved by its `bias`, where these are given.
+    /// Adds a normalisation: mean and variance over the axes of `options` become 0 and 1, or the mean square becomes 1,
+    /// then each channel is multiplied by its `scale` and moved by its `bias`, where these are given.
     ///
     /// ```
     /// use diptych::nn::Normalize;
@@ -176,7 +176,7 @@ impl Graph {
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[7, 4])?)?;
-    /// let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5) };
+    /// let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5), ..Normalize::default() };
     /// let scale = Some(HostTensor::vector(vec![1.0; 4])?);
     /// let y = graph.normalize("norm", x, options, scale, None)?;
     /// assert_eq!(graph.dims(y)?.extents(), [7, 4]);

@@ -74,7 +74,7 @@ async fn many_groups(devices: &[Arc<dyn Device>], images: usize) -> Vec<String> 
     };
     let gate = GateOp::new(factor(true), factor(false), map, false);
     let mean = Reduce { reduction: Reduction::Mean, axes: vec![1, 2], keep_dims: true };
-    let normalize = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let normalize = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() };
     let extents = dims(&[images, 1, 2, 4]);
     let problems: [Problem; 4] = [
         Arc::new(gate.expect("a valid op")),

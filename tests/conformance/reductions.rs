@@ -51,7 +51,13 @@ fn transposed(
 }
 
 fn normalize(extents: &[usize], axes: &[isize], extras: [bool; 2], precision: Precision) -> NormalizeOp {
-    let options = Normalize { axes: axes.to_vec(), epsilon: Bits(1e-3) };
+    let options = Normalize { axes: axes.to_vec(), epsilon: Bits(1e-3), ..Normalize::default() };
+    let dims = Dims::new(extents).expect("small");
+    NormalizeOp::new(dims, &options, extras[0], extras[1], precision).expect("a valid row")
+}
+
+fn uncentred(extents: &[usize], axes: &[isize], extras: [bool; 2], precision: Precision) -> NormalizeOp {
+    let options = Normalize { axes: axes.to_vec(), epsilon: Bits(1e-3), centred: false };
     let dims = Dims::new(extents).expect("small");
     NormalizeOp::new(dims, &options, extras[0], extras[1], precision).expect("a valid row")
 }
@@ -296,6 +302,7 @@ impl Table {
         for precision in HALVES {
             self.normalize_row(&[2, 7, 6, 5], &[1, 2], [true, true], precision, Tiles);
         }
+        self.uncentred();
         let (none, relu, sigmoid) = (Activation::None, Activation::Relu, Activation::Sigmoid);
         let tails = [
             (none, Residual::AfterActivation),
@@ -331,6 +338,42 @@ impl Table {
             }
         }
         self.finished_row([1, 93, 97, 3], true, tails[0], false, F32, Tiles);
+    }
+
+    /// Normalisations by the root of the mean square.
+    fn uncentred(&mut self) {
+        use Breadth::{Groups, Tiles};
+        for (extents, axes, extras, precision, breadth) in [
+            (&[1][..], &[0][..], [false; 2], F32, Tiles),
+            (&[67, 131], &[1], [true, false], F32, Tiles),
+            (&[67, 131], &[0], [true; 2], F32, Tiles),
+            (&[3, 197, 12], &[2], [true, false], F32, Groups),
+            (&[3, 97, 12], &[1], [false; 2], F32, Tiles),
+            (&[2, 5, 7, 9], &[0, 3], [true; 2], F32, Tiles),
+            (&[2, 5, 7, 9], &[1, 2], [true; 2], F32, Groups),
+            (&[1, 37, 31, 33], &[1, 2], [true, false], F32, Tiles),
+            (&[1, 2, 3, 1030], &[3], [true, false], F32, Tiles),
+            (&[2, 3, 4, 3, 2, 5], &[1, 3, 5], [false, true], F32, Tiles),
+        ] {
+            let op = uncentred(extents, axes, extras, precision);
+            self.push(
+                format!("{extents:?} uncentred over {axes:?} {extras:?} {precision}"),
+                Arc::new(op),
+                breadth,
+            );
+        }
+        for precision in HALVES {
+            for (extents, axes) in [(&[2, 7, 6, 5][..], &[1, 2][..]), (&[3, 5, 197], &[2])] {
+                let op = uncentred(extents, axes, [true, false], precision);
+                self.push(format!("{extents:?} uncentred over {axes:?} {precision}"), Arc::new(op), Tiles);
+            }
+        }
+        for (extents, parts) in [([2, 5, 13, 6], false), ([2, 47, 61, 9], true)] {
+            let tail = (Activation::Relu, Residual::AfterActivation);
+            let op = uncentred(&extents, &[1, 2], [false; 2], F32).finished([true; 2], tail.0, tail.1, parts);
+            let name = format!("{extents:?} uncentred parts={parts}");
+            self.push(name, Arc::new(op.expect("a valid row")), Tiles);
+        }
     }
 
     fn finished_row(
@@ -506,6 +549,15 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("the row's end read around", up(), "direct", [2, 1, 2], c4, "x1 < @src_w", "x1 != 4294967295u"),
         ("pixels side by side", up(), "direct", [2, 1, 1], c4, "dst0 + 1u * STRIDE_W", "dst0 + 1u"),
         ("a mean of nothing", normal(&[1, 2]), "maps", [64, 1, 1], c4, "src[at] - mean", "src[at]"),
+        (
+            "the root of a sum of squares",
+            Arc::new(uncentred(&[3, 5, 197], &[2], [true, false], F32)),
+            "group",
+            [64, 1, 1],
+            nhwc,
+            "part / f32(@count) + @epsilon",
+            "part + @epsilon",
+        ),
         (
             "the first channels' factors",
             normal(&[1, 2]),

@@ -315,8 +315,10 @@ fn normalized(given: &Given<'_>, reference: &Reference) -> Result<Known, String>
     for line in lines(extents, &axes) {
         let count = line.len() as f64;
         let x = |at: usize| f64::from(known.value[at]);
-        let mean = line.iter().map(|&at| x(at)).sum::<f64>() / count;
-        let of_mean = line.iter().map(|&at| known.error[at]).sum::<f64>() / count;
+        // A mean that is not subtracted is as one of 0.
+        let weight = if options.centred { 1.0 / count } else { 0.0 };
+        let mean = line.iter().map(|&at| x(at)).sum::<f64>() * weight;
+        let of_mean = line.iter().map(|&at| known.error[at]).sum::<f64>() * weight;
         let squares = |off: &dyn Fn(usize) -> f64| line.iter().map(|&at| off(at)).sum::<f64>() / count;
         let variance = squares(&|at| (x(at) - mean).powi(2));
         let of_variance = squares(&|at| {

@@ -572,7 +572,10 @@ fn over_axes(draft: &mut Draft) -> Option<Step> {
             };
             let epsilon = Bits(draft.random.pick(&[1e-5, 1e-3, 1.0]));
             let channels = draft.dims(x).last().copied().unwrap_or(1);
-            let mut step = Step::of(Make::Normalize(Normalize { axes, epsilon }), vec![x]);
+            let mut step = Step::of(
+                Make::Normalize(Normalize { axes, epsilon, centred: !draft.random.one_in(3) }),
+                vec![x],
+            );
             if draft.random.one_in(2) {
                 step.weights = Some(tensor(draft, &[channels]));
             }

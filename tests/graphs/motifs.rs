@@ -171,6 +171,9 @@ fn normalisation(draft: &mut Draft) -> Drawn {
     let reduced = |draft: &mut Draft, x: usize| {
         draft.add(Step::of(Make::Reduce(Reduction::Mean, axes.clone(), true), vec![x]))
     };
+    if draft.random.one_in(3) {
+        return root_mean_square(draft, x, &reduced);
+    }
     let mean = reduced(draft, x)?;
     let squares = if draft.random.one_in(2) {
         binary(draft, Function::SquaredDifference, x, mean)?
@@ -199,6 +202,41 @@ fn normalisation(draft: &mut Draft) -> Drawn {
     let bias = constant(draft, &[c]);
     let bias = binary(draft, Function::Sub, bias, mean)?;
     binary(draft, Function::Add, scaled, bias)
+}
+
+/// A normalisation without the mean as a converter writes it out, with means that `reduced` adds.
+fn root_mean_square(
+    draft: &mut Draft,
+    x: usize,
+    reduced: &dyn Fn(&mut Draft, usize) -> Option<usize>,
+) -> Drawn {
+    let squares = match draft.random.one_in(2) {
+        true => unary(draft, Function::Square, x)?,
+        false => binary(draft, Function::Mul, x, x)?,
+    };
+    let mean = reduced(draft, squares)?;
+    let moved = number(draft, Function::Add, mean, 1e-3)?;
+    let y = match draft.random.below(3) {
+        0 => {
+            let root = unary(draft, Function::Rsqrt, moved)?;
+            binary(draft, Function::Mul, x, root)?
+        }
+        1 => {
+            let root = unary(draft, Function::Sqrt, moved)?;
+            let root = unary(draft, Function::Reciprocal, root)?;
+            binary(draft, Function::Mul, root, x)?
+        }
+        _ => {
+            let root = unary(draft, Function::Sqrt, moved)?;
+            binary(draft, Function::Div, x, root)?
+        }
+    };
+    if draft.random.one_in(3) {
+        return Some(y);
+    }
+    let c = draft.dims(x).last().copied()?;
+    let scale = constant(draft, &[c]);
+    binary(draft, Function::Mul, scale, y)
 }
 
 /// A softmax as a converter writes it out.
@@ -340,7 +378,10 @@ fn large(draft: &mut Draft) -> Drawn {
     let c = draft.random.pick(&[1, 1, 2, 3]);
     let values = draft.random.values(Kind::Noise, h * w * c);
     let x = draft.given(&[1, h, w, c], values, Origin::Input);
-    let mut step = Step::of(Make::Normalize(Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) }), vec![x]);
+    let mut step = Step::of(
+        Make::Normalize(Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() }),
+        vec![x],
+    );
     step.weights = weights(draft, &[c]);
     let y = draft.add(step)?;
     let y = if draft.random.one_in(2) { unary(draft, Function::Relu, y)? } else { y };
@@ -394,7 +435,11 @@ fn long(draft: &mut Draft) -> Drawn {
         0 => Make::Softmax(Softmax { log: draft.random.one_in(2), ..Softmax::default() }),
         1 => Make::Arg(draft.random.one_in(2), 1, true),
         2 => Make::Reduce(reduction, vec![1], true),
-        3 => Make::Normalize(Normalize { axes: vec![-1], epsilon: Bits(1e-3) }),
+        3 => Make::Normalize(Normalize {
+            axes: vec![-1],
+            epsilon: Bits(1e-3),
+            centred: draft.random.one_in(2),
+        }),
         4 => Make::TopK(draft.random.within(1, 9), draft.random.one_in(2)),
         _ => Make::CumSum(CumSum {
             axis: 1,

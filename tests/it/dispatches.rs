@@ -171,7 +171,7 @@ fn normalised(graph: &mut Graph, x: Value, end: usize) -> Value {
     let map = of(graph, "map", Function::Sin, &[x]);
     let vector =
         || HostTensor::vector(noise(Shape::nhwc(1, 1, 1, 6), 9).to_f32().to_vec()).expect("a vector");
-    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() };
     let y = graph.normalize("y", map, options, Some(vector()), Some(vector())).expect("a normalisation");
     match end {
         0 => of(graph, "relu", Function::Relu, &[y]),

@@ -24,8 +24,9 @@ fn dense(graph: &mut Graph, name: &str, x: Value, to: usize, seed: u32, activati
     graph.gemm(name, x, Right::Constant(tensor(&[from, to], seed)), bias, options).expect("a product")
 }
 
-fn norm(graph: &mut Graph, name: &str, x: Value, seed: u32) -> Value {
-    let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5) };
+/// A normalisation; of the root of the mean square if it is not `centred`.
+fn norm(graph: &mut Graph, name: &str, x: Value, seed: u32, centred: bool) -> Value {
+    let options = Normalize { centred, ..Normalize::default() };
     let [scale, bias] = [seed, seed + 1].map(|seed| Some(tensor(&[WIDTH], seed)));
     graph.normalize(name, x, options, scale, bias).expect("a normalisation")
 }
@@ -45,7 +46,7 @@ fn heads(graph: &mut Graph, name: &str, x: Value, axes: &[usize]) -> Value {
 fn block(graph: &mut Graph, name: &str, x: Value, seed: u32) -> Value {
     let plain = Activation::None;
     let own = |part: &str| format!("{name} {part}");
-    let y = norm(graph, &own("norm"), x, seed);
+    let y = norm(graph, &own("norm"), x, seed, true);
     let [q, k, v] = [("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])].map(|(part, axes)| {
         let rows = dense(graph, &own(part), y, WIDTH, seed + u32::from(part.as_bytes()[0]), plain);
         heads(graph, &own(part), rows, &axes)
@@ -62,7 +63,7 @@ fn block(graph: &mut Graph, name: &str, x: Value, seed: u32) -> Value {
     let rows = graph.reshape(&own("rows"), tokens, &[TOKENS.into(), WIDTH.into()]).expect("a view");
     let out = dense(graph, &own("out"), rows, WIDTH, seed + 7, plain);
     let x = sum(graph, &own("first sum"), out, x);
-    let y = norm(graph, &own("second norm"), x, seed + 9);
+    let y = norm(graph, &own("second norm"), x, seed + 9, false);
     let wide = dense(graph, &own("wide"), y, 4 * WIDTH, seed + 11, Activation::Gelu);
     let narrow = dense(graph, &own("narrow"), wide, WIDTH, seed + 13, plain);
     sum(graph, &own("second sum"), narrow, x)
@@ -132,15 +133,15 @@ fn of(steps: &[Step], name: &str) -> Precision {
     found.unwrap_or_else(|| panic!("no step {name}: {steps:#?}")).precision
 }
 
-/// A product, its rows divided by the root of the mean of their squares as converters write it out, and a product.
-fn by_root_mean_square(rows: usize, width: usize) -> Graph {
+/// A product, its rows divided by the root of the sum of their squares, and a product.
+fn by_length(rows: usize, width: usize) -> Graph {
     let mut graph = Graph::new();
     let x = graph.input("x", Dims::new(&[rows, width]).expect("small")).expect("an input");
     let y = dense(&mut graph, "first", x, width, 1, Activation::None);
     let square = graph.elementwise("square", Function::Mul, &[y.into(), y.into()]).expect("a square");
-    let mean = graph.reduce("mean", square, Reduction::Mean, &[-1], true).expect("a mean");
-    let sum = graph.elementwise("sum", Function::Add, &[mean.into(), 1e-6.into()]).expect("a sum");
-    let root = graph.elementwise("root", Function::Rsqrt, &[sum.into()]).expect("a root");
+    let sum = graph.reduce("sum", square, Reduction::Sum, &[-1], true).expect("a sum");
+    let more = graph.elementwise("more", Function::Add, &[sum.into(), 1e-6.into()]).expect("a sum");
+    let root = graph.elementwise("root", Function::Rsqrt, &[more.into()]).expect("a root");
     let y = graph.elementwise("scaled", Function::Mul, &[y.into(), root.into()]).expect("a product");
     let y = dense(&mut graph, "last", y, width, 3, Activation::None);
     graph.output(y).expect("an output");
@@ -176,9 +177,9 @@ fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversio
         let small = steps(&by_powers(8, 8));
         assert!(small.iter().all(|step| step.precision == Precision::F32), "{info}: {small:#?}");
         assert_eq!(converted(&small), 0, "{info}: {small:#?}");
-        // Squares are written in f32, and their mean is: nothing between the ends is converted.
-        let norm = steps(&by_root_mean_square(8, 8));
-        assert_eq!(of(&norm, "mean"), Precision::F32, "{info}: {norm:#?}");
+        // Squares are written in f32, and their sum is: nothing between the ends is converted.
+        let norm = steps(&by_length(8, 8));
+        assert_eq!(of(&norm, "sum"), Precision::F32, "{info}: {norm:#?}");
         assert_eq!(of(&norm, "scaled"), Precision::F16Storage, "{info}: {norm:#?}");
         assert_eq!(converted(&norm), 2, "{info}: {norm:#?}");
     }
@@ -186,7 +187,7 @@ fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversio
 
 #[test]
 fn squares_beyond_halves_are_those_of_f32() {
-    let graph = by_root_mean_square(9, 24);
+    let graph = by_length(9, 24);
     let input = tensor(&[9, 24], 5);
     let large: Vec<f32> = input.to_f32().iter().map(|value| 2000.0 * value).collect();
     let large = HostTensor::new(Shape::matrix(1, 9, 24), large).expect("as many");
@@ -255,7 +256,7 @@ fn bounded(rows: usize) -> Graph {
     const WIDTH: usize = 512;
     let mut graph = Graph::new();
     let x = graph.input("x", Dims::new(&[rows, WIDTH]).expect("small")).expect("an input");
-    let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5) };
+    let options = Normalize { axes: vec![-1], epsilon: Bits(1e-5), ..Normalize::default() };
     let y = graph.normalize("norm", x, options, None, None).expect("a normalisation");
     let y = dense(&mut graph, "dense", y, WIDTH, 1, Activation::None);
     graph.output(y).expect("an output");

@@ -112,6 +112,188 @@ fn an_instance_normalisation_with_computed_factors_is_one_step() {
     check(&graph, &inputs, &wanted, &["normalize"]);
 }
 
+/// `x`, each line of `width` divided by the root of its mean square, with the number that `moments` adds.
+fn by_root_mean_square(x: &[f32], width: usize) -> Vec<f64> {
+    let of_line = |line: &[f32]| {
+        let squares: f64 = line.iter().map(|&x| f64::from(x).powi(2)).sum();
+        let root = (squares / width as f64 + 0.01).sqrt();
+        line.iter().map(|&x| f64::from(x) / root).collect::<Vec<f64>>()
+    };
+    x.chunks(width).flat_map(of_line).collect()
+}
+
+/// `x` divided by the root of its mean square over its last axis, as exporters write it out in several ways, with the root
+/// and what is made of `x`.
+fn divided_by_root(graph: &mut Graph, x: Value, way: usize, gamma: Option<Value>) -> [Value; 2] {
+    use Function::{Add, Div, Mul, Pow, Reciprocal, Rsqrt, Sqrt};
+    let squares = match way % 2 {
+        0 => node(graph, "squares", Pow, &[x.into(), 2.0.into()]),
+        _ => node(graph, "squares", Mul, &[x.into(), x.into()]),
+    };
+    let mean = graph.reduce("mean", squares, Reduction::Mean, &[-1], true).expect("a mean");
+    let terms: [Term; 2] = if way < 3 { [mean.into(), 0.01.into()] } else { [0.01.into(), mean.into()] };
+    let sum = node(graph, "sum", Add, &terms);
+    let root = node(graph, "root", if way == 0 || way == 4 { Rsqrt } else { Sqrt }, &[sum.into()]);
+    let mut product = |name: &str, a: Value, b: Value| node(graph, name, Mul, &[a.into(), b.into()]);
+    let y = match (way, gamma) {
+        (0, _) => product("y", x, root),
+        // The scale is a part of the factor.
+        (4, Some(gamma)) => {
+            let factor = product("factor", root, gamma);
+            return [root, product("y", x, factor)];
+        }
+        (4, None) => product("y", root, x),
+        (1, _) => node(graph, "y", Div, &[x.into(), root.into()]),
+        (2, _) => {
+            let inverse = node(graph, "inverse", Reciprocal, &[root.into()]);
+            node(graph, "y", Mul, &[x.into(), inverse.into()])
+        }
+        _ => {
+            let inverse = node(graph, "inverse", Div, &[1.0.into(), root.into()]);
+            node(graph, "y", Mul, &[inverse.into(), x.into()])
+        }
+    };
+    let scaled = gamma.map(|gamma| node(graph, "scaled", Mul, &[gamma.into(), y.into()]));
+    [root, scaled.unwrap_or(y)]
+}
+
+#[test]
+fn a_normalisation_by_the_root_of_the_mean_square_is_one_step() {
+    let dims = Dims::new(&[2, 7, 19]).expect("small");
+    let (x, gamma) = (noise(dims.shape(), 1), noise(Shape::nhwc(1, 1, 1, 19), 2));
+    let vector = gamma.clone().reshaped(Dims::new(&[19]).expect("small")).expect("as many");
+    let (factors, tensor) = (gamma.to_f32(), x.clone().reshaped(dims).expect("as many"));
+    for way in 0..5 {
+        for scaled in [false, true] {
+            let mut graph = Graph::new();
+            let input = graph.input("x", dims).expect("an input");
+            let gamma = scaled.then(|| graph.constant("gamma", vector.clone()));
+            let [_, y] = divided_by_root(&mut graph, input, way, gamma);
+            // The sum with what is normalised, as a block has it, is no part of it.
+            let y = node(&mut graph, "residual", Function::Add, &[y.into(), input.into()]);
+            graph.output(y).expect("an output");
+            let factor = |place: usize| if scaled { f64::from(factors[place % 19]) } else { 1.0 };
+            let normal =
+                by_root_mean_square(&x.to_f32(), 19).into_iter().zip(x.to_f32().to_vec()).enumerate();
+            let wanted: Vec<f64> =
+                normal.map(|(place, (normal, x))| normal * factor(place) + f64::from(x)).collect();
+            check(&graph, &[("x", &tensor)], &wanted, &["normalize", "elementwise"]);
+        }
+    }
+}
+
+#[test]
+fn differences_from_a_mean_by_the_root_of_their_mean_square_are_a_layer_normalisation() {
+    // (x - m) / sqrt(mean((x - m)^2) + epsilon) * gamma + beta, as exporters write it.
+    let dims = Dims::new(&[4, 9, 17]).expect("small");
+    let (x, gamma) = (noise(dims.shape(), 1), noise(Shape::nhwc(1, 1, 1, 17), 2));
+    let vector = gamma.clone().reshaped(Dims::new(&[17]).expect("small")).expect("as many");
+    let (factors, tensor) = (gamma.to_f32(), x.clone().reshaped(dims).expect("as many"));
+    let normal = normalised(&x.to_f32(), |place| place / 17);
+    for way in 0..4 {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims).expect("an input");
+        let mean = graph.reduce("m", input, Reduction::Mean, &[2], true).expect("a mean");
+        let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+        let [gamma, beta] = ["gamma", "beta"].map(|name| graph.constant(name, vector.clone()));
+        let [_, y] = divided_by_root(&mut graph, centred, way, Some(gamma));
+        let y = node(&mut graph, "moved", Function::Add, &[y.into(), beta.into()]);
+        graph.output(y).expect("an output");
+        let wanted = normal.iter().enumerate();
+        let wanted: Vec<f64> = wanted.map(|(at, y)| (y + 1.0) * f64::from(factors[at % 17])).collect();
+        check(&graph, &[("x", &tensor)], &wanted, &["normalize"]);
+    }
+}
+
+#[test]
+fn differences_that_are_read_elsewhere_are_divided_by_the_root_of_their_mean_square() {
+    let dims = Dims::new(&[5, 12]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims).expect("an input");
+    let mean = graph.reduce("m", input, Reduction::Mean, &[1], true).expect("a mean");
+    let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+    let [_, y] = divided_by_root(&mut graph, centred, 1, None);
+    let y = node(&mut graph, "sum", Function::Add, &[y.into(), centred.into()]);
+    graph.output(y).expect("an output");
+    let values = x.to_f32();
+    let mean_of = |line: &[f32]| line.iter().map(|&x| f64::from(x)).sum::<f64>() / 12.0;
+    let difference = |at: usize| f64::from(values[at]) - mean_of(&values[at / 12 * 12..][..12]);
+    let normal = normalised(&values, |place| place / 12).into_iter().enumerate();
+    let wanted: Vec<f64> = normal.map(|(at, y)| y + difference(at)).collect();
+    check(&graph, &[("x", &x)], &wanted, &["reduce", "elementwise", "normalize", "elementwise"]);
+}
+
+#[test]
+fn a_normalisation_with_an_epsilon_of_zero_stays_written_out() {
+    let dims = Dims::new(&[2, 5]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    let mut graph = Graph::new();
+    let input = graph.input("x", dims).expect("an input");
+    let mean = graph.reduce("mean", input, Reduction::Mean, &[1], true).expect("a mean");
+    let squares = node(&mut graph, "squares", Function::SquaredDifference, &[input.into(), mean.into()]);
+    let variance = graph.reduce("variance", squares, Reduction::Mean, &[1], true).expect("a mean");
+    let sum = node(&mut graph, "sum", Function::Add, &[variance.into(), 0.0.into()]);
+    let root = node(&mut graph, "root", Function::Rsqrt, &[sum.into()]);
+    let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+    let y = node(&mut graph, "y", Function::Mul, &[centred.into(), root.into()]);
+    graph.output(y).expect("an output");
+    for context in in_turns() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let found = session.run(&[("x", &x)]).expect("a run");
+        // A mean square of 1.
+        for line in found[0].to_f32().chunks(5) {
+            let square: f32 = line.iter().map(|x| x * x / 5.0).sum();
+            assert!((square - 1.0).abs() < 1e-5, "{square}");
+        }
+    }
+}
+
+#[test]
+fn a_root_of_a_mean_square_that_is_read_elsewhere_stays() {
+    let dims = Dims::new(&[5, 12]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    let wanted = by_root_mean_square(&x.to_f32(), 12);
+    for context in in_turns() {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims).expect("an input");
+        let [root, y] = divided_by_root(&mut graph, input, 1, None);
+        graph.output(y).expect("an output");
+        graph.output(root).expect("an output");
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        assert!(session.steps().iter().all(|step| step.op != "normalize"), "{:?}", session.steps());
+        let found = session.run(&[("x", &x)]).expect("a run");
+        let normal = found[0].to_f32();
+        assert!(normal.iter().zip(&wanted).all(|(found, wanted)| (f64::from(*found) - wanted).abs() < 2e-5));
+        assert_eq!(found[1].to_f32().len(), 5);
+    }
+}
+
+#[test]
+fn other_means_and_numbers_under_a_root_stay_what_they_are() {
+    use Function::{Add, Mul, Rsqrt, Square};
+    let dims = Dims::new(&[3, 8]).expect("small");
+    let x = noise(dims.shape(), 1).reshaped(dims).expect("as many");
+    for (reduction, epsilon) in [(Reduction::Sum, 0.01), (Reduction::Mean, 0.0), (Reduction::Mean, -0.001)] {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims).expect("an input");
+        let squares = node(&mut graph, "squares", Square, &[input.into()]);
+        let mean = graph.reduce("mean", squares, reduction, &[-1], true).expect("a reduction");
+        let sum = node(&mut graph, "sum", Add, &[mean.into(), epsilon.into()]);
+        let root = node(&mut graph, "root", Rsqrt, &[sum.into()]);
+        let y = node(&mut graph, "y", Mul, &[input.into(), root.into()]);
+        graph.output(y).expect("an output");
+        let count = if reduction == Reduction::Sum { 1.0 } else { 8.0 };
+        let of_line = |line: &[f32]| {
+            let squares: f64 = line.iter().map(|&x| f64::from(x).powi(2)).sum();
+            let root = (squares / count + f64::from(epsilon)).sqrt();
+            line.iter().map(|&x| f64::from(x) / root).collect::<Vec<f64>>()
+        };
+        let wanted: Vec<f64> = x.to_f32().chunks(8).flat_map(of_line).collect();
+        check(&graph, &[("x", &x)], &wanted, &["elementwise", "reduce", "elementwise", "elementwise"]);
+    }
+}
+
 #[test]
 fn what_is_read_elsewhere_is_not_taken_apart() {
     // (x - m) * r, and the mean is wanted too.

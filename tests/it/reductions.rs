@@ -73,7 +73,7 @@ fn pixels_that_are_doubled_are_reduced_to_what_they_were() {
             let options = Softmax { axis: 3, ..Softmax::default() };
             let halves = graph.softmax(&name("halves"), pairs, options).expect("halves");
             expect(halves, &mut graph, &[2, 10, 7, 2, C], &vec![0.5; twice.elements()]);
-            let options = Normalize { axes: vec![3], epsilon: Bits(1e-3) };
+            let options = Normalize { axes: vec![3], epsilon: Bits(1e-3), ..Normalize::default() };
             let flat = graph.normalize(&name("flat"), pairs, options, None, Some(bias.clone()));
             expect(flat.expect("no differences"), &mut graph, &[2, 10, 7, 2, C], &biases);
         }

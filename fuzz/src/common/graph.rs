@@ -384,7 +384,7 @@ fn node(graph: &mut Graph, c: &mut Choices<'_>, name: &str, known: &[Value]) -> 
         _ => match c.below(3) {
             0 => {
                 let axes = if c.flag() { vec![axis] } else { c.several(3, Choices::signed) };
-                let options = Normalize { axes, epsilon: Bits(c.number()) };
+                let options = Normalize { axes, epsilon: Bits(c.number()), centred: c.flag() };
                 let (scale, bias) = (tensor(&[channels]), tensor(&[channels]));
                 graph.normalize(name, x, options, scale.filter(|_| c.flag()), bias.filter(|_| c.flag()))?
             }

@@ -8,8 +8,11 @@
 //! | `x * g - m * g`, `x * g + (bias - m * g)`, `x * g + (-m) * g` | a normalisation, times the scale, plus the bias |
 //!
 //! A scale and a bias that are constants are the normalisation's own, and so are those of each image and channel where it
-//! is over height and width; others are multiplied and added by a function of each element, which may join what follows. `e / sum(e)` with `e = exp(x - max(x))` is a softmax.
-//! Nothing else may read what lies between.
+//! is over height and width; others are multiplied and added by a function of each element, which may join what follows.
+//! With `q = mean(x^2)`, `x / sqrt(q + epsilon)` is a normalisation without the mean, and with `d = x - m` in the place of `x`
+//! one with it. A constant scale, of the factor too, and a constant bias are its own.
+//!
+//! `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read what lies between.
 
 mod attention;
 mod gate;
@@ -17,6 +20,7 @@ mod large;
 mod moves;
 mod normalisation;
 mod patches;
+mod root_mean_square;
 mod softmax;
 mod strided;
 
@@ -33,6 +37,7 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::ops::elementwise::{Function, Source};
 use crate::ops::reduce::{Reduce, Reduction};
+use crate::shape::Shape;
 use crate::sorted;
 use std::any::Any;
 
@@ -41,10 +46,13 @@ pub(super) fn recognise(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool)
     let mut index = 0;
     while index < network.units().len() {
         let finder = Finder { network, alone };
-        let found = match finder.normalisation(index)? {
-            Some(found) => Some(found),
-            None => finder.softmax(index)?,
-        };
+        let mut found = finder.normalisation(index)?;
+        if found.is_none() {
+            found = finder.root_mean_square(index)?;
+        }
+        if found.is_none() {
+            found = finder.softmax(index)?;
+        }
         match found {
             Some(found) => index = found.replace(network),
             None => index += 1,
@@ -105,6 +113,17 @@ impl Term {
             }
             Term::Given(..) => None,
         }
+    }
+
+    /// The constant, if it has one element for each of `channels`, the places along the last axis.
+    fn vector(&self, channels: usize) -> Option<(Input, Dims)> {
+        let Term::Given(Input::Constant(tensor, _), dims) = self else { return None };
+        if dims.elements() != channels || dims.shape().c != channels {
+            return None;
+        }
+        let vector = tensor.clone().reshaped(Shape::nhwc(1, 1, 1, channels)).ok()?;
+        let dims = vector.dims();
+        Some((Input::Constant(vector, None), dims))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A normalisation, from its `1 / sqrt(variance + epsilon)` on.
 
-use super::{Finder, Found, Single, Term};
+use super::{Finder, Found, Single, Term, Whole};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
@@ -22,6 +22,14 @@ struct Moments {
     epsilon: f32,
     /// The units that compute them.
     old: Vec<usize>,
+}
+
+/// A mean and a number under a root.
+pub(super) struct Under {
+    pub(super) mean: Whole,
+    pub(super) epsilon: f32,
+    /// The unit that adds them.
+    pub(super) sum: usize,
 }
 
 /// How a normalisation is written out behind its root.
@@ -56,17 +64,14 @@ impl Finder<'_, '_> {
         if self.network.dims(result)?.extents() != dims.extents() {
             return Ok(None);
         }
-        let operator = Arc::new(Normalize { axes: moments.axes.clone(), epsilon: Bits(moments.epsilon) });
+        let operator = Arc::new(Normalize {
+            axes: moments.axes.clone(),
+            epsilon: Bits(moments.epsilon),
+            ..Normalize::default()
+        });
         let mut given = vec![(Operand::Src, Input::Value(moments.x), dims)];
         let channels = dims.shape().c;
-        let own = |term: &Term| match term {
-            Term::Given(Input::Constant(tensor, _), dims) => {
-                let per_channel = dims.elements() == channels && dims.shape().c == channels;
-                let vector = tensor.clone().reshaped(crate::shape::Shape::nhwc(1, 1, 1, channels)).ok()?;
-                per_channel.then(|| (Input::Constant(vector.clone(), None), vector.dims()))
-            }
-            _ => None,
-        };
+        let own = |term: &Term| term.vector(channels);
         let scale_own = scale.as_ref().map(own);
         let bias_own = bias.as_ref().map(own);
         let name = self.network.units()[index].name.clone();
@@ -92,7 +97,9 @@ impl Finder<'_, '_> {
             };
             new.push(rest);
         }
-        Ok(Some(Found { old: all, new }))
+        // An epsilon of 0, say, is no option of the op.
+        let fits = new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok());
+        Ok(fits.then_some(Found { old: all, new }))
     }
 
     /// The normalisation of a map with a scale and a bias of which `own` does not make constants.
@@ -121,16 +128,21 @@ impl Finder<'_, '_> {
         unit.op(self.network.graph, Precision::F32).is_ok().then_some(unit)
     }
 
-    /// Mean and variance behind `1 / sqrt(variance + epsilon)`.
-    fn moments(&self, root: &Single) -> Option<Moments> {
+    /// The mean and the number that `root` is the root of the sum of.
+    pub(super) fn under(&self, root: &Single) -> Option<Under> {
         let sum = self.written(root.terms.first()?.value()?, Function::Add)?;
-        let (variance, epsilon) = match &sum.terms[..] {
+        let (mean, epsilon) = match &sum.terms[..] {
             [a, b] if b.number().is_some() => (a.value()?, b.number()?),
             [a, b] => (b.value()?, a.number()?),
             _ => return None,
         };
-        let variance_at = self.network.writer(variance)?;
-        let over = self.whole_reduction(variance_at)?;
+        let mean = self.whole_reduction(self.network.writer(mean)?)?;
+        Some(Under { mean, epsilon, sum: sum.index })
+    }
+
+    /// Mean and variance behind `1 / sqrt(variance + epsilon)`.
+    fn moments(&self, root: &Single) -> Option<Moments> {
+        let Under { mean: over, epsilon, sum } = self.under(root)?;
         let difference = self.written(over.input, Function::SquaredDifference)?;
         let &[Some(a), Some(b)] = &[difference.terms.first()?.value(), difference.terms.get(1)?.value()]
         else {
@@ -141,7 +153,7 @@ impl Finder<'_, '_> {
             let Some(own) = self.whole_reduction(mean_at) else { continue };
             let same = own.axes == over.axes && own.reduction == over.reduction;
             if same && own.input == x && over.reduction == Reduction::Mean {
-                let old = [own.old, vec![difference.index, sum.index], over.old].concat();
+                let old = [own.old, vec![difference.index, sum], over.old].concat();
                 return Some(Moments { x, mean, axes: own.axes, epsilon, old });
             }
         }

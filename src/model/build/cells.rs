@@ -189,7 +189,7 @@ impl Lstm {
                 Ok(Some(HostTensor::vector(b.known_list(&own)?)?))
             };
             let (scale, bias) = (own(b, &norms.scale)?, own(b, &norms.bias)?);
-            let options = Normalize { axes: vec![-1], epsilon: Bits(norms.epsilon) };
+            let options = Normalize { axes: vec![-1], epsilon: Bits(norms.epsilon), ..Normalize::default() };
             let mapped = b.mapped(sum)?;
             let value =
                 b.add("norm", |graph, name| graph.normalize(name, mapped.value, options, scale, bias))?;

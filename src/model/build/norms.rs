@@ -3,10 +3,12 @@
 use super::builder::Builder;
 use super::operand::{Mapped, Operand};
 use super::reductions::reduced;
+use crate::emit::Bits;
 use crate::graph::Extras;
 use crate::host::HostTensor;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
+use crate::ops::normalize::Normalize;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::reduce::Reduction;
 use crate::shape::Shape;
@@ -75,8 +77,47 @@ pub(crate) fn of_size_one(
     b.apply("", Function::Div, &[x.into(), bounded.into()])
 }
 
-/// `x / sqrt(mean(x^2) + epsilon)` over some axes.
+/// `x / sqrt(mean(x^2) + epsilon)` over some axes, times `scale` where there is one.
 pub(crate) fn root_mean_square(
+    b: &mut Builder,
+    part: &str,
+    x: Operand,
+    along: &[usize],
+    epsilon: f32,
+    scale: Option<Operand>,
+) -> Result<Operand, Reason> {
+    // The op refuses an epsilon of 0.
+    let whole = epsilon.is_finite() && epsilon >= f32::MIN_POSITIVE;
+    let mapped = b.mapped(x)?;
+    let extents = b.shape(&Operand::Value(mapped.clone()))?;
+    let last = extents.len().saturating_sub(1);
+    // A constant for each place along the last axis, which is stored last, is the normalisation's own.
+    let own = match &scale {
+        Some(Operand::Constant(constant, kind))
+            if whole && constant.extents()[..] == extents[last..] && mapped.place(last) == last =>
+        {
+            Some(b.tensor(constant, *kind)?)
+        }
+        _ => None,
+    };
+    let rest = scale.filter(|_| own.is_none());
+    let first = if rest.is_some() { "normal" } else { part };
+    let normal = if whole {
+        let axes = along.iter().map(|&axis| mapped.place(axis) as isize).collect();
+        let options = Normalize { axes, epsilon: Bits(epsilon), centred: false };
+        let value = b.add(first, |graph, name| graph.normalize(name, mapped.value, options, own, None))?;
+        Operand::Value(Mapped { value, ..mapped })
+    } else {
+        composed(b, first, Operand::Value(mapped), along, epsilon)?
+    };
+    match rest {
+        Some(scale) => b.apply(part, Function::Mul, &[normal.into(), scale.into()]),
+        None => Ok(normal),
+    }
+}
+
+/// The same of functions of each element.
+fn composed(
     b: &mut Builder,
     part: &str,
     x: Operand,

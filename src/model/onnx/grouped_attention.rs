@@ -72,9 +72,8 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     {
         if op.has(index) {
             let epsilon = op.float(option, op.float("qk_norm_epsilon", 1e-6));
-            let normal = root_mean_square(i, "normal", slot.clone(), &[3], epsilon)?;
             let weights = i.slot(op, index)?;
-            *slot = i.apply("normal", F::Mul, &[normal.into(), weights.into()])?;
+            *slot = root_mean_square(i, "normal", slot.clone(), &[3], epsilon, Some(weights))?;
         }
     }
     if op.flag("do_rotary", false) {

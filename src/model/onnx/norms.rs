@@ -95,7 +95,7 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, kind) = i.map_input(op, 0)?;
     let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
     let axes: Vec<isize> = (1..rank as isize - 1).collect();
-    let options = Normalize { axes, epsilon: Bits(epsilon) };
+    let options = Normalize { axes, epsilon: Bits(epsilon), ..Normalize::default() };
     let order = channels_last(rank);
     if constant {
         let scale = HostTensor::vector(i.list(op, 1)?)?;
@@ -148,7 +148,7 @@ pub(super) fn group<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let stored = i.dims(x)?.extents().to_vec();
     let pixels: usize = own[2..].iter().product();
     let split = i.reshaped("groups", x, &[own[0], pixels, groups, own[1] / groups])?;
-    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()?) };
+    let options = Normalize { axes: vec![1, 3], epsilon: Bits(op.epsilon()?), ..Normalize::default() };
     let value = i.add("normal", |graph, name| graph.normalize(name, split, options, None, None))?;
     let value = i.reshaped("joined", value, &stored)?;
     let normal = Operand::Value(Mapped { value, order: channels_last(rank), kind });
@@ -200,7 +200,11 @@ pub(super) fn layer_of<'a>(
     let first = axis(place, rank)?;
     let x = i.logical(&mapped)?;
     let own = i.dims(x)?.extents().to_vec();
-    let options = Normalize { axes: (first as isize..rank as isize).collect(), epsilon: Bits(op.epsilon()?) };
+    let options = Normalize {
+        axes: (first as isize..rank as isize).collect(),
+        epsilon: Bits(op.epsilon()?),
+        ..Normalize::default()
+    };
     if op.writes(1) || op.writes(2) {
         let plain = Operand::Value(Mapped::plain(x, rank, kind));
         statistics(i, op, plain, first)?;
@@ -261,13 +265,8 @@ pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, place: i6
     let rank = i.shape(&x)?.len();
     let first = axis(place, rank)?;
     let along: Vec<usize> = (first..rank).collect();
-    let part = if op.has(scale) { "normal" } else { "" };
-    let normal = crate::model::build::root_mean_square(i, part, x, &along, op.epsilon()?)?;
-    if !op.has(scale) {
-        return i.set(op, 0, normal);
-    }
-    let scale = i.slot(op, scale)?;
-    let slot = i.apply("", Function::Mul, &[normal.into(), scale.into()])?;
+    let scale = if op.has(scale) { Some(i.slot(op, scale)?) } else { None };
+    let slot = crate::model::build::root_mean_square(i, "", x, &along, op.epsilon()?, scale)?;
     i.set(op, 0, slot)
 }
 
@@ -277,7 +276,7 @@ pub(super) fn mean_variance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let listed = op.ints("axes").map_or_else(|| vec![0, 2, 3], <[i64]>::to_vec);
     let along = crate::model::build::axes(&listed, mapped.rank())?;
     let axes = along.iter().map(|&axis| mapped.place(axis) as isize).collect();
-    let options = Normalize { axes, epsilon: Bits(1e-9) };
+    let options = Normalize { axes, epsilon: Bits(1e-9), ..Normalize::default() };
     let value = i.add("", |graph, name| graph.normalize(name, mapped.value, options, None, None))?;
     i.write(op, 0, Mapped { value, ..mapped })
 }

@@ -15,7 +15,7 @@ pub(super) fn constants(op: &NormalizeOp) -> Constants {
         Vector::Constant => 1,
         Vector::Given => 2,
     };
-    [("SCALED", number(op.scale)), ("MOVED", number(op.bias))]
+    [("CENTRED", u32::from(op.centred)), ("SCALED", number(op.scale)), ("MOVED", number(op.bias))]
         .map(|(name, value)| (name, Value::U32(value)))
         .to_vec()
 }

@@ -26,6 +26,8 @@ pub(super) struct NormalizeKernel {
     merged: Merged,
     elements: usize,
     epsilon: f32,
+    /// Whether means are subtracted; else they are taken for zeros.
+    centred: bool,
     /// One for each channel: 1 and 0 where they are computed at each run.
     scale: Vec<f32>,
     bias: Vec<f32>,
@@ -85,6 +87,7 @@ impl NormalizeKernel {
             merged: op.merged(),
             elements: op.dims.elements(),
             epsilon: op.epsilon.0,
+            centred: op.centred,
             scale: constant(Operand::Weights, op.scale, 1.0)?,
             bias: constant(Operand::Bias, op.bias, 0.0)?,
             finished: op.is_finished(),
@@ -94,11 +97,17 @@ impl NormalizeKernel {
         })
     }
 
+    /// The mean that is subtracted from values.
+    #[inline(always)]
+    fn mean(&self, values: &[f32]) -> f32 {
+        if self.centred { sum(values, |x| x) / values.len() as f32 } else { 0.0 }
+    }
+
     /// A line, which begins with the first channel.
     #[inline(always)]
     fn line(&self, src: &[f32], dst: &mut [f32]) {
         let count = src.len() as f32;
-        let mean = sum(src, |x| x) / count;
+        let mean = self.mean(src);
         let variance = sum(src, |x| (x - mean) * (x - mean)) / count;
         let factor = 1.0 / (variance + self.epsilon).sqrt();
         let channels = self.scale.len();
@@ -129,12 +138,34 @@ impl NormalizeKernel {
         })
     }
 
-    /// The mean of each column of rows of `columns` values, and the sum of the squares of the differences from it.
+    /// The mean that is subtracted from each column of rows of `columns` values, and the sum of the squares of the
+    /// differences from it.
     fn means_and_squares(&self, src: &[f32], columns: usize) -> [Vec<f32>; 2] {
         let count = (src.len() / columns) as f32;
-        let mut means = self.sums(src, columns, None);
+        let mut means = if self.centred { self.sums(src, columns, None) } else { vec![0.0; columns] };
         means.iter_mut().for_each(|mean| *mean /= count);
         let squares = self.sums(src, columns, Some(&means));
+        [means, squares]
+    }
+
+    /// The mean that is subtracted from each channel of an image, and the sum of the squares of the differences from it:
+    /// those of all its parts.
+    fn added(&self, image: usize, moments: Moments, all: &[f32], channels: usize) -> [Vec<f32>; 2] {
+        let parts = || 0..moments.parts();
+        let total: f32 = parts().map(|part| moments.count(part) as f32).sum();
+        let of_channel = |c: usize| {
+            let part = |part: usize| {
+                let at = |place: usize| all.get(place).copied().unwrap_or(f32::NAN);
+                let [mean, squares] = moments.places(image, part, c).map(at);
+                (moments.count(part) as f32, mean, squares)
+            };
+            let sum = || parts().map(part).map(|(count, mean, _)| count * mean).sum::<f32>();
+            let mean = if self.centred { sum() / total } else { 0.0 };
+            let squares = parts().map(part);
+            let squares = squares.map(|(count, own, squares)| squares + count * (own - mean) * (own - mean));
+            (mean, squares.sum::<f32>())
+        };
+        let (means, squares) = (0..channels).map(of_channel).unzip();
         [means, squares]
     }
 
@@ -142,7 +173,7 @@ impl NormalizeKernel {
     fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: Given<'_>) {
         let count = (src.len() / columns) as f32;
         let [means, squares] = match given.moments {
-            Some((image, moments, all)) => added(image, moments, all, columns),
+            Some((image, moments, all)) => self.added(image, moments, all, columns),
             None => self.means_and_squares(src, columns),
         };
         let (scale, bias) = (given.scale.unwrap_or(&self.scale), given.bias.unwrap_or(&self.bias));
@@ -201,7 +232,7 @@ impl NormalizeKernel {
             let first = place(&self.merged.kept, out);
             let places = || (0..count).map(|index| first + place(&self.merged.reduced, index));
             let values: Vec<f32> = places().filter_map(|at| src.get(at).copied()).collect();
-            let mean = sum(&values, |x| x) / count as f32;
+            let mean = self.mean(&values);
             let variance = sum(&values, |x| (x - mean) * (x - mean)) / count as f32;
             let factor = 1.0 / (variance + self.epsilon).sqrt();
             for (at, x) in places().zip(values) {
@@ -288,26 +319,6 @@ impl WithSimd for Scaled<'_> {
             }
         }
     }
-}
-
-/// The mean of each channel of an image, and the sum of the squares of the differences from it: those of all its
-/// parts.
-fn added(image: usize, moments: Moments, all: &[f32], channels: usize) -> [Vec<f32>; 2] {
-    let parts = || 0..moments.parts();
-    let total: f32 = parts().map(|part| moments.count(part) as f32).sum();
-    let of_channel = |c: usize| {
-        let part = |part: usize| {
-            let at = |place: usize| all.get(place).copied().unwrap_or(f32::NAN);
-            let [mean, squares] = moments.places(image, part, c).map(at);
-            (moments.count(part) as f32, mean, squares)
-        };
-        let mean = parts().map(part).map(|(count, mean, _)| count * mean).sum::<f32>() / total;
-        let squares = parts().map(part);
-        let squares = squares.map(|(count, own, squares)| squares + count * (own - mean) * (own - mean));
-        (mean, squares.sum::<f32>())
-    };
-    let (means, squares) = (0..channels).map(of_channel).unzip();
-    [means, squares]
 }
 
 impl CpuKernel for NormalizeKernel {

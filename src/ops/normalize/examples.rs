@@ -14,21 +14,28 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut examples: Vec<Box<dyn Op>> = Vec::new();
     for (scale, bias) in [(false, false), (true, true), (true, false), (false, true)] {
         for axes in [vec![1, 2], vec![-1]] {
-            let options = Normalize { axes, epsilon: Bits(1e-3) };
+            let options = Normalize { axes, epsilon: Bits(1e-3), ..Normalize::default() };
             let dims = Dims::new(&[2, 7, 9, 6])?;
             examples.push(Box::new(NormalizeOp::new(dims, &options, scale, bias, precision)?));
         }
     }
-    let map = |extents: [usize; 4], extras: bool| {
-        let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    for axes in [vec![-1], vec![1, 2]] {
+        let options = Normalize { axes, epsilon: Bits(1e-3), centred: false };
+        let dims = Dims::new(&[2, 7, 9, 6])?;
+        examples.push(Box::new(NormalizeOp::new(dims, &options, true, false, precision)?));
+    }
+    let of_map = |extents: [usize; 4], extras: bool, centred: bool| {
+        let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), centred };
         NormalizeOp::new(Dims::new(&extents)?, &options, extras, extras, precision)
     };
+    let map = |extents: [usize; 4], extras: bool| of_map(extents, extras, true);
     let (none, relu, sigmoid) = (Activation::None, Activation::Relu, Activation::Sigmoid);
     examples.push(Box::new(map([2, 7, 9, 6], false)?.finished([true; 2], relu, false, false)?));
     examples.push(Box::new(map([2, 7, 9, 6], false)?.finished([true; 2], none, true, false)?));
     examples.push(Box::new(map([2, 47, 61, 6], true)?.finished([false; 2], sigmoid, false, true)?));
     let last = Residual::BeforeActivation;
     examples.push(Box::new(map([1, 47, 61, 8], false)?.finished([true; 2], relu, last, true)?));
+    examples.push(Box::new(of_map([1, 47, 61, 8], false, false)?.finished([true; 2], relu, last, true)?));
     Ok(examples)
 }
 
@@ -40,6 +47,6 @@ pub(crate) const NUMBERS: Numbers =
 
 fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
     let &[_, _, _, _] = extents else { return Numbers::refuse(OP, NAMES, extents) };
-    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3) };
+    let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() };
     Ok(Arc::new(NormalizeOp::new(Dims::new(extents)?, &options, true, true, precision)?))
 }

@@ -1,5 +1,5 @@
 //! `y = (x - m) / sqrt(v + epsilon) * scale[c] + bias[c]`, `m` and `v` the mean and the variance over some axes of
-//! `x`, `c` the place along the last
+//! `x`, `c` the place along the last; or `y = x / sqrt(q + epsilon) * scale[c] + bias[c]`, `q` the mean of `x^2`
 //!
 //! | operand | shape | order |
 //! |---|---|---|
@@ -10,12 +10,15 @@
 //! | `y` | that of `x` | as `x` |
 //!
 //! A layer normalisation is one over the last axis, an instance normalisation one over height and width. The
-//! variance is the mean of `(x - m)^2`. Sums are in f32 in every precision.
+//! variance is the mean of `(x - m)^2`. One that is not centred divides by the root of the mean square (Zhang and Sennrich,
+//! *Root mean square layer normalization*, 2019); kernels compute it as one whose `m` is 0. Sums are in f32 in every
+//! precision.
 //!
 //! An instance normalisation of a feature map may have factors that are computed, an activation and a residual
 //! (`f(y) + r` or `f(y + r)`), and moments of parts of it that another op summed.
 //!
-//! A NaN or an infinity makes all that is normalised with it NaN.
+//! A NaN or an infinity makes all that is normalised with it NaN; where the mean is not subtracted, an infinity makes the
+//! others 0.
 
 mod arguments;
 mod cpu;
@@ -46,8 +49,31 @@ const OP: &str = "normalize";
 pub struct Normalize {
     /// The axes over which mean and variance are taken. Negative ones count from the last.
     pub axes: Vec<isize>,
-    /// What is added to the variance, finite and larger than 0.
+    /// What is added to the variance, or to the mean square, finite and larger than 0.
     pub epsilon: Bits,
+    /// Whether the mean is subtracted. Otherwise `x` is divided by the root of the mean of `x^2`, as in an RMS
+    /// normalisation.
+    ///
+    /// ```
+    /// use diptych::nn::Normalize;
+    /// use diptych::{Dims, Graph, HostTensor};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[7, 4])?)?;
+    /// let options = Normalize { centred: false, ..Normalize::default() };
+    /// let scale = Some(HostTensor::vector(vec![1.0; 4])?);
+    /// let y = graph.normalize("norm", x, options, scale, None)?;
+    /// assert_eq!(graph.dims(y)?.extents(), [7, 4]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub centred: bool,
+}
+
+impl Default for Normalize {
+    /// A layer normalisation: over the last axis, with an epsilon of 1e-5.
+    fn default() -> Self {
+        Normalize { axes: vec![-1], epsilon: Bits(1e-5), centred: true }
+    }
 }
 
 /// A factor or a summand of each channel.
@@ -72,6 +98,7 @@ pub struct NormalizeOp {
     dims: Dims,
     normalized: [bool; MAX_RANK],
     epsilon: Bits,
+    centred: bool,
     scale: Vector,
     bias: Vector,
     epilogue: Epilogue,
@@ -100,8 +127,9 @@ impl NormalizeOp {
         }
         let precision = precision.with_f32_sums();
         let [scale, bias] = [scale, bias].map(Vector::constant);
-        let (epsilon, epilogue) = (options.epsilon, Epilogue::default());
-        Ok(NormalizeOp { dims, normalized, epsilon, scale, bias, epilogue, parts: false, precision })
+        let Normalize { epsilon, centred, .. } = *options;
+        let epilogue = Epilogue::default();
+        Ok(NormalizeOp { dims, normalized, epsilon, centred, scale, bias, epilogue, parts: false, precision })
     }
 
     /// The same of an instance normalisation, with a scale and a bias that are `given` at each run, an activation, a

@@ -4,7 +4,8 @@
 //! `e_m = gamma(t + 3) mean(abs(x))`, so each `d = x - m` by `e_d = e_m + v (abs(d) + e_m)`; the mean of the
 //! squares by `e_v = mean(2 abs(d) e_d + e_d^2) + gamma(t + 4) (v + that)`. The root's reciprocal lies between
 //! those of both ends, and rounds by 8 ULP: those of a sum, of a root (4.5 in WGSL) and of a quotient (2.5). Both
-//! products and the sum round once each. A stored half moves `x`, and with it `d`, by its rounding.
+//! products and the sum round once each. A stored half moves `x`, and with it `d`, by its rounding. One that is not
+//! centred has a mean of 0 that is exact.
 
 use super::NormalizeOp;
 use crate::dtype::DType;
@@ -44,10 +45,15 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
             places.map(|at| (at, src.get(at).copied().map_or(f64::NAN, f64::from))).collect();
         let over = |f: &dyn Fn(f64) -> f64| all.iter().map(|&(_, x)| f(x)).sum::<f64>() / count as f64;
         let parts = op.parts.then(|| of_parts(op, operands, out));
-        let mean = parts.map_or_else(|| over(&|x| x), |parts| parts.mean);
+        let mean = match parts {
+            Some(parts) => parts.mean,
+            None if op.centred => over(&|x| x),
+            None => 0.0,
+        };
         let variance = parts.map_or_else(|| over(&|x| (x - mean) * (x - mean)), |parts| parts.variance);
         let of_mean = match parts {
             Some(parts) => parts.of_mean,
+            None if !op.centred => 0.0,
             None => (gamma(count as f64 + 3.0) + store) * over(&|x| x.abs()),
         };
         let of_difference = |x: f64| of_mean + store * x.abs() + unit * ((x - mean).abs() + of_mean);
@@ -122,7 +128,7 @@ fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> Whole {
     let sums = parts.clone().fold((0.0, 0.0), |(sum, absolute), (count, mean, _)| {
         (sum + count * mean, absolute + count * mean.abs())
     });
-    let (mean, of_mean) = (sums.0 / t, gamma * sums.1 / t);
+    let (mean, of_mean) = if op.centred { (sums.0 / t, gamma * sums.1 / t) } else { (0.0, 0.0) };
     let (mut variance, mut absolute, mut passed_on) = (0.0, 0.0, 0.0);
     for (count, own, squares) in parts {
         let off = (own - mean).abs();
@@ -146,7 +152,7 @@ mod tests {
     #[test]
     fn results_are_those_worked_out_by_hand() {
         let dims = Dims::new(&[2, 2]).expect("small");
-        let options = |axis| Normalize { axes: vec![axis], epsilon: Bits(3.0) };
+        let options = |axis| Normalize { axes: vec![axis], epsilon: Bits(3.0), ..Normalize::default() };
         let op = |axis, extras| NormalizeOp::new(dims, &options(axis), extras, extras, Precision::F32);
         let src = [4.0, 6.0, 1.0, 1.0];
         // A mean of 5, a variance of 1, a root of 2.
@@ -162,10 +168,36 @@ mod tests {
     }
 
     #[test]
+    fn without_the_mean_results_are_those_worked_out_by_hand() {
+        let dims = Dims::new(&[2, 2]).expect("small");
+        let options = |axis| Normalize { axes: vec![axis], epsilon: Bits(11.0), centred: false };
+        let op = |axis, scale| NormalizeOp::new(dims, &options(axis), scale, false, Precision::F32);
+        let src = [3.0, 1.0, 3.0, -7.0];
+        // Means of squares of 5 and 29; with 11, 16 and 40.
+        let plain = oracle(&op(-1, false).expect("a normalisation"), &of(&[(Operand::Src, &src)]));
+        let [a, b] = [3.0 / 40f64.sqrt(), -7.0 / 40f64.sqrt()];
+        assert_eq!(&plain.value()[..2], [0.75, 0.25]);
+        assert!(
+            plain
+                .value()
+                .iter()
+                .zip([0.75, 0.25, a, b])
+                .all(|(found, wanted)| (found - wanted).abs() < 1e-15)
+        );
+        let operands = [(Operand::Src, &src[..]), (Operand::Weights, &[2.0, -4.0])];
+        let scaled = oracle(&op(-1, true).expect("a normalisation"), &of(&operands));
+        assert_eq!(&scaled.value()[..2], [1.5, -1.0]);
+        // Along columns 9 and 25; with 11, 20 and 36.
+        let columns = oracle(&op(0, false).expect("a normalisation"), &of(&[(Operand::Src, &src)]));
+        assert!((columns.value()[1] - 1.0 / 6.0).abs() < 1e-15);
+        assert!((columns.value()[2] - 3.0 / 20f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
     fn an_epsilon_of_zero_is_refused() {
         let dims = Dims::new(&[2, 2]).expect("small");
         for epsilon in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            let options = Normalize { axes: vec![1], epsilon: Bits(epsilon) };
+            let options = Normalize { axes: vec![1], epsilon: Bits(epsilon), ..Normalize::default() };
             let error = NormalizeOp::new(dims, &options, true, true, Precision::F32).expect_err("refused");
             assert!(error.to_string().contains("an epsilon of"), "{error}");
         }

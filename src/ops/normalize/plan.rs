@@ -33,18 +33,20 @@ impl Definition for NormalizeOp {
                 Vector::Given => given,
             },
         );
+        let squares = if self.centred { "" } else { " uncentred" };
         let parts = if self.parts { " parts" } else { "" };
         let epilogue = problem::epilogue(&self.epilogue);
-        format!("{} over{}{scale}{bias}{parts}{epilogue}", self.dims, axes.join(","))
+        format!("{} over{}{squares}{scale}{bias}{parts}{epilogue}", self.dims, axes.join(","))
     }
 
     fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// Two sums, a difference, a square, and three operations for the result.
+    /// Two sums, a difference, a square, and three operations for the result; or a sum, a square, and the three.
     fn flops(&self) -> u64 {
-        7 * self.dims.elements() as u64
+        let each = if self.centred { 7 } else { 5 };
+        each * self.dims.elements() as u64
     }
 
     fn dst_depth(&self) -> u32 {
@@ -83,7 +85,8 @@ impl Definition for NormalizeOp {
         Ok(Box::new(cpu::NormalizeKernel::new(self, constants)?))
     }
 
-    /// What is divided by its standard deviation is at most the root of the number of terms.
+    /// What is divided by its standard deviation, or the root of its mean square, is at most the root of the number of
+    /// terms.
     fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
         let largest = |vector: Vector, operand: Operand, given: Operand, none: f64| match vector {
             Vector::None => none,
