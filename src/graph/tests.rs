@@ -92,3 +92,15 @@ fn weights_that_are_computed_are_refused() {
     let error = graph.add("p", Arc::new(Pointwise::default()), &inputs).expect_err("weights of a run");
     assert!(error.to_string().contains("a constant weights"), "{error}");
 }
+
+#[test]
+fn a_concatenation_of_booleans_and_numbers_is_of_numbers() {
+    let mut graph = Graph::new();
+    let dims = Dims::new(&[1, 2]).expect("small");
+    let [x, y] = ["x", "y"].map(|name| graph.input(name, dims).expect("an input"));
+    let told = graph.elementwise("told", Function::Less, &[x.into(), y.into()]).expect("a comparison");
+    let both = graph.concat("both", &[told, x], 0).expect("a concatenation");
+    let truths = graph.concat("truths", &[told, told], 0).expect("a concatenation");
+    assert_eq!(graph.dtype(both), Some(DType::F32));
+    assert_eq!(graph.dtype(truths), Some(DType::Bool));
+}

@@ -32,7 +32,10 @@ impl Operator for Concat {
     }
 
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
-        vec![arguments.dtype(Operand::Arg(0))]
+        // Booleans, halves and narrow integers lie in words of f32, so that others of them may follow.
+        let first = arguments.dtype(Operand::Arg(0));
+        let alike = arguments.inputs.iter().all(|argument| argument.dtype == first);
+        vec![if alike { first } else { first.word() }]
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -50,7 +50,10 @@ impl Finder<'_, '_> {
         };
         let mut best = of(alias.of, at.clone())?;
         let (mut value, mut factor) = (alias.of, 1.0);
-        while far {
+        loop {
+            if !far {
+                break;
+            }
             if let Some((source, places)) = self.before(value, &at) {
                 (value, at) = (source, places);
             } else if let Some((source, number)) = self.scaled(value).filter(|_| takes_factor) {
