@@ -3,6 +3,7 @@
 mod attention;
 mod build;
 mod derived;
+mod described;
 mod elementwise;
 mod integers;
 mod moves;

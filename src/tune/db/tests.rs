@@ -139,7 +139,7 @@ fn lines_of_other_versions_are_kept_and_damaged_ones_are_counted() {
     bytes.push(b'\n');
     let database = read(&bytes);
     let report =
-        LoadReport { rows: 4, superseded: 1, inactive: 1, extended: 1, foreign: 1, damaged: 3, torn: false };
+        LoadReport { rows: 4, superseded: 1, inactive: 1, extended: 1, networks: 0, foreign: 1, damaged: 3, torn: false };
     assert_eq!(database.load_report(), &report, "{}", database.load_report());
     let saved = text(&database);
     for line in [&known, &extended, &inactive, &foreign] {
