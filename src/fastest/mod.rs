@@ -308,7 +308,10 @@ impl Candidate {
         let session = match context.info().device.as_ref().filter(cpu_driver) {
             Some(device) => Err(Error::unsupported(
                 &name,
-                format!("{} is a driver that runs kernels on the CPU, where the CPU backend is faster", device.name),
+                format!(
+                    "{} is a driver that runs kernels on the CPU, where the CPU backend is faster",
+                    device.name
+                ),
             )),
             None => network.session(&context, options),
         };
@@ -326,8 +329,13 @@ fn measured(
     let (mut contexts, mut times, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
     for (place, candidate) in candidates.into_iter().enumerate() {
         let device = candidate.context.as_ref().map_or_else(String::new, device);
-        let mut time =
-            NetworkTime { candidate: candidate.name, device, median_ns: None, runs: 0, reason: String::new() };
+        let mut time = NetworkTime {
+            candidate: candidate.name,
+            device,
+            median_ns: None,
+            runs: 0,
+            reason: String::new(),
+        };
         match candidate.session {
             Ok(session) => sessions.push((place, session)),
             Err(error) => time.reason = error.to_string(),

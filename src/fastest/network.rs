@@ -52,6 +52,17 @@ impl Network<'_> {
         }
     }
 
+    /// Whether runs may give this input other extents, or none.
+    fn is_open(&self, name: &str, options: &SessionOptions) -> bool {
+        match self {
+            Network::Graph(_) => !options.open.is_empty(),
+            #[cfg(any(feature = "tflite", feature = "onnx"))]
+            Network::File(file) => file.inputs().iter().any(|input| {
+                input.name == name && (input.is_optional || input.extents.is_none() || !input.open.is_empty())
+            }),
+        }
+    }
+
     /// What each run is given: what the caller gives, and made-up values.
     pub(super) fn feeds(
         &self,
@@ -73,7 +84,7 @@ impl Network<'_> {
         // A hasher takes all text.
         let _ = self.describe(&mut hashed);
         let _ = describe_options(&options.session, &mut hashed);
-        for (name, tensor) in &options.inputs {
+        for (name, tensor) in options.inputs.iter().filter(|(name, _)| self.is_open(name, &options.session)) {
             let _ = write!(hashed, "\ninput {name:?} {} {}", tensor.dims(), tensor.dtype());
         }
         let _ = write!(hashed, "\nGPUs only: {gpus_only}");

@@ -104,11 +104,14 @@ pub(super) fn time(runs: &mut [Run<'_>], budget: Duration) -> Vec<Timed> {
         spent += times.iter().sum();
         candidate.count(&times);
     }
-    let least = candidates.iter().filter(|one| !one.failed).map(Candidate::least).fold(f64::INFINITY, f64::min);
+    let least =
+        candidates.iter().filter(|one| !one.failed).map(Candidate::least).fold(f64::INFINITY, f64::min);
     for candidate in candidates.iter_mut().filter(|candidate| candidate.out.is_none()) {
         if candidate.least() > TOO_SLOW * least {
-            candidate.out =
-                Some(format!("given up after {} runs, because another is faster by far", candidate.times.len()));
+            candidate.out = Some(format!(
+                "given up after {} runs, because another is faster by far",
+                candidate.times.len()
+            ));
         }
     }
     'turns: for turn in 0..TURNS {
@@ -118,7 +121,8 @@ pub(super) fn time(runs: &mut [Run<'_>], budget: Duration) -> Vec<Timed> {
         }
         // Another one begins each time, so that nobody always follows the same one.
         for place in (0..count).map(|place| (place + turn) % count) {
-            let Some(candidate) = candidates.get_mut(place).filter(|candidate| candidate.out.is_none()) else {
+            let Some(candidate) = candidates.get_mut(place).filter(|candidate| candidate.out.is_none())
+            else {
                 continue;
             };
             if spent >= budget {

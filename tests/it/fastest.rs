@@ -124,7 +124,9 @@ fn the_least_of_a_record_counts_and_one_of_another_driver_does_not() {
         own.replace(" threads\"", "0 threads\""),
         own.replace(concat!("\"crate\":\"", env!("CARGO_PKG_VERSION")), "\"crate\":\"0.0.1"),
     ];
-    others.extend(own.contains("\"driver\":\"").then(|| own.replacen("\"driver\":\"", "\"driver\":\"older ", 1)));
+    others.extend(
+        own.contains("\"driver\":\"").then(|| own.replacen("\"driver\":\"", "\"driver\":\"older ", 1)),
+    );
     for other in others {
         assert_ne!(other, own);
         assert!(!found_in(&other).from_record, "{other}");
@@ -171,7 +173,8 @@ fn a_file_s_open_extents_are_those_of_given_inputs() {
     let error = file.fastest(&options(vec![])).expect_err("open extents").to_string();
     assert!(error.contains("FastestOptions::inputs") && error.contains("axis 1"), "{error}");
     let given = |length: usize| {
-        let tensor = |_| HostTensor::new(diptych::Dims::new(&[2, length]).expect("dims"), vec![1.0; 2 * length]);
+        let tensor =
+            |_| HostTensor::new(diptych::Dims::new(&[2, length]).expect("dims"), vec![1.0; 2 * length]);
         let named = |input: diptych::FileInput| (input.name, tensor(()).expect("ones"));
         file.inputs().into_iter().map(named).collect::<Vec<_>>()
     };

@@ -16,7 +16,9 @@ use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
-use diptych::{Context, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning};
+use diptych::{
+    Context, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning,
+};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::path::PathBuf;
@@ -234,9 +236,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let sources = inputs::bind(&names, &arguments.input, &arguments.image)?;
     let mut ports = open::ports(&inputs, &sources)?;
-    let is_whole = arguments.batch.is_some()
-        || arguments.replay_out.is_some()
-        || arguments.calibrating.is_asked();
+    let is_whole =
+        arguments.batch.is_some() || arguments.replay_out.is_some() || arguments.calibrating.is_asked();
     let model = match is_whole {
         true => {
             for (input, port) in inputs.iter().zip(&ports) {

@@ -12,7 +12,8 @@ impl Database {
     }
 
     fn exceeds(&self, bounds: Bounds) -> bool {
-        self.bytes > bounds.max_bytes || self.len() + self.networks.len() + self.foreign.len() > bounds.max_rows
+        self.bytes > bounds.max_bytes
+            || self.len() + self.networks.len() + self.foreign.len() > bounds.max_rows
     }
 
     pub(super) fn compact_if_large(&mut self) {
