@@ -223,13 +223,12 @@ impl ModelFile {
 }
 
 fn of(network: &Network<'_>, options: &FastestOptions) -> Result<Fastest> {
-    // What the caller names is measured, whatever it is.
-    let gpus_only = options.candidates.is_empty();
     let builders = match &options.candidates[..] {
         [] => ContextBuilder::of_each_backend()?,
         given => given.to_vec(),
     };
-    let gpus_only = gpus_only && builders.len() > 1 && cfg!(feature = "cpu");
+    // What the caller or the environment names is measured, whatever it is.
+    let gpus_only = options.candidates.is_empty() && builders.len() > 1 && cfg!(feature = "cpu");
     let names: Vec<String> = builders.iter().map(|builder| builder.selector().to_string()).collect();
     let key = network.key(options, &names, gpus_only);
     if let Some(record) = options.record().filter(|_| !options.anew) {

@@ -8,8 +8,7 @@ use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use diptych::{
-    Calibration, Context, Graph, Model, ModelFile, Port, Precision, Session, SessionOptions, TensorInfo,
-    Value,
+    Calibration, Graph, Model, ModelFile, Port, Precision, Session, SessionOptions, TensorInfo, Value,
 };
 use nodes::NodeRow;
 use serde_json::json;

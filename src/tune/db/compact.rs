@@ -34,7 +34,7 @@ impl Database {
         // Their age is not known.
         self.foreign.clear();
         self.count_bytes();
-        // They are few and short: rows go after them where the bounds leave room for a quarter of these only.
+        // Verdicts on networks may take a quarter of the target.
         self.keep_networks(target.max_rows / 4, target.max_bytes / 4);
         let mut ages: Vec<_> = self
             .groups
