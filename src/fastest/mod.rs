@@ -49,7 +49,7 @@ pub struct FastestOptions {
     /// from 0 to 1, zeros for integers, and an extent of 1 where the outermost one is open.
     pub inputs: Vec<(String, HostTensor)>,
     /// How long all runs together may take; 1 s unless set. Each candidate runs twice in any case. To open devices and
-    /// build sessions takes its time besides.
+    /// build sessions takes time besides.
     pub budget: Duration,
     /// Whether to measure also where the record has a verdict, which is then replaced: after tuning, for instance.
     pub anew: bool,
@@ -128,7 +128,7 @@ impl fmt::Display for Measured {
 /// # graph.output(y)?;
 /// let options = FastestOptions::default();
 /// let fastest = Context::fastest(&graph, &options)?;
-/// println!("{fastest}"); // cpu of: wgpu 0.102 ms, opencl 0.095 ms, cpu 0.041 ms, measured now
+/// println!("{fastest}"); // which one, the times of all, and whether they were measured now
 /// let session = Session::new(&fastest.context, &graph, options.session)?;
 /// # Ok::<(), diptych::Error>(())
 /// ```
@@ -148,7 +148,7 @@ pub struct Fastest {
 impl fmt::Display for Fastest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chosen = self.measured.get(self.chosen).map_or("", |measured| &measured.candidate);
-        write!(f, "{chosen} of: {}, {}", list(&self.measured), from(self.from_record))
+        write!(f, "{chosen}, the fastest of {}; {}", list(&self.measured), from(self.from_record))
     }
 }
 
