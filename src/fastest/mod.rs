@@ -288,7 +288,8 @@ impl Measured {
 struct Candidate {
     name: String,
     context: Option<Context>,
-    session: Result<Session>,
+    /// The session, or why there is none.
+    session: std::result::Result<Session, String>,
 }
 
 impl Candidate {
@@ -301,18 +302,12 @@ impl Candidate {
     ) -> Self {
         let context = match builder.open() {
             Ok(context) => context,
-            Err(error) => return Candidate { name, context: None, session: Err(error) },
+            Err(error) => return Candidate { name, context: None, session: Err(error.to_string()) },
         };
         let cpu_driver = |device: &&DeviceInfo| device.is_cpu && gpus_only;
         let session = match context.info().device.as_ref().filter(cpu_driver) {
-            Some(device) => Err(Error::unsupported(
-                &name,
-                format!(
-                    "{} is a driver that runs kernels on the CPU, where the CPU backend is faster",
-                    device.name
-                ),
-            )),
-            None => network.session(&context, options),
+            Some(device) => Err(format!("{} runs kernels on the CPU, as the CPU backend does", device.name)),
+            None => network.session(&context, options).map_err(|error| error.to_string()),
         };
         Candidate { name, context: Some(context), session }
     }
@@ -337,7 +332,7 @@ fn measured(
         };
         match candidate.session {
             Ok(session) => sessions.push((place, session)),
-            Err(error) => time.reason = error.to_string(),
+            Err(reason) => time.reason = reason,
         }
         contexts.push(candidate.context);
         times.push(time);
