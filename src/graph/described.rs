@@ -7,7 +7,6 @@ use std::fmt::{Result, Write};
 impl Graph {
     /// Writes operators, extents and types, and which value each operator reads. The text is the same for two graphs that
     /// were built alike.
-    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn describe(&self, out: &mut dyn Write) -> Result {
         write!(out, "{:?} narrow {}", self.dimensions, self.narrow)?;
         for value in &self.values {
