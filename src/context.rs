@@ -315,7 +315,7 @@ impl Context {
     }
 
     /// The same, for this reason.
-    fn because(self, reason: String) -> Self {
+    pub(crate) fn because(self, reason: String) -> Self {
         let info = ContextInfo { reason, ..self.info().clone() };
         Context { info: Arc::new(info), ..self }
     }

@@ -31,6 +31,7 @@
 //! | read a TensorFlow Lite or ONNX file | [`Model::load`], [`LoadOptions`] for what the file leaves open |
 //! | build a network | [`Graph`], [`Weights`] for safetensors files |
 //! | choose a device | [`Context::builder`], [`DeviceSelector`], [`devices`], [`gpus`] |
+//! | have the fastest device for a network | [`Context::fastest`], [`ModelFile::fastest`] |
 //! | use your application's device | `Context::from_wgpu`, `Context::from_opencl` |
 //! | say how a network runs | [`SessionOptions`]: precision, tuning, kernels by hand |
 //! | run it | [`Session::run`]; see below |
@@ -129,6 +130,8 @@ mod eager;
 mod emit;
 mod erf;
 mod error;
+#[cfg(not(target_family = "wasm"))]
+mod fastest;
 mod file;
 mod graph;
 mod host;
@@ -172,6 +175,8 @@ pub use dtype::{DType, Precision};
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
+#[cfg(not(target_family = "wasm"))]
+pub use fastest::{Fastest, FastestOptions, Measured};
 pub use graph::{AttentionInputs, Extras, Graph, Node, Right, TensorType, Term, Value};
 pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;

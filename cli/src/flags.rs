@@ -4,7 +4,13 @@ use crate::output::say;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use diptych::{Backend, Context, DeviceSelector, Dims, Family, HostTensor, LoadOptions, MaliArchitecture};
+use diptych::{
+    Backend, Context, DeviceSelector, Dims, Family, Fastest, FastestOptions, HostTensor, LoadOptions,
+    MaliArchitecture, SessionOptions, Tuning,
+};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Three numbers `X,Y,Z`.
@@ -118,6 +124,74 @@ pub(crate) struct On {
 impl On {
     pub(crate) fn context(&self) -> diptych::Result<Context> {
         context(self.backend, self.device.as_ref())
+    }
+}
+
+/// A backend, or the fastest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    One(Backend),
+    Fastest,
+}
+
+impl FromStr for Wanted {
+    type Err = diptych::Error;
+
+    fn from_str(text: &str) -> diptych::Result<Self> {
+        if text == "fastest" { Ok(Wanted::Fastest) } else { text.parse().map(Wanted::One) }
+    }
+}
+
+/// What a network runs on, which may be measured.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OnFastest {
+    /// The backend. `fastest` measures this model on wgpu, OpenCL and the CPU, and keeps the verdict in the tuner's record,
+    /// where it is found from then on.
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu", "fastest"])
+            .try_map(|text| text.parse::<Wanted>())
+    )]
+    pub(crate) backend: Wanted,
+
+    /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
+    /// Without either, DIPTYCH_DEVICE says which.
+    #[arg(long, value_name = "DEVICE", conflicts_with = "backend")]
+    pub(crate) device: Option<DeviceSelector>,
+
+    /// With `--backend fastest`: measure although the record has a verdict, as after tuning.
+    #[arg(long)]
+    pub(crate) anew: bool,
+}
+
+impl OnFastest {
+    /// The device that the flags name. If the fastest is wanted, `find` finds it for a session of these options and
+    /// inputs; its record is the one at `record`, or the default one.
+    pub(crate) fn context(
+        &self,
+        session: &SessionOptions,
+        inputs: &[(&str, &HostTensor)],
+        record: Option<&Path>,
+        find: impl FnOnce(&FastestOptions) -> diptych::Result<Fastest>,
+    ) -> Result<Context> {
+        let backend = match self.backend {
+            Wanted::One(backend) => backend,
+            Wanted::Fastest => {
+                let record = match session.tuning {
+                    // It is that of the session.
+                    Tuning::Database(_) => None,
+                    _ => Some(Arc::new(Mutex::new(crate::tune::record(record)?.0))),
+                };
+                let inputs = inputs.iter().map(|&(name, tensor)| (name.to_owned(), tensor.clone())).collect();
+                let session = session.clone();
+                let options =
+                    FastestOptions { session, record, inputs, anew: self.anew, ..Default::default() };
+                return Ok(find(&options)?.context);
+            }
+        };
+        ensure!(!self.anew, "--anew measures anew: wanted --backend fastest too");
+        Ok(context(backend, self.device.as_ref())?)
     }
 }
 

@@ -332,6 +332,33 @@ impl ContextBuilder {
         Self::opened_as(self.backend, &self.choice, &options).await
     }
 
+    /// Which device it asks for.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn selector(&self) -> DeviceSelector {
+        DeviceSelector { backend: self.backend, choice: self.choice.clone() }
+    }
+
+    /// One for each backend that the crate was built with; for the one alone that `DIPTYCH_DEVICE` names, if it names one.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn of_each_backend() -> Result<Vec<Self>> {
+        let on = |backend| ContextBuilder::default().backend(backend);
+        let named = match environment(DEVICE_VARIABLE) {
+            Some(text) => on(Backend::Auto).of_environment(&text)?,
+            None => None,
+        };
+        if let Some((backend, choice)) = named
+            && (backend, &choice) != (Backend::Auto, &DeviceChoice::Best)
+        {
+            return Ok(vec![on(Backend::Auto).device(DeviceSelector { backend, choice })]);
+        }
+        let built = [
+            (Backend::Wgpu, cfg!(feature = "wgpu")),
+            (Backend::OpenCl, cfg!(feature = "opencl")),
+            (Backend::Cpu, cfg!(feature = "cpu")),
+        ];
+        Ok(built.into_iter().filter(|(_, built)| *built).map(|(backend, _)| on(backend)).collect())
+    }
+
     /// What a selector in the environment chooses, if it concerns this backend.
     fn of_environment(&self, text: &str) -> Result<Option<(Backend, DeviceChoice)>> {
         let selector: DeviceSelector = text.parse().map_err(|error| match error {

@@ -3,6 +3,8 @@
 mod attention;
 mod build;
 mod derived;
+#[cfg(not(target_family = "wasm"))]
+mod described;
 mod elementwise;
 mod integers;
 mod moves;

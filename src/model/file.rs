@@ -142,6 +142,12 @@ impl ModelFile {
         Ok(ModelFile { source, info, contents: Arc::new(contents) })
     }
 
+    /// The file's bytes, and what it was read with.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn contents(&self) -> (&[u8], &LoadOptions) {
+        (&self.contents.bytes, &self.contents.options)
+    }
+
     /// The network for certain extents, as [`Model::load`] reads it: for what wants a graph, such as
     /// [`Batch`](crate::Batch) and the [`Tuner`](crate::Tuner). `dimensions` are extents by the names of
     /// [`FileInput::open`], beside those of the file's own options.

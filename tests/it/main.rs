@@ -15,6 +15,7 @@ mod chains;
 mod cpu_runs;
 mod custom;
 mod dispatches;
+mod fastest;
 mod forms;
 mod graph;
 mod half_rows;

@@ -28,7 +28,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (7, &["lower"]),
     (8, &["tune_network"]),
     (9, &["session", "eager", "product", "model"]),
-    (10, &["batch"]),
+    (10, &["batch", "fastest"]),
 ];
 
 /// Imports that go down the layers and are forbidden all the same: the first module uses the second.

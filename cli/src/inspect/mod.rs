@@ -7,7 +7,9 @@ use crate::output::print;
 use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
-use diptych::{Calibration, Graph, Model, Port, Precision, Session, SessionOptions, TensorInfo, Value};
+use diptych::{
+    Calibration, Graph, Model, ModelFile, Port, Precision, Session, SessionOptions, TensorInfo, Value,
+};
 use nodes::NodeRow;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,7 @@ pub(crate) struct Arguments {
     pub(crate) load: crate::flags::Load,
 
     #[command(flatten)]
-    pub(crate) on: crate::flags::On,
+    pub(crate) on: crate::flags::OnFastest,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -91,12 +93,13 @@ struct Inspection {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
-    let model = Model::load(&arguments.model, &arguments.load.options())?;
-    let context = arguments.on.context()?;
+    let file = ModelFile::load(&arguments.model, &arguments.load.options())?;
+    let model = file.model(&BTreeMap::new())?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();
     let options = SessionOptions { precision, calibration, on_cpu, ..Default::default() };
+    let context = arguments.on.context(&options, &[], None, |options| file.fastest(options))?;
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;
     let steps = session.steps().into_iter().map(|step| StepRow {

@@ -30,6 +30,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Whether a calibration is made or read.
+    pub(super) fn is_asked(&self) -> bool {
+        self.calibrate.is_some() || self.calibration.is_some()
+    }
+
     /// The calibration for a session with `options`, if one is asked for. The run's inputs are `tensors`.
     pub(super) fn calibration(
         &self,
@@ -38,9 +43,8 @@ impl Arguments {
         (ports, tensors): (&[Port], &[HostTensor]),
         range: Option<Pixels>,
     ) -> Result<Option<Calibration>> {
-        let asked = self.calibrate.is_some() || self.calibration.is_some();
         let auto = options.precision == diptych::Precision::Auto;
-        ensure!(auto || !asked, "--calibrate and --calibration are for --precision auto");
+        ensure!(auto || !self.is_asked(), "--calibrate and --calibration are for --precision auto");
         let Some(files) = &self.calibrate else {
             return Ok(self.calibration.as_ref().map(Calibration::load).transpose()?);
         };

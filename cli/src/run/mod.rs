@@ -8,6 +8,7 @@ mod open;
 mod report;
 mod trace;
 
+use crate::flags::Wanted;
 use crate::output::{print, say};
 use crate::tune::PrecisionName;
 use crate::{npy, replay};
@@ -15,7 +16,9 @@ use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
-use diptych::{HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning};
+use diptych::{
+    Context, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning,
+};
 use inputs::{Input, Pixels};
 use report::Report;
 use std::path::PathBuf;
@@ -66,7 +69,7 @@ pub(crate) struct Arguments {
     pub(crate) dump: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) on: crate::flags::On,
+    pub(crate) on: crate::flags::OnFastest,
 
     /// Storage and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionName::F32)]
@@ -218,6 +221,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         arguments.pick != Picking::Measured || arguments.db.is_some(),
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
+    ensure!(
+        arguments.on.backend != Wanted::Fastest || !arguments.calibrating.is_asked(),
+        "--backend fastest measures without a calibration: wanted --backend wgpu, opencl or cpu with one"
+    );
     let mut trace = Trace::new();
     let mut load = arguments.load.options();
     let (file, bytes) = opened(arguments, &load)?;
@@ -229,10 +236,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let sources = inputs::bind(&names, &arguments.input, &arguments.image)?;
     let mut ports = open::ports(&inputs, &sources)?;
-    let is_whole = arguments.batch.is_some()
-        || arguments.replay_out.is_some()
-        || arguments.calibrating.calibrate.is_some()
-        || arguments.calibrating.calibration.is_some();
+    let is_whole =
+        arguments.batch.is_some() || arguments.replay_out.is_some() || arguments.calibrating.is_asked();
     let model = match is_whole {
         true => {
             for (input, port) in inputs.iter().zip(&ports) {
@@ -253,9 +258,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
-    let context = arguments.on.context()?;
-    say(context.info());
-    trace.lap("open the device");
     let tuning = match &arguments.db {
         Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
         None => Tuning::Default,
@@ -268,6 +270,15 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         seed: arguments.seed,
         ..Default::default()
     };
+    let context = {
+        let record = arguments.db.as_deref();
+        arguments.on.context(&options, &feeds, record, |options| match &model {
+            Some(model) => Context::fastest(&model.graph, options),
+            None => file.fastest(options),
+        })?
+    };
+    say(context.info());
+    trace.lap("open the device");
     if let Some(model) = &model {
         let (network, given) = ((&context, &model.graph), (&ports[..], &tensors[..]));
         options.calibration = arguments.calibrating.calibration(network, &options, given, arguments.range)?;

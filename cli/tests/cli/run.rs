@@ -180,6 +180,52 @@ fn on_cpu(files: &Files, words: &[&str]) -> [String; 2] {
     [out, errors]
 }
 
+/// The fastest backend is measured at the first run, and found in the record by the next ones and by `inspect`.
+#[test]
+fn the_fastest_backend_is_measured_once() {
+    let files = Files::new();
+    let record = files.folder.path().join("record");
+    let of = |command: &str, words: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        run.arg(command).arg(&files.model).args(words);
+        run.env_remove("DIPTYCH_DEVICE").env("DIPTYCH_CACHE_DIR", &record);
+        let output = run.output().expect("the program starts");
+        let [out, errors] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), out + &errors)
+    };
+    let fastest = ["--backend", "fastest"];
+    let (code, measured) = of("run", &fastest);
+    assert!(code == Some(0) && measured.contains("; measured now)"), "{measured}");
+    let list = |text: &str| {
+        let from = text.find("the fastest of ").expect("a verdict");
+        text[from..from + text[from..].find("; ").expect("its end")].to_owned()
+    };
+    for backend in ["wgpu ", "opencl ", "cpu "] {
+        assert!(list(&measured).contains(backend), "no {backend} in: {measured}");
+    }
+    let (code, known) = of("run", &fastest);
+    assert!(code == Some(0) && known.contains("; from the record)"), "{known}");
+    assert_eq!(list(&known), list(&measured));
+    let (code, anew) = of("run", &["--backend", "fastest", "--anew"]);
+    assert!(code == Some(0) && anew.contains("; measured now)"), "{anew}");
+    let (code, inspected) = of("inspect", &fastest);
+    assert!(code == Some(0) && inspected.contains("; from the record)"), "{inspected}");
+    for (words, wanted) in [
+        (&["--anew"][..], "wanted --backend fastest too"),
+        (&["--backend", "fastest", "--precision", "auto", "--calibrate"], "measures without a calibration"),
+    ] {
+        let (code, errors) = of("run", words);
+        assert!(code == Some(1) && errors.contains(wanted), "{words:?}: {errors}");
+    }
+    // What the environment names is what runs.
+    let mut named = Command::new(env!("CARGO_BIN_EXE_diptych"));
+    named.arg("run").arg(&files.model).args(fastest);
+    let output = named.env("DIPTYCH_DEVICE", "cpu").env("DIPTYCH_CACHE_DIR", &record).output();
+    let errors = String::from_utf8_lossy(&output.expect("the program starts").stderr).into_owned();
+    assert!(errors.contains("the fastest of cpu ") && errors.contains("; measured now)"), "{errors}");
+}
+
 #[test]
 fn times_have_a_warm_up_and_percentiles() {
     let files = Files::new();

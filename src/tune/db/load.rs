@@ -21,6 +21,8 @@ pub struct LoadReport {
     pub inactive: usize,
     /// Rows with fields that this version does not know; used, and the fields kept.
     pub extended: usize,
+    /// Lines that are verdicts on networks.
+    pub networks: usize,
     /// Lines of JSON that are no row of this version; kept.
     pub foreign: usize,
     /// Lines that are no JSON; dropped at the next save.
@@ -36,6 +38,7 @@ impl fmt::Display for LoadReport {
             (self.superseded, "superseded"),
             (self.inactive, "of unknown kernels"),
             (self.extended, "with unknown fields"),
+            (self.networks, "verdicts on networks"),
             (self.foreign, "lines of another version"),
             (self.damaged, "damaged lines"),
             (usize::from(self.torn), "torn last line"),
@@ -142,6 +145,9 @@ impl Database {
             return self.unreadable(ended);
         };
         let Ok(row) = serde_json::from_str::<Row>(text) else {
+            if self.read_network(text) {
+                return;
+            }
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
                 return self.unreadable(ended);
             }

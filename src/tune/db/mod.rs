@@ -16,7 +16,8 @@
 //! ```
 //!
 //! (broken here to fit the page; in the file it is one line). Of several lines with one [`Key`]
-//! the newest counts.
+//! the newest counts. A line of another kind says which backend ran a network the fastest ([`NetworkRow`]); versions
+//! that do not know it keep it as it is.
 //!
 //! # What survives
 //!
@@ -34,13 +35,14 @@
 //!
 //! Above [`Bounds`] a database is compacted to three quarters of them: each (device, problem,
 //! choice) keeps its newest row, rows of older tuner versions go, then lines that this version
-//! cannot read, then whole (device, problem) groups, the longest untouched first.
+//! cannot read, then the oldest verdicts on networks, then whole (device, problem) groups, the longest untouched first.
 
 mod choose;
 mod compact;
 mod file;
 mod load;
 mod lookup;
+mod networks;
 mod patience;
 mod relatives;
 mod row;
@@ -54,6 +56,7 @@ pub(crate) use file::LOCK_WAIT;
 pub(super) use file::{open_lock, wait_for};
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
+pub use networks::{NetworkKey, NetworkRow, NetworkTime};
 #[cfg(any(feature = "cpu", test))]
 pub(crate) use patience::is_held;
 pub use relatives::Relative;
@@ -130,9 +133,11 @@ type Group = BTreeMap<Tried, Entry>;
 #[derive(Debug, Clone, Default)]
 pub struct Database {
     groups: BTreeMap<(DeviceKey, ProblemKey), Group>,
+    /// Which backend runs a network the fastest.
+    networks: BTreeMap<NetworkKey, NetworkRow>,
     /// Lines of JSON that are no row of this version, kept as they are.
     foreign: BTreeSet<String>,
-    /// Bytes that the rows and foreign lines take in a file.
+    /// Bytes that all of these take in a file.
     bytes: u64,
     bounds: Bounds,
     file: Option<PathBuf>,
@@ -391,8 +396,8 @@ impl Database {
         file::replace(path, &text).map_err(io(path))
     }
 
-    /// Writes the lines of the file: rows by device, problem and choice, then the lines of newer
-    /// versions.
+    /// Writes the lines of the file: rows by device, problem and choice, then verdicts on networks, then the lines
+    /// of newer versions.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -400,6 +405,9 @@ impl Database {
     pub fn write(&self, out: &mut dyn Write) -> Result<()> {
         for entry in self.groups.values().flat_map(BTreeMap::values) {
             writeln!(out, "{}", entry.line()?).map_err(io(Path::new("output")))?;
+        }
+        for line in self.network_lines() {
+            writeln!(out, "{}", line?).map_err(io(Path::new("output")))?;
         }
         for line in &self.foreign {
             writeln!(out, "{line}").map_err(io(Path::new("output")))?;

@@ -219,7 +219,7 @@ impl Row {
     }
 }
 
-fn cut(text: &mut String) {
+pub(super) fn cut(text: &mut String) {
     if text.len() > MAX_REASON_BYTES {
         text.truncate(text.floor_char_boundary(MAX_REASON_BYTES - '…'.len_utf8()));
         text.push('…');

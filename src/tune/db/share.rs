@@ -51,6 +51,9 @@ impl Database {
         for entry in other.groups.values().flat_map(BTreeMap::values) {
             self.insert(entry.clone(), policy);
         }
+        for row in other.networks.values() {
+            self.insert_network(row.clone(), policy);
+        }
         for line in &other.foreign {
             self.insert_foreign(line);
         }
@@ -121,7 +124,7 @@ impl Database {
     }
 
     /// The same rows, the measured ones with another origin and note, and without fields that this
-    /// version does not know.
+    /// version does not know. Verdicts on networks are left out: they are of one machine.
     #[must_use]
     #[doc(hidden)]
     pub fn marked(&self, origin: Origin, note: &str) -> Database {

@@ -138,8 +138,15 @@ fn lines_of_other_versions_are_kept_and_damaged_ones_are_counted() {
     bytes.extend(vec![b'x'; 3 << 20]);
     bytes.push(b'\n');
     let database = read(&bytes);
-    let report =
-        LoadReport { rows: 4, superseded: 1, inactive: 1, extended: 1, foreign: 1, damaged: 3, torn: false };
+    let report = LoadReport {
+        rows: 4,
+        superseded: 1,
+        inactive: 1,
+        extended: 1,
+        foreign: 1,
+        damaged: 3,
+        ..Default::default()
+    };
     assert_eq!(database.load_report(), &report, "{}", database.load_report());
     let saved = text(&database);
     for line in [&known, &extended, &inactive, &foreign] {
@@ -458,4 +465,90 @@ fn good_rows_behind_any_amount_of_damage_are_kept() {
         let error = Database::open_file(&path).expect_err("no record").to_string();
         assert!(error.contains("a file without rows"), "{error}");
     }
+}
+
+/// A verdict on a network of `name`, measured at `unix_ms`.
+fn network(name: &str, driver: &str, unix_ms: u64) -> NetworkRow {
+    let key = NetworkKey {
+        device: vec![device("NVIDIA H200", driver, "Vulkan")],
+        cpu: "x86_64, 16 threads".into(),
+        candidates: vec!["wgpu".into(), "cpu".into()],
+        network: name.into(),
+        precision: "f32".into(),
+        crate_version: "0.1.0".into(),
+    };
+    let time = |candidate: &str, device: &str, median_ns| NetworkTime {
+        candidate: candidate.into(),
+        device: device.into(),
+        median_ns,
+        runs: 5,
+        reason: String::new(),
+    };
+    let times = vec![time("wgpu", "NVIDIA H200", Some(102_000)), time("cpu", "", Some(unix_ms))];
+    let mut row = NetworkRow::measured(key, times);
+    row.from = Provenance { unix_ms, crate_version: "0.1.0".into(), ..row.from };
+    row
+}
+
+#[test]
+fn verdicts_on_networks_are_lines_of_their_own_kind() {
+    let wanted = concat!(
+        r#"{"key":{"device":[{"gpu":"NVIDIA H200","family":"NVIDIA","driver":"580","api":"Vulkan"}],"#,
+        r#""cpu":"x86_64, 16 threads","candidates":["wgpu","cpu"],"network":"abc","precision":"f32","crate":"0.1.0"},"#,
+        r#""times":[{"candidate":"wgpu","device":"NVIDIA H200","median_ns":102000,"runs":5},"#,
+        r#"{"candidate":"cpu","device":"","median_ns":7,"runs":5}],"#,
+        r#""from":{"origin":"measured","crate":"0.1.0","unix_ms":7}}"#
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::open(directory.path()).expect("opened");
+    database.append_network(network("abc", "580", 7)).expect("appended");
+    let path = database.file().expect("a file").to_owned();
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), format!("{wanted}\n"));
+    assert!(!is_row_of_candidates(wanted), "an older version would take it for a row");
+    // The newer one counts, and rows and lines of another version live beside them.
+    database.append_network(network("abc", "580", 9)).expect("appended");
+    database.append_network(network("abc", "581", 8)).expect("appended");
+    database.append(row(&h200(), 8, 1, "a", Verdict::Winner, 5)).expect("appended");
+    let of_tomorrow = wanted.replace(r#""cpu":"x86"#, r#""clock":1,"cpu":"x86"#);
+    let lines = std::fs::read_to_string(&path).expect("the file") + &of_tomorrow + "\n";
+    std::fs::write(&path, lines).expect("written");
+    let mut read = Database::open(directory.path()).expect("opened");
+    let report = LoadReport { rows: 1, networks: 3, superseded: 1, foreign: 1, ..Default::default() };
+    assert_eq!(read.load_report(), &report);
+    assert_eq!(read.network(&network("abc", "580", 1).key), Some(&network("abc", "580", 9)));
+    assert_eq!(read.network(&network("abd", "580", 1).key), None);
+    assert_eq!(read.networks().count(), 2);
+    // A replaced file has all of them.
+    read.compact().expect("compacted");
+    let kept = std::fs::read_to_string(&path).expect("the file");
+    assert_eq!((kept.lines().count(), kept.len() as u64), (4, read.bytes));
+    assert!(kept.contains(&of_tomorrow) && text(&super::tests::read(kept.as_bytes())) == kept);
+    // What is shipped or imported has none: they are of one machine.
+    assert_eq!(database.marked(Origin::Shipped, "fleet").networks().count(), 0);
+    // A torn line is a record's all the same.
+    std::fs::write(&path, &wanted[..60]).expect("written");
+    assert!(Database::open_file(&path).expect("a record").load_report().torn);
+}
+
+/// Whether a version of the crate that knows rows of candidates alone reads this line as one.
+fn is_row_of_candidates(line: &str) -> bool {
+    serde_json::from_str::<Row>(line).is_ok()
+}
+
+#[test]
+fn verdicts_on_networks_are_bounded_and_the_oldest_go_first() {
+    let mut database = Database::in_memory();
+    for number in 0..600 {
+        database.append_network(network(&number.to_string(), "580", number)).expect("memory takes all");
+    }
+    assert_eq!(database.networks().count(), 512);
+    assert_eq!(database.networks().map(|row| row.from.unix_ms).min(), Some(88));
+    assert_eq!(database.bytes, text(&database).len() as u64);
+    let mut small = Database::in_memory().with_bounds(Bounds { max_rows: 40, max_bytes: 1 << 20 });
+    for number in 0..100 {
+        small.append_network(network(&number.to_string(), "580", number)).expect("memory takes all");
+        small.append(row(&h200(), number as u32 + 1, 1, "a", Verdict::Winner, number)).expect("appended");
+        assert!(small.len() + small.networks().count() <= 40);
+    }
+    assert!(small.networks().any(|row| row.from.unix_ms == 99) && small.len() > 10, "{}", small.len());
 }
