@@ -1,6 +1,7 @@
 use super::*;
 use crate::emit::Activation;
 use crate::ops::conv2d::Conv2d;
+use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
 use crate::ops::pointwise::Pointwise;
 use crate::shape::Padding;

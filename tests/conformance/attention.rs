@@ -52,7 +52,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
             table.push((name, problem(extents, options, more, precision), breadth));
         }
     };
-    use Breadth::{Groups, Variants};
+    use Breadth::{Groups, Tiles, Variants};
     let plain = Attention::default();
     let turned = Attention { places_first: true, ..plain };
     // Queries and keys that end within a work-group's and at its end, and features of each kind.
@@ -67,6 +67,11 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     ] {
         push(extents, plain, &[], Groups);
         push(extents, turned, &[], Variants);
+    }
+    // Each tile, of rows that end within it.
+    for extents in [[1, 2, 1, 67, 139, 16, 20], [1, 4, 2, 3, 300, 8, 4], [1, 1, 1, 7, 9, 3, 5]] {
+        push(extents, plain, &[], Tiles);
+        push(extents, Attention { behind: Some(1), ..turned }, &[], Tiles);
     }
     let causal = Attention { behind: Some(0), ..plain };
     let window = Attention { before: Some(4), behind: Some(2), ..turned };
