@@ -69,7 +69,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
         push(extents, turned, &[], Variants);
     }
     // Each tile, of rows that end within it.
-    for extents in [[1, 2, 1, 67, 139, 16, 20], [1, 4, 2, 3, 300, 8, 4], [1, 1, 1, 7, 9, 3, 5]] {
+    for extents in [[1, 2, 1, 67, 139, 16, 20], [1, 4, 2, 3, 301, 8, 4], [1, 1, 1, 7, 10, 3, 5]] {
         push(extents, plain, &[], Tiles);
         push(extents, Attention { behind: Some(1), ..turned }, &[], Tiles);
     }

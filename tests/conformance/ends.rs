@@ -30,12 +30,8 @@ fn is_free(op: &dyn Op, operand: Operand) -> bool {
     match (op.name(), operand) {
         // Numbers of places, and corners of boxes.
         ("gather" | "suppress", Operand::Arg(0)) | ("one_hot", Operand::Src) => false,
-        ("attention", Operand::Begins | Operand::Ends) => false,
-        // It may reach rows that do not attend it.
-        ("attention", Operand::Value) => {
-            op.operands().iter().all(|info| info.operand != Operand::Mask)
-                && !op.problem_key().contains("Some(")
-        }
+        // Places and truths; and what is no number among values may reach rows that do not attend it.
+        ("attention", Operand::Begins | Operand::Ends | Operand::Mask | Operand::Value) => false,
         // A tap outside of the map is left out or 0 times its weight, kernel by kernel.
         ("conv2d" | "depthwise", operand) => operand != Operand::Weights,
         _ => true,
