@@ -44,6 +44,10 @@ impl Network<'_> {
     }
 
     /// Whether a run may do without this input.
+    #[cfg_attr(
+        not(any(feature = "tflite", feature = "onnx")),
+        expect(unused_variables, reason = "all inputs of a graph are alike")
+    )]
     fn is_optional(&self, name: &str) -> bool {
         match self {
             Network::Graph(_) => false,
@@ -53,6 +57,10 @@ impl Network<'_> {
     }
 
     /// Whether runs may give this input other extents, or none.
+    #[cfg_attr(
+        not(any(feature = "tflite", feature = "onnx")),
+        expect(unused_variables, reason = "all inputs of a graph are alike")
+    )]
     fn is_open(&self, name: &str, options: &SessionOptions) -> bool {
         match self {
             Network::Graph(_) => !options.open.is_empty(),

@@ -2,6 +2,8 @@
 
 #![cfg(target_family = "wasm")]
 
+#[path = "../../../tests/conformance/attention.rs"]
+mod attention;
 #[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/cases.rs"]
 mod cases;
