@@ -12,7 +12,7 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
     unread::leave_out(&mut network);
     border::absorb(&mut network, alone)?;
     idioms::recognise(&mut network, alone)?;
-    idioms::attention(&mut network, alone)?;
+    idioms::attention(&mut network, alone);
     unread::leave_out(&mut network);
     chain::join(&mut network, alone)?;
     // A factor may be a part of a function of each element.

@@ -22,7 +22,6 @@ use super::{Finder, Found, Term};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
-use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::unit::{Input, Network};
 use crate::ops::attention::{Added, Attention, AttentionOp, Place, Sizes};
@@ -36,16 +35,15 @@ use whole::Whole;
 const MOST_FEATURES: usize = 256;
 
 /// Finds attention; units that `alone` names stay as they are.
-pub(in crate::lower) fn attention(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+pub(in crate::lower) fn attention(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) {
     let mut index = 0;
     while index < network.units().len() {
         let finder = Finder { network, alone };
-        match finder.attention(index)? {
+        match finder.attention(index) {
             Some(found) => index = found.replace(network),
             None => index += 1,
         }
     }
-    Ok(())
 }
 
 /// A product of matrices, and what it reads.
@@ -58,14 +56,13 @@ struct Product {
 }
 
 impl Finder<'_, '_> {
-    /// What ends as the product with the values in unit `index`.
-    fn attention(&self, index: usize) -> Result<Option<Found>> {
-        Ok(self
-            .written_out(index)
-            .or_else(|| self.node(index))
-            .filter(|found| found.new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok())))
+    /// The attention that ends in unit `index`, written out or a node, if it serves as a unit.
+    fn attention(&self, index: usize) -> Option<Found> {
+        let found = self.written_out(index).or_else(|| self.node(index));
+        found.filter(|found| found.new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok()))
     }
 
+    /// The attention whose product with the values is unit `index`.
     fn written_out(&self, index: usize) -> Option<Found> {
         let last = self.product(index)?;
         let shares = self.network.resolve(last.a.value()?);
