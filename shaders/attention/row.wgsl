@@ -5,6 +5,17 @@ ${constants}
 
 ${interface}
 //% set unit = "vec4<f32>" if LANES == 4 else "f32"
+//# Of each query, what `shares` has of every sixteenth invocation becomes one number of `partial`.
+//% macro columns(before, behind)
+    if (lid < 16u * ROWS) {
+        let line: u32 = lid / 16u * SIZE + lid % 16u;
+        var part: f32 = shares[line];
+        for (var i: u32 = 16u; i < SIZE; i += 16u) {
+            part = ${before}shares[line + i]${behind};
+        }
+        partial[lid] = part;
+    }
+//% endmacro
 //% macro read(name, at)
 ${load4(name, at) if LANES == 4 else load(name, at)}
 //% endmacro
@@ -82,14 +93,7 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         shares[${r}u * SIZE + lid] = s${r};
         //% endfor
         ${barrier};
-        if (lid < 16u * ROWS) {
-            let line: u32 = lid / 16u * SIZE + lid % 16u;
-            var part: f32 = shares[line];
-            for (var i: u32 = 16u; i < SIZE; i += 16u) {
-                part = max(part, shares[line + i]);
-            }
-            partial[lid] = part;
-        }
+        ${columns("max(part, ", ")") | trim | indent(4)}
         ${barrier};
         //% for r in range(tile[1])
         var new${r}: f32 = most${r};
@@ -135,14 +139,7 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
     shares[${r}u * SIZE + lid] = sum${r};
     //% endfor
     ${barrier};
-    if (lid < 16u * ROWS) {
-        let line: u32 = lid / 16u * SIZE + lid % 16u;
-        var part: f32 = shares[line];
-        for (var i: u32 = 16u; i < SIZE; i += 16u) {
-            part = part + shares[line + i];
-        }
-        partial[lid] = part;
-    }
+    ${columns("(part + ", ")") | trim}
     ${barrier};
     //% for r in range(tile[1])
     sum${r} = 0.0f;
