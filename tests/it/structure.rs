@@ -281,20 +281,25 @@ fn first_names(rest: &str) -> Vec<String> {
     names
 }
 
+/// How many modules up a file's paths begin that begin with `super`, and what follows.
+fn upwards(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let first = after_word(&source.code, "super").filter(|(at, _)| !source.code[..*at].ends_with("super::"));
+    first.map(|(_, rest)| {
+        let (mut rest, mut up) = (rest, 1);
+        while let Some(further) = rest.strip_prefix("::super") {
+            (rest, up) = (further, up + 1);
+        }
+        (up, rest)
+    })
+}
+
 /// The top-level modules that a file uses.
 fn uses(source: &Source) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for (_, rest) in after_word(&source.code, "crate") {
         used.extend(first_names(rest));
     }
-    for (at, rest) in after_word(&source.code, "super") {
-        if source.code[..at].ends_with("super::") {
-            continue;
-        }
-        let (mut rest, mut up) = (rest, 1);
-        while let Some(further) = rest.strip_prefix("::super") {
-            (rest, up) = (further, up + 1);
-        }
+    for (up, rest) in upwards(source) {
         if up >= source.module.len() {
             used.extend(first_names(rest));
         }
@@ -373,14 +378,7 @@ fn used_files(source: &Source, files: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<St
             add(&["model".to_owned()], rest);
         }
     }
-    for (at, rest) in after_word(&source.code, "super") {
-        if source.code[..at].ends_with("super::") {
-            continue;
-        }
-        let (mut rest, mut up) = (rest, 1);
-        while let Some(further) = rest.strip_prefix("::super") {
-            (rest, up) = (further, up + 1);
-        }
+    for (up, rest) in upwards(source) {
         add(&source.module[..source.module.len().saturating_sub(up)], rest);
     }
     used
