@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::attention::Attention;
 use std::sync::Arc;
 
-/// What an attention may be given beside queries, keys and values.
+/// The inputs of an attention beside queries, keys and values.
 ///
 /// ```
 /// use diptych::nn::Attention;
@@ -22,19 +22,21 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttentionInputs {
-    /// Numbers that are added to the scores: `batch heads places keys`, any of them 1 or, from the first on, left out.
+    /// Numbers that are added to the scores. Its extents are `batch heads places keys`; each may be 1, and leading ones may be
+    /// left out.
     pub bias: Option<Value>,
-    /// Which keys a query attends, of the same extents: see [`MaskRule`](crate::nn::MaskRule).
+    /// Which keys a query attends, with extents as those of the bias. [`MaskRule`](crate::nn::MaskRule) says what its elements mean.
     pub mask: Option<Value>,
-    /// The place of the first query among the keys: one number, or one of each batch.
+    /// The place of the first query among the keys: one number for all batches, or one for each. The options must say how many
+    /// keys before or behind it a query attends.
     pub begins: Option<Value>,
-    /// How many keys there are: one number, or one of each batch. All, where it is left out.
+    /// How many of the keys are there: one number for all batches, or one for each. Without it all are.
     pub ends: Option<Value>,
 }
 
 impl Graph {
-    /// Adds the attention of queries, keys and values: `softmax(scale Q K^T + bias) V` of each head
-    /// ([`Attention`] says more). No matrix of scores lies in memory. Queries may have several times as many heads as keys.
+    /// Adds the attention of queries, keys and values: `softmax(scale Q K^T + bias) V` for each head. [`Attention`] has the
+    /// options. The matrix of scores is not stored. Queries may have several times as many heads as keys and values.
     ///
     /// ```
     /// use diptych::nn::Attention;
@@ -55,7 +57,8 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the extents do not fit each other or the options, or `begins` is given and no reach.
+    /// If the extents do not fit each other or the options, or if `begins` is given while [`Attention::before`] and
+    /// [`Attention::behind`] are `None`.
     pub fn attention(
         &mut self,
         name: &str,

@@ -11,17 +11,18 @@
 //! | `ends` | one number, or one of each batch: how many keys there are | rows of i32, or of f32 |
 //! | `y` | as `q`, of the depth of `v` | rows |
 //!
-//! With a soft cap, `s` becomes `cap tanh(s / cap)` before the bias. With `before` and `behind`, a query at place `i` attends
-//! the keys from `i - before` to `i + behind`: causal attention is 0 behind. Heads of queries that share one of keys follow each
-//! other.
+//! With a soft cap, `s` becomes `cap tanh(s / cap)` before the bias is added. With `before` and `behind`, a query at place `i` attends
+//! the keys from `i - before` to `i + behind`; causal attention has `behind = 0`. Query heads that share a key head are
+//! consecutive.
 //!
-//! No matrix of scores lies in memory: keys are taken some at a time, and what was summed before is made smaller where a score is
-//! larger than all before (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
+//! The matrix of scores is not stored. A kernel takes some keys at a time, and scales its earlier sums down when a score is larger
+//! than all scores before it (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
 //! *FlashAttention*, 2022). Sums are in f32. With f16 storage, `q`, `k`, `v` and `y` are rows of halves.
 //!
-//! A NaN among the scores of a query makes its row of `y` NaN, and so does a score of positive infinity. A score of negative
-//! infinity is a share of 0; a query of which all are has the result 0, or NaN, as an option says. An infinity or a NaN of `v` may
-//! reach all rows of its head, those too that do not attend it.
+//! A NaN among the scores of a query makes its row of `y` NaN, and so does a score of positive infinity. A key whose score is
+//! negative infinity has the share 0. If all scores of a query are negative infinity, its row is 0, or NaN if
+//! [`Attention::nan_if_nothing`] asks for that. An infinity or a NaN in `v` may reach every row of its head, even rows that do not
+//! attend its key. It reaches no other head.
 
 mod arguments;
 mod cpu;
@@ -49,21 +50,21 @@ const OP: &str = "attention";
 /// Options of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attention {
-    /// The factor of the products; `None` for one over the root of the depth.
+    /// The factor of the products `q . k`; `None` means one over the square root of the depth.
     pub scale: Option<Bits>,
-    /// The bound of the products, `cap tanh(s / cap)`; 0 for none.
+    /// The soft cap: a score `s` becomes `cap tanh(s / cap)`. 0 means none.
     pub softcap: Bits,
-    /// How many keys before its own place a query attends; `None` for all.
+    /// How many keys before its own place a query attends; `None` means all of them.
     pub before: Option<usize>,
-    /// How many keys behind its own place a query attends; `None` for all, 0 for causal attention.
+    /// How many keys behind its own place a query attends; `None` means all of them, and 0 is causal attention.
     pub behind: Option<usize>,
-    /// The place of the first query among the keys, where no input says it.
+    /// The place of the first query among the keys, unless an input gives it.
     pub begin: usize,
-    /// Whether places come before heads: `batch places heads depth`.
+    /// Whether the axes are `batch places heads depth`, and not `batch heads places depth`.
     pub places_first: bool,
-    /// What the mask says.
+    /// What a mask means, if the node has one.
     pub mask: MaskRule,
-    /// Whether a query that attends nothing has the result NaN, as a softmax has, and not 0.
+    /// Whether the result of a query that attends no key is NaN, as that of a softmax, and not 0.
     pub nan_if_nothing: bool,
 }
 
@@ -83,17 +84,17 @@ impl Default for Attention {
     }
 }
 
-/// What a mask does to a score.
+/// How a mask changes scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MaskRule {
-    /// Whether it names the keys that are not attended, and not those that are.
+    /// Whether elements other than 0 mark the keys that are not attended. Otherwise they mark those that are.
     pub hides: bool,
-    /// What the score of a key that is not attended becomes.
+    /// The score of a key that is not attended.
     pub fill: Bits,
 }
 
 impl Default for MaskRule {
-    /// A mask of the keys that are attended.
+    /// Elements other than 0 mark the keys that are attended; the score of the others is negative infinity.
     fn default() -> Self {
         MaskRule { hides: false, fill: Bits(f32::NEG_INFINITY) }
     }
@@ -207,10 +208,10 @@ impl AttentionOp {
         }
         for operand in [Operand::Query, Operand::Key, Operand::Value] {
             let Some((dims, dtype)) = self.given.get(&operand) else {
-                return refuse(format!("no {}", operand.name()), "queries, keys and values");
+                return refuse(format!("no input {}", operand.name()), "queries, keys and values");
             };
             if *dtype != DType::F32 {
-                return refuse(format!("{} of {dtype}", operand.name()), "f32");
+                return refuse(format!("an input {} of {dtype}", operand.name()), "f32");
             }
             self.place(operand).within(operand, self.sizes.of(operand), dims)?;
         }
@@ -221,11 +222,12 @@ impl AttentionOp {
                 }
                 (None, None) => {}
                 (Some((_, dtype)), Some(_)) => {
-                    return refuse(format!("a {} of {dtype}", operand.name()), "f32 or booleans");
+                    return refuse(format!("an input {} of {dtype}", operand.name()), "f32 or booleans");
                 }
                 (found, _) => {
-                    let found = format!("{} {}", if found.is_some() { "a" } else { "no" }, operand.name());
-                    return refuse(found, "what the node says");
+                    let found =
+                        format!("{} input {}", if found.is_some() { "an" } else { "no" }, operand.name());
+                    return refuse(found, "the inputs for which the operator has places");
                 }
             }
         }

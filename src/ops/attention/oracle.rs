@@ -128,3 +128,94 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
     }
     Reference::Bounded { value, bound }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Bits;
+    use crate::ops::attention::examples::of_node;
+    use crate::ops::attention::{Attention, MaskRule};
+    use crate::ops::expected::on_cpu;
+    use crate::ops::operands::of;
+
+    const F32: DType = DType::F32;
+
+    /// The results of the oracle and of the CPU, which are close, for one head of `q` and `k` of depth 1 and `v` of width 1.
+    fn attended(options: Attention, q: &[f32], k: &[f32], v: &[f32], more: &[(Operand, &[f32])]) -> Vec<f64> {
+        let [queries, keys] = [q.len(), k.len()];
+        let own = [[1, 1, queries, 1], [1, 1, keys, 1], [1, 1, keys, 1]];
+        let names = [Operand::Query, Operand::Key, Operand::Value];
+        let counts: Vec<[usize; 1]> = more.iter().map(|(_, values)| [values.len()]).collect();
+        let mut given: Vec<(Operand, &[usize], DType)> =
+            names.into_iter().zip(&own).map(|(operand, dims)| (operand, &dims[..], F32)).collect();
+        given.extend(more.iter().zip(&counts).map(|((operand, _), count)| (*operand, &count[..], F32)));
+        let op = of_node(&options, &given, Precision::F32).expect("an attention");
+        let values = of(&[&[(names[0], q), (names[1], k), (names[2], v)], more].concat());
+        let wanted = oracle(&op, &values);
+        for (index, found) in on_cpu(&op, &values).expect("runs").into_iter().enumerate() {
+            let value = wanted.value()[index];
+            let off = (f64::from(found) - value).abs();
+            let same = found.is_nan() && value.is_nan() || off <= wanted.tolerance(index, Precision::F32);
+            assert!(same, "{index}: {found} for {value}");
+        }
+        wanted.value().to_vec()
+    }
+
+    #[test]
+    fn results_are_those_worked_out_by_hand() {
+        let ln3 = 3f32.ln();
+        let plain = Attention { scale: Some(Bits(1.0)), ..Attention::default() };
+        let close = |found: Vec<f64>, wanted: &[f64]| {
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(wanted) {
+                assert!((found - wanted).abs() < 1e-6, "{found} {wanted}");
+            }
+        };
+        let (k, v) = ([0.0, ln3], [8.0, 4.0]);
+        // Shares of a quarter and three quarters; of a half each.
+        close(attended(plain, &[1.0, 0.0], &k, &v, &[]), &[5.0, 6.0]);
+        close(attended(plain, &[1.0], &k, &v, &[(Operand::Bias, &[ln3, 0.0])]), &[6.0]);
+        let half = Attention { scale: Some(Bits(0.5)), ..plain };
+        close(attended(half, &[2.0], &k, &v, &[]), &[5.0]);
+        // Products of 0 and far beyond the cap: of which 1 and e are the powers.
+        let capped = Attention { softcap: Bits(1.0), ..plain };
+        let e = std::f64::consts::E;
+        close(attended(capped, &[1.0], &[0.0, 1e4], &v, &[]), &[(8.0 + 4.0 * e) / (1.0 + e)]);
+        let causal = Attention { behind: Some(0), ..plain };
+        close(attended(causal, &[0.0, 0.0], &k, &v, &[]), &[8.0, 6.0]);
+        close(attended(causal, &[0.0], &k, &v, &[(Operand::Begins, &[1.0])]), &[6.0]);
+        let window = Attention { before: Some(0), ..causal };
+        close(attended(window, &[0.0, 0.0], &k, &v, &[]), &[8.0, 4.0]);
+        close(attended(plain, &[0.0], &k, &v, &[(Operand::Ends, &[1.0])]), &[8.0]);
+        close(attended(plain, &[0.0], &k, &v, &[(Operand::Mask, &[0.0, 1.0])]), &[4.0]);
+        let hides = Attention { mask: MaskRule { hides: true, fill: Bits(-ln3) }, ..plain };
+        close(attended(hides, &[0.0], &k, &v, &[(Operand::Mask, &[0.0, 1.0])]), &[7.0]);
+    }
+
+    #[test]
+    fn a_query_that_attends_nothing_is_zero_or_nan() {
+        let none = [(Operand::Ends, &[0.0][..])];
+        for (nan_if_nothing, nan) in [(false, false), (true, true)] {
+            let options = Attention { nan_if_nothing, ..Attention::default() };
+            let found = attended(options, &[1.0], &[1.0, 2.0], &[3.0, 4.0], &none);
+            assert!(if nan { found[0].is_nan() } else { found[0] == 0.0 }, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_among_values_stays_in_its_head() {
+        let dims = [1, 2, 3, 4];
+        let given = [Operand::Query, Operand::Key, Operand::Value].map(|operand| (operand, &dims[..], F32));
+        let causal = Attention { behind: Some(0), ..Attention::default() };
+        let op = of_node(&causal, &given, Precision::F32).expect("an attention");
+        let (ones, mut v) = ([0.5; 24], [1.0; 24]);
+        v[11] = f32::NAN;
+        let values = of(&[(Operand::Query, &ones), (Operand::Key, &ones), (Operand::Value, &v)]);
+        let found = on_cpu(&op, &values).expect("runs");
+        assert!(
+            found[11].is_nan() && found[12..].iter().all(|value| (value - 1.0).abs() < 1e-6),
+            "{found:?}"
+        );
+    }
+}
