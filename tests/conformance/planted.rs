@@ -18,8 +18,8 @@ use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
     nn::{
-        AxisRange, CumSum, Gather, OneHot, Pad, PadMode, Random, StridedSlice, Suppress, TopK, Transpose,
-        UpdateSlice,
+        Attention, AxisRange, CumSum, Gather, OneHot, Pad, PadMode, Random, StridedSlice, Suppress, TopK,
+        Transpose, UpdateSlice,
     },
 };
 use std::sync::Arc;
@@ -127,6 +127,11 @@ fn gather() -> Problem {
 fn update() -> Problem {
     let inputs = [(Operand::Src, &[5, 7, 3][..]), (Operand::Arg(0), &[5, 2, 3]), (Operand::Arg(1), &[5])];
     lowered(&UpdateSlice { axis: 1 }, &inputs, Precision::F32)
+}
+
+/// More keys than any work-group takes at a time.
+fn attended(options: Attention) -> Problem {
+    crate::attention::problem([1, 2, 1, 9, 301, 8, 12], options, &[], Precision::F32)
 }
 
 fn suppress() -> Problem {
@@ -504,6 +509,39 @@ fn mistakes() -> Vec<Mistake> {
             [1, 8, 1],
             "term < @k",
             "term + 1u < @k",
+        ),
+        (
+            "what was summed before not made smaller",
+            attended(Attention::default()),
+            "tiled",
+            [1, 1, 1],
+            "sum0 = sum0 * smaller0;",
+            "sum0 = sum0;",
+        ),
+        ("a key beyond the last", attended(Attention::default()), "tiled", [1, 1, 1], ">= end)", "> end)"),
+        (
+            "a key too many",
+            attended(Attention { behind: Some(0), ..Attention::default() }),
+            "tiled",
+            [1, 2, 1],
+            "> place0 + @behind",
+            "> place0 + @behind + 1",
+        ),
+        (
+            "values of one slice",
+            attended(Attention::default()),
+            "row",
+            [64, 1, 1],
+            "sums0_0 + joined[",
+            "sums0_0 + 0.0f * joined[",
+        ),
+        (
+            "the largest score of some",
+            attended(Attention::default()),
+            "row",
+            [64, 1, 1],
+            "i < SIZE; i += 16u",
+            "i < 32u; i += 16u",
         ),
         ("a wrong step", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "@b_step * term", "@a_step * term"),
         ("a store between the rows", gemm([9, 7, 5], wide), "micro", [1, 8, 1], "column + 3u < @n)", "true)"),
