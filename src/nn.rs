@@ -15,6 +15,9 @@
 #[doc(inline)]
 pub use crate::ops::arg::ArgReduce;
 pub use crate::ops::attention::{Attention, MaskRule};
+#[doc(inline)]
+pub use crate::ops::bytes::ByteRange;
+#[doc(inline)]
 pub use crate::ops::concat::Concat;
 #[doc(inline)]
 pub use crate::ops::conv2d::Conv2d;
@@ -40,6 +43,14 @@ pub use crate::ops::one_hot::OneHot;
 pub use crate::ops::pointwise::Pointwise;
 #[doc(inline)]
 pub use crate::ops::pool::{Pool, Pooling};
+#[doc(inline)]
+pub use crate::ops::quantized_binary::{QuantizedBinary, QuantizedFunction};
+#[doc(inline)]
+pub use crate::ops::quantized_conv2d::QuantizedConv2d;
+#[doc(inline)]
+pub use crate::ops::quantized_depthwise::QuantizedDepthwise;
+#[doc(inline)]
+pub use crate::ops::quantized_pool::{QuantizedPool, QuantizedPooling};
 #[doc(inline)]
 pub use crate::ops::random::Random;
 #[doc(inline)]

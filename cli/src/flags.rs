@@ -79,6 +79,11 @@ pub(crate) struct Load {
     /// The signature of a TensorFlow Lite file whose network is meant [default: the file's first network].
     #[arg(long, value_name = "NAME")]
     pub(crate) signature: Option<String>,
+
+    /// Compute quantized operators of a TensorFlow Lite file on the floats that their integers stand for, and not on the
+    /// integers.
+    #[arg(long)]
+    pub(crate) dequantize: bool,
 }
 
 impl Load {
@@ -88,6 +93,7 @@ impl Load {
             values: self.value.iter().cloned().collect(),
             inputs: self.open_input.iter().cloned().collect(),
             signature: self.signature.clone(),
+            dequantize: self.dequantize,
         }
     }
 }

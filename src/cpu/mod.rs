@@ -10,6 +10,7 @@
 //! | `shelf` | constants that were packed, for other extents |
 //! | `micro` | the micro-kernel that multiplies rows with it |
 //! | `products` | sums of products of vectors at regular distances |
+//! | `bytes` | sums of products of bytes |
 //! | `product` | the matrix product of two operands that change from run to run |
 //! | `tail` | bias, activation and residual |
 //! | `arch` | which vectors the machine has |
@@ -23,6 +24,7 @@
 pub(crate) mod aligned;
 pub(crate) mod arch;
 pub(crate) mod blocks;
+pub(crate) mod bytes;
 mod micro;
 pub(crate) mod panels;
 pub(crate) mod product;

@@ -9,6 +9,7 @@ use super::copy::{self, CopyOp};
 use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
+use super::dequantize::{self, DequantizeOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
@@ -21,6 +22,12 @@ use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::quantize::{self, QuantizeOp};
+use super::quantized_binary::{self, QuantizedBinaryOp};
+use super::quantized_conv2d::{self, QuantizedConv2dOp};
+use super::quantized_depthwise::{self, QuantizedDepthwiseOp};
+use super::quantized_lookup::{self, QuantizedLookupOp};
+use super::quantized_pool::{self, QuantizedPoolOp};
 use super::random::{self, RandomOp};
 use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
@@ -78,6 +85,13 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
+    OpEntry::of::<DequantizeOp>(dequantize::examples, dequantize::NUMBERS),
+    OpEntry::of::<QuantizeOp>(quantize::examples, quantize::NUMBERS),
+    OpEntry::of::<QuantizedBinaryOp>(quantized_binary::examples, quantized_binary::NUMBERS),
+    OpEntry::of::<QuantizedConv2dOp>(quantized_conv2d::examples, quantized_conv2d::NUMBERS),
+    OpEntry::of::<QuantizedDepthwiseOp>(quantized_depthwise::examples, quantized_depthwise::NUMBERS),
+    OpEntry::of::<QuantizedLookupOp>(quantized_lookup::examples, quantized_lookup::NUMBERS),
+    OpEntry::of::<QuantizedPoolOp>(quantized_pool::examples, quantized_pool::NUMBERS),
     OpEntry::of::<RandomOp>(random::examples, random::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),

@@ -243,6 +243,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::integers::rows() {
         table.push(name, problem, breadth);
     }
+    for (name, problem, breadth) in crate::quantized::rows() {
+        table.push(name, problem, breadth);
+    }
     table.softmax();
     table.arg();
     table.transposed_conv2d();

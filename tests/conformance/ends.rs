@@ -32,6 +32,9 @@ fn is_free(op: &dyn Op, operand: Operand) -> bool {
         ("gather" | "suppress", Operand::Arg(0)) | ("one_hot", Operand::Src) => false,
         // Places and truths; and what is no number among values may reach rows that do not attend it.
         ("attention", Operand::Begins | Operand::Ends | Operand::Mask | Operand::Value) => false,
+        // Bytes are any, but what a NaN becomes is not said.
+        ("quantize" | "dequantize", _) => false,
+        (name, _) if name.starts_with("quantized") => false,
         // A tap outside of the map is left out or 0 times its weight, kernel by kernel.
         ("conv2d" | "depthwise", operand) => operand != Operand::Weights,
         _ => true,

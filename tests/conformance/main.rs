@@ -28,6 +28,7 @@ mod moves;
 mod order;
 mod planted;
 mod problem;
+mod quantized;
 mod reductions;
 mod rows;
 
@@ -92,6 +93,7 @@ macro_rules! every_kernel {
 every_kernel!(
     attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
     integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
+    quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -243,6 +245,13 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("normalize", [13, 11]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("quantize", [1, 1]),
+    ("dequantize", [1, 1]),
+    ("quantized_binary", [1, 1]),
+    ("quantized_conv2d", [6, 6]),
+    ("quantized_depthwise", [3, 3]),
+    ("quantized_lookup", [1, 1]),
+    ("quantized_pool", [1, 1]),
     ("random", [1, 1]),
     ("remap", [4, 4]),
     ("reduce", [6, 6]),

@@ -3,6 +3,7 @@
 use crate::gpu;
 use crate::moves::lowered;
 use crate::problem::{Problem, compare, expected, operands};
+use crate::quantized::RANGE;
 use diptych::internals::device::Device;
 use diptych::internals::emit::{Dialect, KernelSource, Operand};
 use diptych::internals::ops::concat::ConcatOp;
@@ -18,8 +19,8 @@ use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
     nn::{
-        Attention, AxisRange, CumSum, Gather, OneHot, Pad, PadMode, Random, StridedSlice, Suppress, TopK,
-        Transpose, UpdateSlice,
+        Attention, AxisRange, CumSum, Gather, OneHot, Pad, PadMode, QuantizedConv2d, QuantizedDepthwise,
+        QuantizedFunction, QuantizedPooling, Random, StridedSlice, Suppress, TopK, Transpose, UpdateSlice,
     },
 };
 use std::sync::Arc;
@@ -122,6 +123,32 @@ fn concat(extents: &[[usize; 4]]) -> Problem {
 fn gather() -> Problem {
     let [source, indices] = [&[2, 3, 5][..], &[2, 17]].map(|extents| Dims::new(extents).expect("small"));
     Arc::new(GatherOp::new(source, indices, Gather { axis: 1, batch_dims: 1 }).expect("a valid op"))
+}
+
+fn bytes() -> Problem {
+    let options = QuantizedConv2d { padding: Padding::Same, ..QuantizedConv2d::new(131, RANGE) };
+    crate::quantized::convolution(Shape::nhwc(1, 7, 9, 2), [33, 3, 3], options)
+}
+
+fn bytes_of_channels() -> Problem {
+    let options = QuantizedDepthwise { padding: Padding::Same, ..QuantizedDepthwise::new(131, RANGE) };
+    crate::quantized::depthwise(Shape::nhwc(1, 7, 9, 3), [3, 3], options)
+}
+
+fn bytes_added() -> Problem {
+    crate::quantized::binary(QuantizedFunction::Add([Bits(0.7), Bits(0.4)]), &[2, 1, 1, 4])
+}
+
+fn bytes_averaged() -> Problem {
+    crate::quantized::pool(QuantizedPooling::Mean(128), Padding::Same, [2, 3])
+}
+
+fn quantized() -> Problem {
+    crate::quantized::quantize(&[3, 9, 31], RANGE)
+}
+
+fn dequantized() -> Problem {
+    crate::quantized::dequantize(&[3, 9, 8], 31)
 }
 
 fn update() -> Problem {
@@ -751,6 +778,54 @@ fn mistakes() -> Vec<Mistake> {
             [256, 1, 1],
             "other < one",
             "other > one",
+        ),
+        (
+            "a word of another tap",
+            bytes(),
+            "direct",
+            [1, 4, 1],
+            "@src_words * (ky * KERNEL_W + kx)",
+            "@src_words * kx",
+        ),
+        ("zeros outside", bytes(), "direct", [2, 2, 1], "select(@outside, ", "select(0u, "),
+        ("unsigned bytes as signed ones", bytes(), "direct", [1, 2, 1], " ^ 0x80808080u", ""),
+        ("no bias", bytes(), "direct", [1, 8, 1], "+ bias0", "+ 0 * bias0"),
+        ("halves rounded down", bytes(), "direct", [1, 1, 1], "round(clamp(", "floor(clamp("),
+        (
+            "a word of another tap",
+            bytes_of_channels(),
+            "direct",
+            [1, 2, 1],
+            "(ky * KERNEL_W + kx)",
+            "(kx * KERNEL_W + ky)",
+        ),
+        ("zeros outside", bytes_of_channels(), "direct", [1, 1, 1], "select(@outside, ", "select(0u, "),
+        ("another row of b", bytes_added(), "rows", [1; 3], "i / @span * @row", "0u"),
+        ("halves rounded down", bytes_added(), "rows", [1; 3], "+ half)", "+ 0 * half)"),
+        (
+            "what is outside counted",
+            bytes_averaged(),
+            "rows",
+            [1; 3],
+            "count = count + 1i",
+            "count = i32(KERNEL_H * KERNEL_W)",
+        ),
+        (
+            "halves towards zero",
+            bytes_averaged(),
+            "rows",
+            [1; 3],
+            "vec4<i32>(half), centred",
+            "vec4<i32>(0), centred",
+        ),
+        ("no zero point", quantized(), "rows", [1; 3], "+ @zero", "+ 0 * @zero"),
+        (
+            "the next word's channels",
+            dequantized(),
+            "rows",
+            [1; 3],
+            "channel / 4u",
+            "min(channel / 4u + 1u, words - 1u)",
         ),
         ("the place of the first batch", update(), "rows", [1; 3], "outer / @outer]", "0u * outer]"),
         (

@@ -47,6 +47,9 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     let one = |info: OperandInfo| {
         let seed = info.operand.number() + 1;
         let scaled = |factor: f32| noise(seed, info.elements()).iter().map(|value| value * factor).collect();
+        if let Some(words) = of_bytes(op, &info, seed) {
+            return (info.operand, words.into());
+        }
         if !info.dtype.is_float() {
             return (info.operand, integers(op, &info, seed).into());
         }
@@ -89,6 +92,24 @@ fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
         _ => small,
     };
     of_integers(info.dtype, small.enumerate().map(value))
+}
+
+/// Operands of an op of bytes: any bytes, and a bias and factors with which few results are the range's ends.
+fn of_bytes(op: &dyn Op, info: &OperandInfo, seed: u64) -> Option<Vec<f32>> {
+    if !op.name().starts_with("quantized") && op.name() != "dequantize" {
+        return None;
+    }
+    let noise = |seed: u64| noise(seed, info.elements()).into_iter();
+    let terms = op.operands().first().map_or(1, |src| src.shape.c).max(4);
+    Some(match info.dtype {
+        DType::U32 => {
+            let halves = noise(seed).zip(noise(seed + 31)).zip(noise(seed + 57));
+            let bits = |number: f32| ((number + 1.0) * 512.0) as i64;
+            of_integers(DType::U32, halves.map(|((a, b), c)| bits(a) << 22 | bits(b) << 11 | bits(c)))
+        }
+        DType::I32 => of_integers(DType::I32, noise(seed).map(|value| (value * 5000.0) as i64)),
+        _ => noise(seed).map(|value| (value + 1.0) / 20.0 / (terms as f32).sqrt()).collect(),
+    })
 }
 
 /// Whether `operand` holds indices.

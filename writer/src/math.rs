@@ -131,14 +131,7 @@ impl Body<'_, '_> {
                 let sum = if signed { format!("as_{result}({sum})") } else { sum };
                 (vec!["x", "y"], format!("    return {sum};\n"))
             }
-            M::Dot4I8Packed => (
-                vec!["x", "y"],
-                "    const int4 products = convert_int4(as_char4(x)) * convert_int4(as_char4(y));\n    return products.x + products.y + products.z + products.w;\n".to_owned(),
-            ),
-            M::Dot4U8Packed => (
-                vec!["x", "y"],
-                "    const uint4 products = convert_uint4(as_uchar4(x)) * convert_uint4(as_uchar4(y));\n    return products.x + products.y + products.z + products.w;\n".to_owned(),
-            ),
+            M::Dot4I8Packed | M::Dot4U8Packed => (vec!["x", "y"], dot_of_bytes(function == M::Dot4I8Packed)),
             M::FaceForward => (vec!["x", "i", "n"], "    return dot(n, i) < 0.0f ? x : -x;\n".to_owned()),
             M::Reflect => (vec!["x", "n"], "    return x - 2.0f * dot(n, x) * n;\n".to_owned()),
             M::Refract => (
@@ -150,7 +143,10 @@ impl Body<'_, '_> {
             M::QuantizeToF16 => {
                 let each = |lane: &str| {
                     let of = if size == 1 { "x".to_owned() } else { format!("x.{lane}") };
-                    format!("    vstore_half_rte({of}, 0, (half*)&bits);\n    result{} = vload_half(0, (const half*)&bits);\n", if size == 1 { String::new() } else { format!(".{lane}") })
+                    format!(
+                        "    vstore_half_rte({of}, 0, (half*)&bits);\n    result{} = vload_half(0, (const half*)&bits);\n",
+                        if size == 1 { String::new() } else { format!(".{lane}") }
+                    )
                 };
                 let lines: String = lanes.iter().map(|lane| each(lane)).collect();
                 (vec!["x"], format!("    ushort bits;\n    {ty} result;\n{lines}    return result;\n"))
@@ -161,7 +157,9 @@ impl Body<'_, '_> {
             }
             M::ReverseBits => {
                 let mut lines = format!("    {unsigned} b = {bits};\n");
-                for (shift, mask) in [(1, "0x55555555u"), (2, "0x33333333u"), (4, "0x0f0f0f0fu"), (8, "0x00ff00ffu")] {
+                for (shift, mask) in
+                    [(1, "0x55555555u"), (2, "0x33333333u"), (4, "0x0f0f0f0fu"), (8, "0x00ff00ffu")]
+                {
                     lines += &format!("    b = ((b >> {shift}u) & {mask}) | ((b & {mask}) << {shift}u);\n");
                 }
                 lines += &format!("    return {};\n", cast("(b >> 16u) | (b << 16u)".to_owned()));
@@ -310,4 +308,22 @@ fn determinant(of: &TypeInner) -> Outcome<String> {
             format!("    return 0.0f {};\n", terms.join(" "))
         }
     })
+}
+
+/// The sum of the products of four bytes. A device has an instruction for it, says the extension `cl_khr_integer_dot_product`, or
+/// who compiles the text, by defining `NAGA_OPENCL_DP4A`: NVIDIA's devices of compute capability 6.1 and later have PTX's `dp4a`.
+fn dot_of_bytes(signed: bool) -> String {
+    let (letter, int, name) = if signed { ("s", "int", "char") } else { ("u", "uint", "uchar") };
+    format!(
+        "#if defined(__opencl_c_integer_dot_product_input_4x8bit_packed)\n    \
+         return dot_4x8packed_{letter}{letter}_{int}(x, y);\n\
+         #elif defined(NAGA_OPENCL_DP4A)\n    \
+         {int} sum;\n    \
+         __asm(\"dp4a.{letter}32.{letter}32 %0, %1, %2, 0;\" : \"=r\"(sum) : \"r\"(x), \"r\"(y));\n    \
+         return sum;\n\
+         #else\n    \
+         const {int}4 products = convert_{int}4(as_{name}4(x)) * convert_{int}4(as_{name}4(y));\n    \
+         return products.x + products.y + products.z + products.w;\n\
+         #endif\n"
+    )
 }

@@ -43,6 +43,9 @@ pub(crate) struct Saved {
     /// The signature whose network ran.
     #[serde(default)]
     pub(crate) signature: Option<String>,
+    /// Whether quantized operators were computed on floats.
+    #[serde(default)]
+    pub(crate) dequantize: bool,
     /// The inputs, by name, and their values.
     pub(crate) inputs: Vec<(String, usize)>,
     /// Whether the file has one step alone.

@@ -120,6 +120,7 @@ pub(crate) fn record(
         calibration: options.calibration.as_ref().map(Calibration::to_json).transpose()?,
         open_inputs: recording.load.inputs.clone(),
         signature: recording.load.signature.clone(),
+        dequantize: recording.load.dequantize,
         inputs,
         one_step: recording.node.is_some(),
         steps: steps.into_iter().map(SavedStep::of).collect(),
@@ -155,6 +156,7 @@ fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
         values: replay.known.clone(),
         inputs: saved.open_inputs.clone(),
         signature: saved.signature.clone(),
+        dequantize: saved.dequantize,
     };
     let mut graph = Model::from_bytes(&replay.model, &load)?.graph;
     if let Some(batch) = saved.batch {

@@ -124,6 +124,17 @@ impl<'a> Import<'a> {
             .graph
             .typed_input(&name, dtype, &dims)
             .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
+        if self.integers
+            && !dims.is_empty()
+            && let Some(grid) = self.grid(position)?
+        {
+            let part = self.part_name(&name, "bytes")?;
+            let bytes = self.named(&part).to_bytes("", value, grid)?;
+            self.frame.bytes.insert(position, bytes);
+            self.set(position, Slot::Bytes);
+            self.frame.signature.insert(position, format!("{name}/rounded"));
+            return Ok(name);
+        }
         let value = match self.tensors.steps(position)? {
             Some(steps) => {
                 let part = self.part_name(&name, "rounded")?;

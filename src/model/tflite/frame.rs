@@ -6,6 +6,7 @@ use super::slots::{Phases, Readers, Slot};
 use super::tables::Tables;
 use super::tensors::{Budget, Tensors, indices};
 use crate::graph::Value;
+use crate::model::build::Bytes;
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 
@@ -21,6 +22,8 @@ pub(super) struct Frame<'a> {
     pub(super) signature: HashMap<usize, String>,
     /// Constants that are values of the graph, by tensor.
     pub(super) constants: HashMap<usize, Value>,
+    /// Tensors as bytes.
+    pub(super) bytes: HashMap<usize, Bytes>,
     /// Operators that are computed with others.
     pub(super) fused: HashSet<usize>,
     /// Names of values that are rounded after they are computed, by tensor.
@@ -53,6 +56,7 @@ impl<'a> Frame<'a> {
             outputs,
             signature: HashMap::new(),
             constants: HashMap::new(),
+            bytes: HashMap::new(),
             fused: HashSet::new(),
             unrounded: HashMap::new(),
             phases: HashMap::new(),

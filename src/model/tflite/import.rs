@@ -1,5 +1,6 @@
 //! A graph in the making: the operators of a network one after the other.
 
+use super::bytes;
 use super::frame::Frame;
 use super::names;
 use super::options::Operator;
@@ -44,6 +45,8 @@ pub(super) struct Import<'a> {
     pub(super) imaginary: HashMap<Value, Value>,
     /// Whether what is read runs once, before the first run.
     pub(super) starting: bool,
+    /// Whether operators whose tensors are of 8-bit integers are computed on these.
+    pub(super) integers: bool,
 }
 
 impl<'a> Deref for Import<'a> {
@@ -95,6 +98,12 @@ impl<'a> Import<'a> {
     pub(super) fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
+        if self.integers
+            && let Some(handler) = bytes::handler(&op.name)
+            && handler(self, &op)?
+        {
+            return Ok(());
+        }
         match (self.handlers)(&op.name) {
             Some(handler) => handler(self, &op),
             None => refused!("this operator is not supported"),

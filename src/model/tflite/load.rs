@@ -40,7 +40,7 @@ pub(super) fn load_or_want(
     let mut budget = Budget::new(bytes.len());
     let main = main(model, options).map_err(fail)?;
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
+    let (mut import, inputs, outputs) = start(model, (main, !options.dequantize), budget).map_err(fail)?;
     import.build.kept = kept.cloned();
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
@@ -67,7 +67,7 @@ pub(super) fn describe(
     let main = main(model, options).map_err(fail)?;
     let mut budget = Budget::new(bytes.len());
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, main, budget).map_err(fail)?;
+    let (mut import, inputs, outputs) = start(model, (main, !options.dequantize), budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
@@ -90,7 +90,11 @@ fn main(model: &Model<'_>, options: &LoadOptions) -> Result<usize, Reason> {
     }
 }
 
-fn start<'a>(model: &Model<'a>, main: usize, budget: Budget) -> Result<Started<'a>, Reason> {
+fn start<'a>(
+    model: &Model<'a>,
+    (main, integers): (usize, bool),
+    budget: Budget,
+) -> Result<Started<'a>, Reason> {
     let networks = model.subgraphs();
     let count = networks.map_or(0, |networks| networks.len());
     let network: SubGraph<'a> = networks
@@ -118,6 +122,7 @@ fn start<'a>(model: &Model<'a>, main: usize, budget: Budget) -> Result<Started<'
         assigned: None,
         imaginary: HashMap::new(),
         starting: false,
+        integers,
     };
     import.name_ends(model)?;
     Ok((import, inputs, outputs))

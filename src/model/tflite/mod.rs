@@ -21,6 +21,7 @@
 #[macro_use]
 mod tables;
 mod ahead;
+mod bytes;
 mod calls;
 mod cells;
 mod control;

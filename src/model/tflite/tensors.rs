@@ -230,6 +230,30 @@ impl<'a> Tensors<'a> {
         Ok(constant)
     }
 
+    /// The integers of a constant less their zero points, as the file stores them; `None` if it has no such integers.
+    pub(super) fn centred_integers(
+        &self,
+        position: usize,
+        budget: &mut Budget,
+    ) -> Result<Option<Vec<i64>>, Reason> {
+        let tensor = self.tensor(position)?;
+        let kind = tensor.element_type();
+        let known = [element::INT8, element::UINT8, element::INT4, element::INT32].contains(&kind);
+        let (Some(bytes), true, None) = (self.data(position)?, known, tensor.sparsity()) else {
+            return Ok(None);
+        };
+        let elements = elements_of(&self.extents(position)?)?;
+        let Stored::Integers(mut values) = decode(kind, bytes, elements, budget)? else { return Ok(None) };
+        let zeros = tensor.quantization().and_then(|quantization| quantization.zero_point());
+        let zeros: Vec<i64> = zeros.map_or_else(Vec::new, |zeros| zeros.iter().collect());
+        let zero = zeros.first().copied().unwrap_or(0);
+        if zeros.iter().any(|&other| other != zero) || values.len() != elements {
+            return Ok(None);
+        }
+        values.iter_mut().for_each(|value| *value = value.saturating_sub(zero));
+        Ok(Some(values))
+    }
+
     /// The extents of a tensor as the file declares them, each of which is known.
     pub(super) fn extents(&self, position: usize) -> Result<Vec<usize>, Reason> {
         let extents = self.declared(position)?;

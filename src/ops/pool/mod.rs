@@ -106,6 +106,19 @@ impl PoolOp {
         Ok(PoolOp { pooling, windows })
     }
 
+    /// Its windows, as those of a convolution.
+    pub(in crate::ops) const fn windows(&self) -> &Convolution {
+        &self.windows
+    }
+
+    /// Whether all windows have all of their elements.
+    pub(in crate::ops) fn is_inside(&self) -> bool {
+        let Convolution { output, kernel, .. } = self.windows;
+        [output.h, output.w].into_iter().enumerate().all(|(axis, outputs)| {
+            [0, outputs - 1].into_iter().all(|out| self.inside(axis, out).len() == kernel[axis])
+        })
+    }
+
     /// Elements of a window.
     fn taps(&self) -> usize {
         self.windows.kernel[0] * self.windows.kernel[1]
@@ -119,7 +132,7 @@ impl PoolOp {
 
     /// The elements inside of window `out` along axis 0 (height) or 1 (width).
     #[inline(always)]
-    fn inside(&self, axis: usize, out: usize) -> std::ops::Range<usize> {
+    pub(in crate::ops) fn inside(&self, axis: usize, out: usize) -> std::ops::Range<usize> {
         let extent = [self.windows.input.h, self.windows.input.w][axis];
         let (first, before) = (out * self.windows.stride[axis], self.windows.before[axis]);
         first.saturating_sub(before)..(first + self.windows.kernel[axis]).saturating_sub(before).min(extent)

@@ -1,0 +1,84 @@
+//! Sums of products of bytes with AVX2: bytes become numbers of 16 bits, whose products are added in pairs.
+
+use super::Finish;
+use super::tile::{Bytes, PANEL, Tile};
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepi8_epi16,
+    _mm256_cvtepu8_epi16, _mm256_madd_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_storeu_si256,
+};
+
+/// Vectors of a panel: each has two sums of four channels.
+const VECTORS: usize = PANEL / 4;
+
+/// As [`Tile::finish`].
+///
+/// # Safety
+/// The machine has AVX2; the tile's words and weights are there.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Bytes) {
+    let mut pixel = 0;
+    while pixel < tile.pixels {
+        let count = if tile.pixels - pixel >= 2 { 2 } else { 1 };
+        for panel in 0..tile.panels {
+            // SAFETY: the caller's.
+            unsafe {
+                match count {
+                    2 => sums::<2>(tile, [pixel, panel], finish, bytes),
+                    _ => sums::<1>(tile, [pixel, panel], finish, bytes),
+                }
+            }
+        }
+        pixel += count;
+    }
+}
+
+/// `M` pixels from one on, and a panel.
+///
+/// # Safety
+/// That of [`finish`], for pixels and a panel of the tile.
+#[target_feature(enable = "avx2")]
+unsafe fn sums<const M: usize>(
+    tile: &Tile<'_>,
+    [pixel, panel]: [usize; 2],
+    finish: Finish<'_>,
+    bytes: &mut Bytes,
+) {
+    let mut sums: [[__m256i; VECTORS]; M] = [[_mm256_setzero_si256(); VECTORS]; M];
+    // SAFETY: a pixel's first word and each line behind it are in `src`, and the panel in `weights`, as the caller has
+    // checked: all places below are within them.
+    unsafe {
+        let mut weights = tile.weights.as_ptr().add(panel * PANEL * tile.depth());
+        for &line in tile.lines {
+            let rows: [*const f32; M] =
+                std::array::from_fn(|m| tile.src.as_ptr().add(tile.first[pixel + m] + line));
+            for word in 0..tile.len {
+                let x: [__m256i; M] = std::array::from_fn(|m| {
+                    let word = _mm256_set1_epi32(rows[m].add(word).cast::<i32>().read_unaligned());
+                    _mm256_cvtepu8_epi16(_mm256_castsi256_si128(word))
+                });
+                for v in 0..VECTORS {
+                    let w = _mm_loadu_si128(weights.add(4 * v).cast::<__m128i>());
+                    let w = _mm256_cvtepi8_epi16(w);
+                    for m in 0..M {
+                        sums[m][v] = _mm256_add_epi32(sums[m][v], _mm256_madd_epi16(x[m], w));
+                    }
+                }
+                weights = weights.add(PANEL);
+            }
+        }
+    }
+    for (m, sums) in sums.iter().enumerate() {
+        let Some(bytes) = bytes.get_mut((pixel + m) * tile.panels + panel) else { return };
+        for (v, sum) in sums.iter().enumerate() {
+            let mut halves = [0i32; 8];
+            // SAFETY: eight numbers of 32 bits.
+            unsafe { _mm256_storeu_si256(halves.as_mut_ptr().cast(), *sum) };
+            for (lane, [a, b]) in halves.as_chunks::<2>().0.iter().enumerate() {
+                let channel = 4 * v + lane;
+                if let Some(byte) = bytes.get_mut(channel) {
+                    *byte = finish.byte(panel * PANEL + channel, a + b);
+                }
+            }
+        }
+    }
+}

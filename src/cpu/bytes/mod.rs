@@ -1,0 +1,114 @@
+//! Sums of products of bytes in 32 bits, and bytes made of them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `tile` | the sums of some pixels and some channels, from lines of words of four bytes |
+//! | `channels` | sums over windows of each channel by itself |
+//! | `avx512`, `avx512_channels`, `avx2`, `plain` | the sums in the vectors that a machine has |
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_channels;
+pub(crate) mod channels;
+mod plain;
+pub(crate) mod tile;
+
+/// Bytes of a word.
+pub(crate) const LANES: usize = 4;
+
+/// The bytes that words hold.
+pub(crate) fn bytes(words: &[f32]) -> &[u8] {
+    bytemuck::cast_slice(words)
+}
+
+/// The bytes of words that are written.
+pub(crate) fn bytes_mut(words: &mut [f32]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(words)
+}
+
+/// The vectors that a machine has for products of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// 64 products of bytes at a time (AVX-512 VNNI).
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// 16 products of 16 bits at a time.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// What the compiler makes of loops.
+    Plain,
+}
+
+impl Vectors {
+    /// The fastest that the machine has.
+    pub(crate) fn new() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx512vnni")
+                && std::arch::is_x86_feature_detected!("avx512bw")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+            {
+                return Vectors::Avx512;
+            }
+            if std::arch::is_x86_feature_detected!("avx2") {
+                return Vectors::Avx2;
+            }
+        }
+        Vectors::Plain
+    }
+
+    /// Whether the taps of windows are added in groups.
+    const fn has_groups(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512 => true,
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2 => false,
+            Vectors::Plain => false,
+        }
+    }
+
+    /// All that the machine has.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = vec![Vectors::Plain];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx2") {
+                all.push(Vectors::Avx2);
+            }
+            if Self::new() == Vectors::Avx512 {
+                all.push(Vectors::Avx512);
+            }
+        }
+        all
+    }
+}
+
+/// What is made of the sums of some channels: `clamp(round((sum + bias) * scale), low, high) + zero`, halves to even
+/// numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Finish<'a> {
+    /// One number for each channel, zeros behind the last one.
+    pub(crate) bias: &'a [i32],
+    /// The same.
+    pub(crate) scale: &'a [f32],
+    /// The ends of the range, less `zero`.
+    pub(crate) bounds: [i32; 2],
+    pub(crate) zero: u8,
+}
+
+impl Finish<'_> {
+    /// The byte of a channel's sum.
+    #[inline(always)]
+    fn byte(&self, channel: usize, sum: i32) -> u8 {
+        let bias = self.bias.get(channel).copied().unwrap_or(0);
+        let scale = self.scale.get(channel).copied().unwrap_or(0.0);
+        let [low, high] = self.bounds;
+        let steps = (sum.wrapping_add(bias) as f32 * scale).clamp(low as f32, high as f32);
+        (steps.round_ties_even() as i32 + i32::from(self.zero)) as u8
+    }
+}

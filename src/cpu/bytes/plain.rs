@@ -1,0 +1,31 @@
+//! Sums of products of bytes in loops.
+
+use super::Finish;
+use super::tile::{Bytes, PANEL, Tile};
+
+/// As [`Tile::finish`], of what was checked.
+pub(super) fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Bytes) {
+    let depth = tile.depth();
+    for (pixel, &first) in tile.first.iter().take(tile.pixels).enumerate() {
+        for panel in 0..tile.panels {
+            let weights = tile.weights.get(panel * PANEL * depth..).unwrap_or_default();
+            let mut sums = [0; PANEL];
+            let mut weights = weights.as_chunks::<PANEL>().0.iter();
+            for line in tile.lines {
+                let words = tile.src.get(first + line..first + line + tile.len).unwrap_or_default();
+                for (word, weights) in words.iter().zip(&mut weights) {
+                    let x = word.to_bits().to_le_bytes().map(i32::from);
+                    for (sum, weights) in sums.iter_mut().zip(weights) {
+                        let w = weights.to_bits().to_le_bytes().map(|byte| i32::from(byte.cast_signed()));
+                        *sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+                    }
+                }
+            }
+            if let Some(bytes) = bytes.get_mut(pixel * tile.panels + panel) {
+                for (channel, (byte, sum)) in bytes.iter_mut().zip(sums).enumerate() {
+                    *byte = finish.byte(panel * PANEL + channel, sum);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The sums of some pixels and some channels: a micro-kernel of bytes.
+
+use super::plain;
+use super::{Finish, Vectors};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+
+/// Channels of a panel of weights, each of which has a word of four weights.
+pub(crate) const PANEL: usize = 16;
+
+/// The most pixels of a tile.
+pub(crate) const PIXELS: usize = 8;
+
+/// The most panels of a tile.
+pub(crate) const PANELS: usize = 4;
+
+/// The bytes of a panel's channels, for each panel of each pixel.
+pub(crate) type Bytes = [[u8; PANEL]; PIXELS * 2];
+
+/// Panels of so many that a tile of so many pixels has at most: as many sums as there are registers for.
+pub(crate) const fn panels_for(pixels: usize) -> usize {
+    if pixels == 1 { PANELS } else { 2 }
+}
+
+/// Where the words of a tile of pixels lie, and the weights that they meet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tile<'a> {
+    /// Words of four unsigned bytes.
+    pub(crate) src: &'a [f32],
+    /// The first word of each pixel; places beyond `pixels` say nothing.
+    pub(crate) first: [usize; PIXELS],
+    /// How many pixels there are.
+    pub(crate) pixels: usize,
+    /// Where each line of words of a window begins, after the pixel's first word.
+    pub(crate) lines: &'a [usize],
+    /// Words of a line.
+    pub(crate) len: usize,
+    /// Words of four signed weights: panels of [`PANEL`] for each word of a window.
+    pub(crate) weights: &'a [f32],
+    /// How many panels there are.
+    pub(crate) panels: usize,
+}
+
+impl<'a> Tile<'a> {
+    /// Words of a window.
+    pub(super) fn depth(&self) -> usize {
+        self.lines.len() * self.len
+    }
+
+    /// Whether all that it reads is there.
+    fn is_within(&self) -> bool {
+        let last = self.lines.iter().max().copied().unwrap_or(0) + self.len;
+        let pixels = self.first.get(..self.pixels);
+        let most = pixels.and_then(|first| first.iter().max().copied());
+        most.is_some_and(|most| most + last <= self.src.len())
+            && self.panels <= panels_for(self.pixels)
+            && self.weights.len() >= self.panels * PANEL * self.depth()
+    }
+
+    /// The bytes of all pixels, those of a pixel's panels one behind the other; `first` is the tile's first channel.
+    pub(crate) fn finish(&self, vectors: Vectors, finish: Finish<'_>, first: usize, bytes: &mut Bytes) {
+        let channels = first..first + self.panels * PANEL;
+        let (Some(bias), Some(scale)) = (finish.bias.get(channels.clone()), finish.scale.get(channels))
+        else {
+            return;
+        };
+        if !self.is_within() {
+            return;
+        }
+        let finish = Finish { bias, scale, ..finish };
+        match vectors {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512 => {
+                // SAFETY: the machine has these vectors (`Vectors::new`), and all places that are read were checked above.
+                unsafe { avx512::finish(self, finish, bytes) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2 => {
+                // SAFETY: as above.
+                unsafe { avx2::finish(self, finish, bytes) }
+            }
+            Vectors::Plain => plain::finish(self, finish, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::word;
+
+    /// Words of bytes that look random.
+    fn words(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            i64::from(state.rotate_left(11))
+        };
+        word::of_integers(DType::U32, (0..count).map(|_| next()))
+    }
+
+    #[test]
+    fn every_machine_has_the_same_bytes() {
+        let lines = [0, 20, 55];
+        let (len, src, weights) = (7, words(200, 1), words(4 * PANEL * 21, 2));
+        let bias: Vec<i32> = (0..4 * PANEL as i32).map(|at| at * 1000 - 30_000).collect();
+        let scale: Vec<f32> = (0..4 * PANEL).map(|at| 1.0 / (1000 + 37 * at) as f32).collect();
+        for pixels in 1..=PIXELS {
+            for panels in 1..=panels_for(pixels) {
+                let first = std::array::from_fn(|at| 11 * at);
+                let tile = Tile { src: &src, first, pixels, lines: &lines, len, weights: &weights, panels };
+                let finish = Finish { bias: &bias, scale: &scale, bounds: [-100, 120], zero: 110 };
+                let of = |vectors| {
+                    let mut bytes = Bytes::default();
+                    tile.finish(vectors, finish, 0, &mut bytes);
+                    bytes
+                };
+                let wanted = of(Vectors::Plain);
+                let distinct: std::collections::HashSet<u8> =
+                    wanted[..pixels * panels].iter().flatten().copied().collect();
+                assert!(distinct.len() > 8, "{distinct:?}");
+                for vectors in Vectors::all() {
+                    assert_eq!(of(vectors), wanted, "{vectors:?} {pixels} {panels}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_read() {
+        let (src, weights) = (words(10, 1), words(PANEL * 4, 2));
+        let finish = Finish { bias: &[0; PANEL], scale: &[1.0; PANEL], bounds: [-128, 127], zero: 128 };
+        let tile = Tile {
+            src: &src,
+            first: [7; PIXELS],
+            pixels: 1,
+            lines: &[0],
+            len: 4,
+            weights: &weights,
+            panels: 1,
+        };
+        for vectors in Vectors::all() {
+            let mut bytes = [[9; PANEL]; PIXELS * 2];
+            tile.finish(vectors, finish, 0, &mut bytes);
+            assert_eq!(bytes, [[9; PANEL]; PIXELS * 2], "{vectors:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What `dequantize` is as an op of rows: a number per invocation.
+
+use super::{DequantizeOp, OP};
+use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::workers::each;
+use crate::dtype::DType;
+use crate::emit::{Operand, Scalar};
+use crate::ops::bytes::{LANES, bytes};
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
+
+impl DequantizeOp {
+    /// The numbers of rows.
+    fn numbers(&self, src: &[u8], dst: &mut [f32]) {
+        let channels = self.options.channels;
+        let (zero, scale) = (i32::from(self.options.zero), self.options.scale.0);
+        let rows = src.chunks(channels.next_multiple_of(LANES)).zip(dst.chunks_mut(channels));
+        for (src, dst) in rows {
+            for (number, byte) in dst.iter_mut().zip(src) {
+                *number = (i32::from(*byte) - zero) as f32 * scale;
+            }
+        }
+    }
+}
+
+impl RowsOp for DequantizeOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/dequantize/rows.wgsl");
+
+    fn problem_key(&self) -> String {
+        let options = self.options;
+        format!("to{} by{} zero{}", self.target, options.scale.0, options.zero)
+    }
+
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.source.shape())]
+    }
+
+    fn output(&self) -> Shape {
+        self.target.shape()
+    }
+
+    fn dtype(&self, operand: Operand) -> DType {
+        if operand == Operand::Src { DType::U32 } else { DType::F32 }
+    }
+
+    fn params(&self) -> Params {
+        vec![
+            ("elements", unsigned(self.target.elements())),
+            ("channels", unsigned(self.options.channels)),
+            ("zero", Scalar::I32(self.options.zero.into())),
+            ("scale", Scalar::F32(self.options.scale.0)),
+        ]
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        let src = get(operands, Operand::Src).unwrap_or_default();
+        let mut dst = vec![0.0; self.target.elements()];
+        self.numbers(bytes(src), &mut dst);
+        // One product of two floats, which every device rounds alike.
+        Reference::exact(dst.into_iter().map(f64::from))
+    }
+
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        let (channels, words) = (self.options.channels, self.options.channels.div_ceil(LANES));
+        let block = independent_rows(src.len() / words, MOVED * channels);
+        let parts = dst.chunks_mut(block * channels).zip(src.chunks(block * words));
+        each(parts, |(dst, src)| self.numbers(bytes(src), dst));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dims::Dims;
+    use crate::dtype::DType;
+    use crate::emit::{Bits, Operand};
+    use crate::ops::dequantize::{Dequantize, DequantizeOp};
+    use crate::ops::operands::of;
+    use crate::ops::rows::RowsOp;
+    use crate::word;
+
+    #[test]
+    fn bytes_become_the_numbers_that_they_stand_for() {
+        let options = Dequantize { scale: Bits(0.5), zero: 128, channels: 3 };
+        let op = DequantizeOp::new(Dims::new(&[2, 1]).expect("small"), options).expect("fits");
+        let words = [[128, 129, 255, 7], [0, 127, 130, 9]].map(|bytes| i64::from(u32::from_le_bytes(bytes)));
+        let words = word::of_integers(DType::U32, words.into_iter());
+        let found = op.oracle(&of(&[(Operand::Src, &words)]));
+        assert_eq!(found.value(), [0.0, 0.5, 63.5, -64.0, -0.5, 1.0]);
+        assert!(DequantizeOp::new(Dims::new(&[2, 2]).expect("small"), options).is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! What `quantize` is as an op of rows: a word of four bytes per invocation.
+
+use super::{OP, QuantizeOp};
+use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::workers::each;
+use crate::dtype::DType;
+use crate::emit::{Operand, Scalar};
+use crate::ops::bytes::{LANES, bytes_mut, numbers};
+use crate::ops::operands::{Operands, get};
+use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, unsigned};
+use crate::shape::Shape;
+
+impl QuantizeOp {
+    /// The bytes of rows.
+    fn bytes(&self, src: &[f32], dst: &mut [u8]) {
+        let channels = self.channels();
+        let rows = src.chunks(channels).zip(dst.chunks_mut(channels.next_multiple_of(LANES)));
+        for (src, dst) in rows {
+            for (byte, value) in dst.iter_mut().zip(src) {
+                *byte = self.range.of(value * self.factor.0);
+            }
+            dst.iter_mut().skip(channels).for_each(|byte| *byte = self.range.zero);
+        }
+    }
+}
+
+impl RowsOp for QuantizeOp {
+    const NAME: &'static str = OP;
+    const TEXT: &'static str = crate::emit::text!("../../../shaders/quantize/rows.wgsl");
+
+    fn problem_key(&self) -> String {
+        format!("from{} by{} {}", self.source, self.factor.0, self.range.key())
+    }
+
+    fn inputs(&self) -> Vec<(Operand, Shape)> {
+        vec![(Operand::Src, self.source.shape())]
+    }
+
+    fn output(&self) -> Shape {
+        self.target.shape()
+    }
+
+    fn dtype(&self, operand: Operand) -> DType {
+        if operand == Operand::Dst { DType::U32 } else { DType::F32 }
+    }
+
+    fn params(&self) -> Params {
+        let mut params = vec![
+            ("elements", unsigned(self.target.elements())),
+            ("channels", unsigned(self.channels())),
+            ("factor", Scalar::F32(self.factor.0)),
+        ];
+        params.extend(self.range.params());
+        params
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        let src = get(operands, Operand::Src).unwrap_or_default();
+        let mut dst = vec![0; LANES * self.target.elements()];
+        self.bytes(src, &mut dst);
+        Reference::exact(numbers(&dst).into_iter())
+    }
+
+    fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
+        let &[src] = inputs else { return };
+        let (channels, words) = (self.channels(), self.channels().div_ceil(LANES));
+        let block = independent_rows(dst.len() / words, MOVED * channels);
+        let parts = dst.chunks_mut(block * words).zip(src.chunks(block * channels));
+        each(parts, |(dst, src)| self.bytes(src, bytes_mut(dst)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dims::Dims;
+    use crate::emit::{Bits, Operand};
+    use crate::ops::bytes::ByteRange;
+    use crate::ops::operands::of;
+    use crate::ops::quantize::{Quantize, QuantizeOp};
+    use crate::ops::rows::RowsOp;
+
+    #[test]
+    fn numbers_become_the_bytes_of_their_grid() {
+        let options = Quantize { scale: Bits(0.5), range: ByteRange::all(128) };
+        let op = QuantizeOp::new(Dims::new(&[2, 3]).expect("small"), options).expect("fits");
+        let values = [0.0, 0.25, 0.75, -1.0, 100.0, -100.0];
+        let found = op.oracle(&of(&[(Operand::Src, &values)]));
+        let word = |bytes: [u8; 4]| f64::from(u32::from_le_bytes(bytes));
+        assert_eq!(found.value(), [word([128, 128, 130, 128]), word([126, 255, 0, 128])]);
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let options = Quantize { scale: Bits(scale), ..options };
+            assert!(QuantizeOp::new(Dims::new(&[3]).expect("small"), options).is_err(), "{scale}");
+        }
+    }
+}

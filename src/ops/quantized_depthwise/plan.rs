@@ -1,0 +1,72 @@
+//! What `quantized_depthwise` is, and its kernels.
+
+use super::{OP, QuantizedDepthwiseOp, cpu, direct, oracle};
+use crate::cpu::CpuKernel;
+use crate::cpu::shelf::Shelf;
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::layout::{Form, Layout};
+use crate::ops::bytes::LANES;
+use crate::ops::definition::Definition;
+use crate::ops::kernel::Kernel;
+use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::plan::Choice;
+use crate::ops::problem;
+use crate::ops::reference::Reference;
+use crate::ops::spec::extent;
+
+impl Definition for QuantizedDepthwiseOp {
+    const NAME: &'static str = OP;
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&direct::Direct]
+    }
+
+    fn problem_key(&self) -> String {
+        format!(
+            "{} outside{} {}",
+            problem::convolution(&self.windows, "words"),
+            self.outside,
+            self.range.key()
+        )
+    }
+
+    fn precision(&self) -> Precision {
+        Precision::F32
+    }
+
+    fn flops(&self) -> u64 {
+        LANES as u64 * self.windows.flops()
+    }
+
+    fn dst_depth(&self) -> u32 {
+        extent(self.windows.output.c)
+    }
+
+    fn operands(&self) -> Vec<OperandInfo> {
+        vec![
+            OperandInfo::new(Operand::Src, self.windows.input, Role::Input).of(DType::U32),
+            OperandInfo::new(Operand::Weights, self.weights(), Role::Constant).of(DType::U32),
+            OperandInfo::vector(Operand::Bias, self.channels).of(DType::I32),
+            OperandInfo::vector(Operand::Scale, self.channels),
+            OperandInfo::new(Operand::Dst, self.windows.output, Role::Output).of(DType::U32),
+        ]
+    }
+
+    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
+        Form::Rows
+    }
+
+    fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(self, operands)
+    }
+
+    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(self, constants)
+    }
+
+    fn record_layout() -> Layout {
+        Layout::Nhwc
+    }
+}

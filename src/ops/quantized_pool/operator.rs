@@ -1,0 +1,27 @@
+//! A pooling of bytes as a node of a graph: `Src`.
+
+use super::{OP, QuantizedPool, QuantizedPoolOp};
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::ops::bytes;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+impl Operator for QuantizedPool {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let dims = bytes::need(OP, arguments, Operand::Src)?;
+        if dims.rank() != 4 {
+            return Err(Error::shape(OP, format!("an input of rank {} ({dims})", dims.rank()), "rank 4"));
+        }
+        Ok(Lowered::Op(Arc::new(QuantizedPoolOp::new(dims.shape(), self)?)))
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
