@@ -46,7 +46,8 @@ impl Constant {
     /// Its elements in the order in which the kernel reads them.
     fn packed(&self) -> Result<Vec<f32>> {
         let kernel = self.op.kernel(self.choice.variant);
-        let packed = kernel.and_then(|own| own.pack(&self.choice, self.operand, &self.tensor.to_nhwc()));
+        let words = self.tensor.words();
+        let packed = kernel.and_then(|own| own.pack(&self.choice, self.operand, &words?));
         packed.map_err(|error| error.at_node(&self.node))
     }
 

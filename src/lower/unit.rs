@@ -205,7 +205,7 @@ impl Unit {
             infos.iter().any(|info| info.operand == operand && info.role == Role::Constant)
         };
         let constants = self.inputs.iter().filter_map(|(operand, input)| match input {
-            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.to_nhwc())),
+            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.words().ok()?)),
             _ => None,
         });
         sorted::map(constants)
@@ -359,7 +359,8 @@ impl<'a> Network<'a> {
         let infos = op.operands();
         let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
         let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
-        let constants = sorted::map(of(Role::Constant).map(|(operand, tensor)| (*operand, tensor.to_nhwc())));
+        let constants = of(Role::Constant).map(|(operand, tensor)| Ok((*operand, tensor.words()?)));
+        let constants = sorted::map(constants.collect::<Result<Vec<_>>>()?.into_iter());
         let kernel = op.cpu(&constants)?;
         let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
         let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;
