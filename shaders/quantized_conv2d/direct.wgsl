@@ -1,17 +1,35 @@
 //# y[n,i,j,o] = clamp(round(m[o] (b[o] + sum_{a,b,k} (x[..] - 128) w[o,a,b,k])) + zero), of bytes, four in a word: tile[1]
-//# pixels of a row by tile[0] words of output channels per invocation.
+//# pixels of a row by tile[0] words of output channels per invocation. The SPLITS invocations of a work-group along z share the
+//# words of each tap, and their sums are added up at the end.
 ${constants}
 
 ${interface}
+//% if SPLITS > 1
+var<workgroup> sums: array<vec4<i32>, SUMS>;
+
+//% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
+//% if SPLITS > 1
+fn quantized_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>) {
+//% else
 fn quantized_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
+//% endif
     let word: u32 = gid.x * TILE_X;
     let column: u32 = gid.y * TILE_Y;
+    //% if SPLITS > 1
+    //# What is beyond the edge computes what lies at it, as all invocations meet at the barrier.
+    let slice: u32 = lid.z;
+    let image_row: u32 = min(gid.z / SPLITS, params.dst_h * params.batch - 1u);
+    let row: u32 = image_row % params.dst_h;
+    let n: u32 = image_row / params.dst_h;
+    //% else
+    let slice: u32 = 0u;
     let row: u32 = gid.z % params.dst_h;
     let n: u32 = gid.z / params.dst_h;
     if (word >= params.dst_words || column >= params.dst_w || n >= params.batch) {
         return;
     }
+    //% endif
     //% for q in range(tile[0])
     let word${q}: u32 = min(word + ${q}u, params.dst_words - 1u);
     //% for p in range(tile[1])
@@ -29,7 +47,7 @@ fn quantized_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
             let src${p}: u32 = params.src_words * (src_row + select(0u, x${p} - params.before_w, inside${p}));
             //% endfor
             let first: u32 = params.src_words * (ky * KERNEL_W + kx);
-            for (var k: u32 = 0u; k < params.src_words; k++) {
+            for (var k: u32 = slice; k < params.src_words; k += SPLITS) {
                 //% for p in range(tile[1])
                 let v${p}: u32 = select(params.outside, ${stored("src", "src" ~ p ~ " + k")}, inside${p}) ^ 0x80808080u;
                 //% endfor
@@ -42,6 +60,27 @@ fn quantized_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
             }
         }
     }
+    //% if SPLITS > 1
+    let place: u32 = lid.x + WG_X * lid.y;
+    if (slice > 0u) {
+        //% for q in range(tile[0])
+        //% for p in range(tile[1])
+        sums[place + WG_X * WG_Y * (slice - 1u + (SPLITS - 1u) * ${p + q * tile[1]}u)] = sum${q}_${p};
+        //% endfor
+        //% endfor
+    }
+    ${barrier};
+    if (slice > 0u || word >= params.dst_words || column >= params.dst_w || gid.z / SPLITS >= params.dst_h * params.batch) {
+        return;
+    }
+    for (var other: u32 = 0u; other < SPLITS - 1u; other++) {
+        //% for q in range(tile[0])
+        //% for p in range(tile[1])
+        sum${q}_${p} = sum${q}_${p} + sums[place + WG_X * WG_Y * (other + (SPLITS - 1u) * ${p + q * tile[1]}u)];
+        //% endfor
+        //% endfor
+    }
+    //% endif
     let low: vec4<f32> = vec4<f32>(params.low);
     let high: vec4<f32> = vec4<f32>(params.high);
     let dst_row: u32 = params.dst_w * (row + params.dst_h * n);

@@ -5,7 +5,7 @@
 //! a signed integer is kept with 128 added, and so is its zero point. What the bytes beyond the channels hold is what the op
 //! that wrote the value made of bytes like them.
 
-pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut};
+pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut, nearest};
 
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -69,11 +69,12 @@ impl ByteRange {
 
     /// The byte that is so many steps from the one that stands for 0: the nearest, and of two the one an even number of
     /// steps away.
+    #[inline(always)]
     pub(crate) fn of(&self, steps: f32) -> u8 {
         let [low, high] = self.steps();
-        let steps = steps.clamp(low as f32, high as f32).round_ties_even();
+        let steps = steps.max(low as f32).min(high as f32);
         // Within the range, which is of bytes.
-        (steps as i32 + i32::from(self.zero)) as u8
+        (nearest(steps) + i32::from(self.zero)) as u8
     }
 
     /// The parameters by which a text knows the range.

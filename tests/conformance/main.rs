@@ -248,7 +248,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("quantize", [1, 1]),
     ("dequantize", [1, 1]),
     ("quantized_binary", [1, 1]),
-    ("quantized_conv2d", [6, 6]),
+    ("quantized_conv2d", [8, 8]),
     ("quantized_depthwise", [3, 3]),
     ("quantized_lookup", [1, 1]),
     ("quantized_pool", [1, 1]),

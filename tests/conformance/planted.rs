@@ -130,6 +130,10 @@ fn bytes() -> Problem {
     crate::quantized::convolution(Shape::nhwc(1, 7, 9, 2), [33, 3, 3], options)
 }
 
+fn bytes_of_many() -> Problem {
+    crate::quantized::convolution(Shape::nhwc(1, 3, 9, 19), [33, 1, 1], QuantizedConv2d::new(131, RANGE))
+}
+
 fn bytes_of_channels() -> Problem {
     let options = QuantizedDepthwise { padding: Padding::Same, ..QuantizedDepthwise::new(131, RANGE) };
     crate::quantized::depthwise(Shape::nhwc(1, 7, 9, 3), [3, 3], options)
@@ -789,7 +793,16 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("zeros outside", bytes(), "direct", [2, 2, 1], "select(@outside, ", "select(0u, "),
         ("unsigned bytes as signed ones", bytes(), "direct", [1, 2, 1], " ^ 0x80808080u", ""),
-        ("no bias", bytes(), "direct", [1, 8, 1], "+ bias0", "+ 0 * bias0"),
+        (
+            "a sum left out",
+            bytes_of_many(),
+            "direct",
+            [1, 4, 4],
+            "other < SPLITS - 1u",
+            "other < SPLITS - 2u",
+        ),
+        ("all words taken by each", bytes_of_many(), "direct", [1, 2, 8], "k: u32 = slice", "k: u32 = 0u"),
+        ("no bias", bytes(), "direct", [1, 4, 1], "+ bias0", "+ 0 * bias0"),
         ("halves rounded down", bytes(), "direct", [1, 1, 1], "round(clamp(", "floor(clamp("),
         (
             "a word of another tap",

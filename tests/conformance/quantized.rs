@@ -77,7 +77,9 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
             Tiles,
         ),
         (Shape::nhwc(1, 9, 7, 5), [4, 2, 2], QuantizedConv2d { dilation: [3, 1], ..plain }, Variants),
-        (Shape::nhwc(3, 1, 1, 67), [70, 1, 1], plain, Variants),
+        (Shape::nhwc(2, 5, 9, 19), [17, 1, 1], plain, Tiles),
+        (Shape::nhwc(1, 5, 6, 9), [9, 3, 3], QuantizedConv2d { padding: same, ..plain }, Tiles),
+        (Shape::nhwc(3, 1, 1, 67), [70, 1, 1], plain, Tiles),
         (Shape::nhwc(1, 1, 1, 9), [131, 1, 1], plain, Variants),
     ] {
         push(convolution(input, weights, options), breadth);

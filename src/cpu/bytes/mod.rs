@@ -29,6 +29,14 @@ pub(crate) fn bytes_mut(words: &mut [f32]) -> &mut [u8] {
     bytemuck::cast_slice_mut(words)
 }
 
+/// The integer that is nearest to a number of at most 2^22, and of two the even one: what is added leaves no bits for less
+/// than one, and a processor rounds so.
+#[inline(always)]
+pub(crate) fn nearest(number: f32) -> i32 {
+    const ADDED: f32 = 12_582_912.0;
+    (number + ADDED).to_bits().wrapping_sub(ADDED.to_bits()).cast_signed()
+}
+
 /// The vectors that a machine has for products of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vectors {
@@ -108,7 +116,7 @@ impl Finish<'_> {
         let bias = self.bias.get(channel).copied().unwrap_or(0);
         let scale = self.scale.get(channel).copied().unwrap_or(0.0);
         let [low, high] = self.bounds;
-        let steps = (sum.wrapping_add(bias) as f32 * scale).clamp(low as f32, high as f32);
-        (steps.round_ties_even() as i32 + i32::from(self.zero)) as u8
+        let steps = (sum.wrapping_add(bias) as f32 * scale).max(low as f32).min(high as f32);
+        (nearest(steps) + i32::from(self.zero)) as u8
     }
 }

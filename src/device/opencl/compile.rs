@@ -18,7 +18,21 @@ use std::sync::Arc;
 /// Fused multiply-add is allowed where it is fast. Relaxed mathematics is not: results are held
 /// against tolerances that assume IEEE arithmetic. The argument info is what
 /// [`super::arguments`] reads.
-pub(super) const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
+const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
+
+/// The same for NVIDIA's devices that have PTX's `dp4a`, which the writer prints products of bytes with.
+const OPTIONS_WITH_DP4A: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info -D NAGA_OPENCL_DP4A";
+
+/// The compute capability, times ten, from which on devices have `dp4a` (*PTX ISA*, section 9.7.1).
+const DP4A: u32 = 61;
+
+/// How programs are built for a device of this compute capability, times ten, where it is known.
+pub(super) fn options(capability: Option<u32>) -> &'static CStr {
+    match capability {
+        Some(DP4A..) => OPTIONS_WITH_DP4A,
+        _ => OPTIONS,
+    }
+}
 
 /// A built program.
 #[derive(Clone)]
@@ -157,7 +171,7 @@ pub(super) fn identity(source: &KernelSource) -> Cow<'_, str> {
 /// What the program that is known by `identity` is kept as on the disk.
 fn key(inner: &Inner, identity: &str) -> CacheKey {
     let info = &inner.info;
-    CacheKey::of(&[info.api, &info.name, &info.driver, &OPTIONS.to_string_lossy(), identity])
+    CacheKey::of(&[info.api, &info.name, &info.driver, &inner.options.to_string_lossy(), identity])
 }
 
 /// Whether there is a file of the program that is known by `identity`.
@@ -240,7 +254,7 @@ pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program
     let raw = unsafe { cl3::program::create_program_with_binary(inner.context.raw(), &[device], &[binary]) };
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?) };
-    let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
+    let built = cl3::program::build_program(program.raw(), &[device], inner.options, None, ptr::null_mut());
     match built {
         Ok(()) => Ok(program),
         Err(code) => {
@@ -270,7 +284,7 @@ pub(super) fn build_text(inner: &Inner, label: &str, text: &str) -> Result<Owned
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
     let device = inner.id.id();
-    let built = cl3::program::build_program(program.raw(), &[device], OPTIONS, None, ptr::null_mut());
+    let built = cl3::program::build_program(program.raw(), &[device], inner.options, None, ptr::null_mut());
     let log = build_log(&program, device);
     match built {
         Ok(()) => {

@@ -1,9 +1,7 @@
 //! Several kernels compiled as one program, for drivers that compile one program at a time and take long to begin.
 
 use super::call::{Owned, Program, check};
-use super::compile::{
-    Compiled, OPTIONS, binary_of, build_binary, build_text, identity, kept, new_kernel, suffixed,
-};
+use super::compile::{Compiled, binary_of, build_binary, build_text, identity, kept, new_kernel, suffixed};
 use super::{Inner, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::{Dialect, KernelSource};
@@ -136,7 +134,7 @@ fn build(inner: &Inner, parts: &[Part]) -> Result<Owned<Program>> {
     };
     let text: String = parts.iter().map(|part| part.text.as_str()).collect();
     let disk = lock(&inner.cache).clone();
-    let (info, options) = (&inner.info, OPTIONS.to_string_lossy());
+    let (info, options) = (&inner.info, inner.options.to_string_lossy());
     let key = CacheKey::of(&[info.api, &info.name, &info.driver, &options, "joined", &text]);
     if let Some(binary) = disk.as_ref().and_then(|disk| disk.get(key)) {
         match build_binary(inner, &binary).and_then(|program| whole(&program).map(|()| program)) {

@@ -94,6 +94,8 @@ struct Inner {
     runtime: &'static Runtime,
     id: opencl3::device::Device,
     address_bits: u32,
+    /// How programs are built.
+    options: &'static std::ffi::CStr,
     /// Held while commands are enqueued, and while a buffer is mapped.
     order: Order,
     /// Programs by their text.
@@ -254,6 +256,7 @@ impl OpenClDevice {
             checked_kernels: options.checked_kernels,
             runtime,
             address_bits: query::address_bits(id.id())?,
+            options: compile::options(query::capability(&id, &id.extensions().unwrap_or_default())),
             order: Order::default(),
             programs: Mutex::default(),
             halves: std::sync::OnceLock::new(),

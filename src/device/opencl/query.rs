@@ -230,7 +230,7 @@ pub(super) fn lists_halves(extensions: &str) -> bool {
 
 /// Ten times the compute capability of an NVIDIA device whose driver reports it
 /// (`cl_nv_device_attribute_query`).
-fn capability(device: &Device, extensions: &str) -> Option<u32> {
+pub(super) fn capability(device: &Device, extensions: &str) -> Option<u32> {
     let told = extensions.split_whitespace().any(|extension| extension == "cl_nv_device_attribute_query");
     if !told {
         return None;

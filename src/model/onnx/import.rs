@@ -1,5 +1,6 @@
 //! A graph in the making: the tensors of a file's networks, and its operators one after the other.
 
+use super::made::Quantised;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
 use crate::graph::Value;
@@ -56,6 +57,10 @@ pub(super) struct Handlers {
     pub(super) find: fn(&str, &str) -> Option<Handler>,
     /// Writes what an operator makes of tensors without elements, if it is given some.
     pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
+    /// Writes what an operator makes of bytes, if it is given some and can.
+    pub(super) on_bytes: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
+    /// Notes what an operator made of bytes.
+    pub(super) noted: Handler,
 }
 
 /// A graph in the making.
@@ -76,6 +81,8 @@ pub(super) struct Import<'a> {
     pub(super) open: bool,
     /// Whether everything is known, and results are wanted as constants.
     pub(super) computes: bool,
+    /// What is known of bytes.
+    pub(super) quantised: Quantised<'a>,
 }
 
 impl Deref for Import<'_> {
@@ -142,6 +149,7 @@ impl<'a> Import<'a> {
             description: model.description,
             open: false,
             computes: false,
+            quantised: Quantised::default(),
         })
     }
 
@@ -227,17 +235,18 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         self.written.clear();
-        if (self.handlers.of_nothing)(self, &op)? {
+        if (self.handlers.of_nothing)(self, &op)? || (self.handlers.on_bytes)(self, &op)? {
             return Ok(());
         }
         match (self.handlers.find)(node.domain, node.op) {
-            Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
+            Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op)?,
             Some(handler) => {
                 self.written.clear();
-                handler(self, &op)
+                handler(self, &op)?;
             }
-            None => refused!("this operator is not supported"),
+            None => return refused!("this operator is not supported"),
         }
+        (self.handlers.noted)(self, &op)
     }
 
     pub(super) fn op(&self, nodes: &'a [Node<'a>], node: &'a Node<'a>) -> Result<Op<'a>, Reason> {

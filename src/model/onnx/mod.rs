@@ -27,6 +27,7 @@
 
 mod attention;
 mod bits;
+mod bytes;
 mod cached;
 mod columns;
 mod contributed;
@@ -48,6 +49,7 @@ mod hosted;
 mod import;
 mod indexing;
 mod load;
+mod made;
 mod moves;
 mod norms;
 mod operands;

@@ -53,7 +53,12 @@ impl<'a> Import<'a> {
                 })?;
                 let ends = [network.inputs(), network.outputs()];
                 let [inputs, outputs] = ends.map(|ends| indices(ends, &mut self.build.budget));
-                Box::new(Frame::new(network, &self.model, [inputs?, outputs?], &mut self.build.budget)?)
+                Box::new(Frame::new(
+                    network,
+                    (&self.model, self.file),
+                    [inputs?, outputs?],
+                    &mut self.build.budget,
+                )?)
             }
         };
         std::mem::swap(&mut self.frame, &mut frame);

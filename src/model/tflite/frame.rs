@@ -41,7 +41,7 @@ pub(super) struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub(super) fn new(
         network: SubGraph<'a>,
-        model: &Model<'a>,
+        (model, file): (&Model<'a>, &'a [u8]),
         ends: [Vec<i32>; 2],
         budget: &mut Budget,
     ) -> Result<Self, Reason> {
@@ -50,7 +50,7 @@ impl<'a> Frame<'a> {
         let mut frame = Frame {
             slots: vec![Slot::Untouched; tensors.len()],
             readers: vec![Readers::default(); tensors.len()],
-            tensors: Tensors::new(tensors, model.buffers(), [&inputs, &outputs]),
+            tensors: Tensors::new(tensors, (model.buffers(), file), [&inputs, &outputs]),
             operators: network.operators(),
             inputs,
             outputs,

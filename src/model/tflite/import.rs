@@ -1,6 +1,5 @@
 //! A graph in the making: the operators of a network one after the other.
 
-use super::bytes;
 use super::frame::Frame;
 use super::names;
 use super::options::Operator;
@@ -20,15 +19,21 @@ const COMPLEX: [&str; 7] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", 
 /// Adds an operator to the graph, or works out its constants.
 pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
+/// Adds an operator on bytes, if it can.
+pub(super) type OnBytes = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>;
+
 /// The function of an operator, by its name.
 pub(super) type Handlers = fn(&str) -> Option<Handler>;
 
 /// A graph in the making.
 pub(super) struct Import<'a> {
     pub(super) model: Model<'a>,
+    /// The whole file.
+    pub(super) file: &'a [u8],
     pub(super) build: Builder,
     pub(super) codes: Tables<'a, OperatorCode<'a>>,
     pub(super) handlers: Handlers,
+    pub(super) on_bytes: fn(&str) -> Option<OnBytes>,
     /// The network that is the graph, by index.
     pub(super) main: usize,
     /// The network that is read.
@@ -99,7 +104,7 @@ impl<'a> Import<'a> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
         if self.integers
-            && let Some(handler) = bytes::handler(&op.name)
+            && let Some(handler) = (self.on_bytes)(&op.name)
             && handler(self, &op)?
         {
             return Ok(());

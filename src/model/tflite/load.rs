@@ -3,12 +3,12 @@
 use super::ends::MAX_ENDS;
 use super::frame::Frame;
 use super::import::Import;
-use super::operators;
 use super::schema::{Model, SubGraph};
 use super::survey;
 use super::tables::at;
 use super::tensors::{Budget, indices};
 use super::{LoadOptions, Loaded, ModelInfo};
+use super::{on_bytes, operators};
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
 use crate::model::kept::Kept;
@@ -40,7 +40,8 @@ pub(super) fn load_or_want(
     let mut budget = Budget::new(bytes.len());
     let main = main(model, options).map_err(fail)?;
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, (main, !options.dequantize), budget).map_err(fail)?;
+    let (mut import, inputs, outputs) =
+        start((model, bytes), (main, !options.dequantize), budget).map_err(fail)?;
     import.build.kept = kept.cloned();
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
@@ -67,7 +68,8 @@ pub(super) fn describe(
     let main = main(model, options).map_err(fail)?;
     let mut budget = Budget::new(bytes.len());
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
-    let (mut import, inputs, outputs) = start(model, (main, !options.dequantize), budget).map_err(fail)?;
+    let (mut import, inputs, outputs) =
+        start((model, bytes), (main, !options.dequantize), budget).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
@@ -91,7 +93,7 @@ fn main(model: &Model<'_>, options: &LoadOptions) -> Result<usize, Reason> {
 }
 
 fn start<'a>(
-    model: &Model<'a>,
+    (model, file): (&Model<'a>, &'a [u8]),
     (main, integers): (usize, bool),
     budget: Budget,
 ) -> Result<Started<'a>, Reason> {
@@ -107,12 +109,14 @@ fn start<'a>(
     let mut budget = budget;
     let inputs = ends("inputs", network.inputs(), &mut budget)?;
     let outputs = ends("outputs", network.outputs(), &mut budget)?;
-    let frame = Frame::new(network, model, [inputs.clone(), outputs.clone()], &mut budget)?;
+    let frame = Frame::new(network, (model, file), [inputs.clone(), outputs.clone()], &mut budget)?;
     let mut import = Import {
         model: *model,
+        file,
         build: Builder::new(budget, 0),
         codes,
         handlers: operators::handler,
+        on_bytes: on_bytes::handler,
         main,
         frame: Box::new(frame),
         frames: HashMap::new(),

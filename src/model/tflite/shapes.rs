@@ -4,7 +4,7 @@ use super::constant::{Constant, Integers, broadcast};
 use super::import::{Import, Op};
 use super::names::element;
 use super::slots::Input;
-use super::tensors::is_quantised;
+use super::stored::is_quantised;
 use crate::dims::Dim;
 use crate::model::build::{self, axis, reshaped_to, sizes};
 use crate::model::reason::Reason;

@@ -1,6 +1,7 @@
 //! What `dequantize` is as an op of rows: a number per invocation.
 
 use super::{DequantizeOp, OP};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
@@ -14,8 +15,11 @@ use crate::shape::Shape;
 
 impl DequantizeOp {
     /// The numbers of rows.
+    #[inline(always)]
     fn numbers(&self, src: &[u8], dst: &mut [f32]) {
+        // Rows that fill their words are one.
         let channels = self.options.channels;
+        let channels = if channels.is_multiple_of(LANES) { dst.len() } else { channels };
         let (zero, scale) = (i32::from(self.options.zero), self.options.scale.0);
         let rows = src.chunks(channels.next_multiple_of(LANES)).zip(dst.chunks_mut(channels));
         for (src, dst) in rows {
@@ -69,7 +73,8 @@ impl RowsOp for DequantizeOp {
         let (channels, words) = (self.options.channels, self.options.channels.div_ceil(LANES));
         let block = independent_rows(src.len() / words, MOVED * channels);
         let parts = dst.chunks_mut(block * channels).zip(src.chunks(block * words));
-        each(parts, |(dst, src)| self.numbers(bytes(src), dst));
+        let arch = Arch::new();
+        each(parts, |(dst, src)| arch.dispatch(|| self.numbers(bytes(src), dst)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `quantize` is as an op of rows: a word of four bytes per invocation.
 
 use super::{OP, QuantizeOp};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
@@ -14,8 +15,10 @@ use crate::shape::Shape;
 
 impl QuantizeOp {
     /// The bytes of rows.
+    #[inline(always)]
     fn bytes(&self, src: &[f32], dst: &mut [u8]) {
-        let channels = self.channels();
+        // Rows that fill their words are one.
+        let channels = if self.channels().is_multiple_of(LANES) { src.len() } else { self.channels() };
         let rows = src.chunks(channels).zip(dst.chunks_mut(channels.next_multiple_of(LANES)));
         for (src, dst) in rows {
             for (byte, value) in dst.iter_mut().zip(src) {
@@ -68,7 +71,8 @@ impl RowsOp for QuantizeOp {
         let (channels, words) = (self.channels(), self.channels().div_ceil(LANES));
         let block = independent_rows(dst.len() / words, MOVED * channels);
         let parts = dst.chunks_mut(block * words).zip(src.chunks(block * channels));
-        each(parts, |(dst, src)| self.bytes(src, bytes_mut(dst)));
+        let arch = Arch::new();
+        each(parts, |(dst, src)| arch.dispatch(|| self.bytes(src, bytes_mut(dst))));
     }
 }
 

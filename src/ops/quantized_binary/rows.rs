@@ -1,6 +1,7 @@
 //! What `quantized_binary` is as an op of rows: a word of four bytes per invocation.
 
 use super::{Multipliers, OP, QuantizedBinaryOp, Way};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
@@ -30,9 +31,25 @@ impl QuantizedBinaryOp {
     }
 
     /// The bytes of runs of words of equal length.
+    #[inline(always)]
     fn run(&self, a: &[f32], b: &[f32], dst: &mut [f32]) {
-        for (dst, (a, b)) in bytes_mut(dst).iter_mut().zip(bytes(a).iter().zip(bytes(b))) {
-            *dst = self.byte(*a, *b);
+        let all = || bytes(a).iter().zip(bytes(b));
+        let [zero_a, zero_b] = self.zeros.map(i32::from);
+        match self.way {
+            Way::Sum(Multipliers { of: [of_a, of_b], shift }) => {
+                let ([low, high], zero) = (self.range.steps(), i32::from(self.range.zero));
+                let half = 1 << (shift - 1);
+                for (dst, (a, b)) in bytes_mut(dst).iter_mut().zip(all()) {
+                    let sum = (i32::from(*a) - zero_a) * of_a + (i32::from(*b) - zero_b) * of_b + half;
+                    *dst = ((sum >> shift).max(low).min(high) + zero) as u8;
+                }
+            }
+            Way::Product(ratio) => {
+                for (dst, (a, b)) in bytes_mut(dst).iter_mut().zip(all()) {
+                    let product = (i32::from(*a) - zero_a) * (i32::from(*b) - zero_b);
+                    *dst = self.range.of(product as f32 * ratio.0);
+                }
+            }
         }
     }
 }
@@ -99,10 +116,11 @@ impl RowsOp for QuantizedBinaryOp {
 
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
         let &[a, b] = inputs else { return };
+        let arch = Arch::new();
         if self.row == self.span {
             let block = independent_rows(dst.len(), MOVED * LANES);
             let parts = dst.chunks_mut(block).zip(a.chunks(block).zip(b.chunks(block)));
-            return each(parts, |(dst, (a, b))| self.run(a, b, dst));
+            return each(parts, |(dst, (a, b))| arch.dispatch(|| self.run(a, b, dst)));
         }
         let rows = independent_rows(dst.len() / self.row, MOVED * LANES * self.row);
         each(

@@ -1,4 +1,5 @@
-//! `direct`: `tile[1]` pixels of a row by `tile[0]` words of output channels per invocation.
+//! `direct`: `tile[1]` pixels of a row by `tile[0]` words of output channels per invocation, of which `tile[2]` share the words of
+//! each tap.
 
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
@@ -10,8 +11,17 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
-/// Words of output channels, and pixels of a row.
-const TILES: [[u32; 3]; 6] = [[1, 4, 1], [1, 2, 1], [1, 1, 1], [2, 4, 1], [2, 2, 1], [1, 8, 1]];
+/// Words of output channels, pixels of a row, and invocations that share a sum.
+const TILES: [[u32; 3]; 8] =
+    [[2, 4, 1], [1, 4, 1], [1, 4, 4], [1, 4, 8], [1, 2, 1], [1, 2, 8], [1, 1, 1], [1, 1, 8]];
+
+/// Invocations of a work-group along x and y where they share sums.
+const SHARING: [[u32; 2]; 3] = [[8, 2], [16, 2], [8, 4]];
+
+/// vec4s of sums that a work-group adds up at the end.
+fn sums(tile: [u32; 3], [x, y, _]: [u32; 3]) -> u32 {
+    x * y * tile[0] * tile[1] * (tile[2] - 1)
+}
 
 #[derive(Debug)]
 pub(super) struct Direct;
@@ -23,8 +33,10 @@ impl Kernel<QuantizedConv2dOp> for Direct {
 
     fn offers(&self, op: &QuantizedConv2dOp, _limits: &Limits) -> Vec<Offer> {
         let output = op.windows.output;
-        let fits = |tile: &[u32; 3]| {
-            (tile[0] == 1 || tile[0] <= extent(output.c)) && (tile[1] == 1 || tile[1] < 2 * extent(output.w))
+        let fits = |[words, pixels, splits]: &[u32; 3]| {
+            (*words == 1 || *words <= extent(output.c))
+                && (*pixels == 1 || *pixels < 2 * extent(output.w))
+                && (*splits == 1 || *splits <= extent(op.windows.input.c))
         };
         let offer = |(at, tile)| Offer { preference: extent(at), tile };
         TILES.into_iter().filter(fits).enumerate().map(offer).collect()
@@ -33,7 +45,22 @@ impl Kernel<QuantizedConv2dOp> for Direct {
     fn grid(&self, op: &QuantizedConv2dOp, tile: [u32; 3]) -> [u32; 3] {
         let output = op.windows.output;
         let rows = extent(output.n * output.h);
-        [extent(output.c).div_ceil(tile[0]), extent(output.w).div_ceil(tile[1]), rows]
+        [extent(output.c).div_ceil(tile[0]), extent(output.w).div_ceil(tile[1]), tile[2] * rows]
+    }
+
+    fn work_groups(&self, _op: &QuantizedConv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        let sharing = SHARING.into_iter().filter(|_| tile[2] > 1);
+        sharing.map(|[x, y]| [x, y, tile[2]]).collect()
+    }
+
+    fn choice_obstacle(&self, _op: &QuantizedConv2dOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        let ([_, _, splits], [_, _, z]) = (choice.tile, choice.work_group);
+        if splits > 1 && splits != z {
+            return Some(format!("a work-group of {z} along z, the tile has {splits}"));
+        }
+        let bytes = 16 * u64::from(sums(choice.tile, choice.work_group));
+        (bytes > u64::from(limits.local_memory))
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
     fn ordinary(&self) -> Ordinary {
@@ -78,8 +105,12 @@ impl Kernel<QuantizedConv2dOp> for Direct {
     }
 
     fn constants(&self, op: &QuantizedConv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
-        let [x, y, _] = choice.tile;
-        let tile = [("TILE_X", Value::U32(x)), ("TILE_Y", Value::U32(y))];
+        let [x, y, splits] = choice.tile;
+        let mut tile =
+            vec![("TILE_X", Value::U32(x)), ("TILE_Y", Value::U32(y)), ("SPLITS", Value::U32(splits))];
+        if splits > 1 {
+            tile.push(("SUMS", Value::U32(sums(choice.tile, choice.work_group))));
+        }
         spec::window_constants(&op.windows).into_iter().chain(tile).collect()
     }
 

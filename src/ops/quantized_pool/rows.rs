@@ -1,6 +1,7 @@
 //! What `quantized_pool` is as an op of rows: a word of four bytes per invocation.
 
 use super::{OP, QuantizedPoolOp, QuantizedPooling};
+use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
@@ -36,6 +37,7 @@ impl QuantizedPoolOp {
     }
 
     /// Output pixel `index`, counted through all images.
+    #[inline(always)]
     fn pixel(&self, src: &[u8], index: usize, dst: &mut [u8]) {
         let (x, y) = (self.windows.windows().input, self.windows.windows().output);
         let (image, row, column) = (index / (y.h * y.w), index / y.w % y.h, index % y.w);
@@ -135,10 +137,13 @@ impl RowsOp for QuantizedPoolOp {
         let (src, words) = (bytes(src), self.output().c);
         let taps: usize = self.windows.windows().kernel.iter().product();
         let block = independent_rows(dst.len() / words, MOVED * words * taps);
+        let arch = Arch::new();
         each(dst.chunks_mut(block * words).enumerate(), |(part, dst)| {
-            for (pixel, dst) in dst.chunks_mut(words).enumerate() {
-                self.pixel(src, part * block + pixel, bytes_mut(dst));
-            }
+            arch.dispatch(|| {
+                for (pixel, dst) in dst.chunks_mut(words).enumerate() {
+                    self.pixel(src, part * block + pixel, bytes_mut(dst));
+                }
+            });
         });
     }
 }

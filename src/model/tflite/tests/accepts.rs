@@ -187,6 +187,26 @@ fn float16_constants_are_read_directly_and_through_dequantize() {
 }
 
 #[test]
+fn constants_may_lie_behind_the_flatbuffer() {
+    let mut file = FileSpec::stem();
+    let data = file.buffers[1].data.take().expect("weights");
+    let first = 16_384;
+    file.buffers[1].outside = Some([first, data.len() as u64]);
+    let mut bytes = file.bytes();
+    assert!(bytes.len() < first as usize);
+    bytes.resize(first as usize, 0);
+    bytes.extend(&data);
+    let load = |bytes: &[u8]| Model::from_bytes(bytes, &LoadOptions::default());
+    let graph = load(&bytes).expect("a model").graph;
+    let weights = constant(&graph, only(&graph), Operand::Weights).expect("weights");
+    let wanted: Vec<f32> = data.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    assert_eq!(*weights.to_f32(), wanted);
+    bytes.pop();
+    let error = load(&bytes).expect_err("a byte is missing").to_string();
+    assert!(error.contains("wanted one within its"), "{error}");
+}
+
+#[test]
 fn a_multiplier_of_0_is_taken_from_the_shapes() {
     let options = OptionsSpec::Depthwise(Window::default(), 0);
     let (weights, output) = ([1, 3, 3, 6], [1, 4, 4, 6]);

@@ -54,7 +54,7 @@ const CASES: &[Case] = &[
     (
         "outside",
         |f| f.buffers[1] = BufferSpec { data: None, outside: Some([4096, 432]) },
-        &["\"weights\"", "432 bytes at offset 4096 outside"],
+        &["\"weights\"", "432 bytes at offset 4096 of the file"],
     ),
     (
         "short data",
