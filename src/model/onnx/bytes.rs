@@ -5,11 +5,9 @@
 //! operator on bytes.
 
 use super::import::{Import, Op};
-use super::made::{Known, Made, Origin};
+use super::made::{Known, Made, Origin, convolution_weights, matrix, of_32_bits};
 use crate::emit::Bits;
-use crate::model::build::{
-    ByteWeights, Bytes, Grid, Kind, Mapped, Operand, Windows, channels_last, rescaled, table,
-};
+use crate::model::build::{Bytes, Grid, Kind, Mapped, Operand, Windows, channels_last, rescaled, table};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -173,55 +171,6 @@ fn bounded(after: Function) -> Option<fn(f32) -> f32> {
         Function::Relu6 => Some(|x| x.clamp(0.0, 6.0)),
         _ => None,
     }
-}
-
-/// Weights `o c kh kw` as those of bytes.
-fn convolution_weights(
-    known: &Known,
-    channels: usize,
-    bias: Option<Vec<i32>>,
-) -> Option<(ByteWeights, bool)> {
-    let &[outputs, inner, kernel_h, kernel_w] = &known.extents[..] else { return None };
-    let depthwise = inner == 1 && outputs == channels && channels > 1;
-    if !depthwise && inner != channels || ![1, outputs].contains(&known.scales.len()) {
-        return None;
-    }
-    let values: Option<Vec<i8>> = known.values.iter().map(|&value| i8::try_from(value).ok()).collect();
-    let values = values?;
-    let at =
-        |o: usize, k: usize, tap: usize| values.get((o * inner + k) * kernel_h * kernel_w + tap).copied();
-    let taps = kernel_h * kernel_w;
-    let (values, extents): (Option<Vec<i8>>, _) = if depthwise {
-        let all = (0..taps).flat_map(|tap| (0..outputs).map(move |o| at(o, 0, tap)));
-        (all.collect(), [1, kernel_h, kernel_w, outputs])
-    } else {
-        let all =
-            (0..outputs).flat_map(|o| (0..taps).flat_map(move |tap| (0..inner).map(move |k| at(o, k, tap))));
-        (all.collect(), [outputs, kernel_h, kernel_w, inner])
-    };
-    if bias.as_ref().is_some_and(|bias| bias.len() != outputs) {
-        return None;
-    }
-    Some((ByteWeights { values: values?, extents, scales: known.scales.clone(), bias }, depthwise))
-}
-
-/// A matrix `k n`, or `n k` as it is stored, as weights of bytes.
-fn matrix(known: &Known, transposed: bool, bias: Option<Vec<i32>>) -> Option<ByteWeights> {
-    let &[rows, columns] = &known.extents[..] else { return None };
-    let (outputs, depth) = if transposed { (rows, columns) } else { (columns, rows) };
-    if ![1, outputs].contains(&known.scales.len()) || bias.as_ref().is_some_and(|bias| bias.len() != outputs)
-    {
-        return None;
-    }
-    let at = |o: usize, k: usize| if transposed { o * depth + k } else { k * outputs + o };
-    let values = (0..outputs).flat_map(|o| (0..depth).map(move |k| at(o, k)));
-    let values = values.map(|at| known.values.get(at).and_then(|&value| i8::try_from(value).ok()));
-    let extents = [outputs, 1, 1, depth];
-    Some(ByteWeights { values: values.collect::<Option<_>>()?, extents, scales: known.scales.clone(), bias })
-}
-
-fn of_32_bits(known: Option<Known>) -> Option<Vec<i32>> {
-    known?.values.into_iter().map(|value| i32::try_from(value).ok()).collect()
 }
 
 /// The windows of an operator over a map of bytes, if they are of two axes and cut nothing.

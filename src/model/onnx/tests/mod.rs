@@ -1,6 +1,7 @@
 //! Files that are not what they should be, and what the loader makes of small ones.
 
 mod attention;
+mod bytes;
 mod operators;
 mod random;
 mod writer;

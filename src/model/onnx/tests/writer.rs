@@ -103,6 +103,11 @@ pub(super) fn small(name: &str, extents: &[usize], values: &[u8]) -> Vec<u8> {
     constant(name, extents, 2, bytes(9, values))
 }
 
+/// A constant of the type of this number, as its bytes.
+pub(super) fn of_type(number: i64, name: &str, extents: &[usize], data: &[u8]) -> Vec<u8> {
+    constant(name, extents, number, bytes(9, data))
+}
+
 /// A constant of f32 whose data are in another file.
 pub(super) fn external(name: &str, extents: &[usize], place: &str) -> Vec<u8> {
     let pair = [bytes(1, b"location"), bytes(2, place.as_bytes())].concat();
