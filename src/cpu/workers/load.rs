@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 /// Runs of so long in all are compared, which is several time slices of the system, and so many at least.
-const WINDOW: (Duration, u32) = (Duration::from_millis(25), 3);
+const WINDOW: (Duration, u32) = (Duration::from_millis(40), 3);
 
 /// For how many times as long runs go on before another number of threads is tried: at first, and at most.
 const PAUSES: (u32, u32) = (2, 64);
@@ -17,8 +17,11 @@ const PAUSES: (u32, u32) = (2, 64);
 /// Runs are slow if they take more than so many hundredths of what the fastest one took.
 const SLOW: u32 = 140;
 
-/// Another number of threads is better if runs take less than so many hundredths.
-const BETTER: u32 = 95;
+/// More threads are kept if a run takes so many hundredths as long without them; fewer if it takes longer without them.
+const FASTER: u32 = 105;
+
+/// The same if runs with more threads are slow.
+const MUCH_FASTER: u32 = 125;
 
 /// Whether `time` is more than so many hundredths of `other`.
 fn exceeds(time: Duration, hundredths: u32, other: Duration) -> bool {
@@ -106,9 +109,7 @@ impl Load {
         let mean = window / std::mem::take(&mut self.runs);
         match std::mem::replace(&mut self.trial, Trial::None) {
             Trial::None => self.judge(mean),
-            trial @ (Trial::Fewer(tried) | Trial::More(tried))
-                if exceeds(self.usual, 10_000 / BETTER, mean) =>
-            {
+            trial @ (Trial::Fewer(tried) | Trial::More(tried)) if self.better(trial, mean) => {
                 (self.threads, self.usual) = (tried, mean);
                 (self.rest, self.pause) = (window.saturating_mul(PAUSES.0), PAUSES.0);
                 // What was right once may be right again.
@@ -138,6 +139,17 @@ impl Load {
         if self.rest.is_zero() && self.threads > 1 && exceeds(mean, SLOW, self.best) {
             self.trial = Trial::Fewer(fewer(self.threads));
         }
+    }
+
+    /// Whether the number that was tried is the better one. Times are uneven where other programs run: more threads must
+    /// be faster by more than chance, or as fast as where none run.
+    fn better(&self, trial: Trial, mean: Duration) -> bool {
+        let faster = match trial {
+            Trial::Fewer(_) => 100,
+            _ if exceeds(mean, SLOW, self.best) => MUCH_FASTER,
+            _ => FASTER,
+        };
+        exceeds(self.usual, faster, mean)
     }
 
     fn more(&self) -> usize {
