@@ -17,6 +17,7 @@ use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelves;
+use crate::cpu::workers::Load;
 use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -82,6 +83,8 @@ enum Target {
 struct CpuNetwork {
     /// Threads of a run at most.
     threads: usize,
+    /// How many of them are worth it while other programs run.
+    load: std::sync::Mutex<Load>,
     steps: Vec<Step>,
     outputs: Vec<Place>,
     states: States,
@@ -225,6 +228,7 @@ impl CpuSession {
         let states = States { held: Mutex::new(initial.clone()), initial, next, changed, key };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
+            load: std::sync::Mutex::default(),
             flops: steps.iter().map(|step| step.flops).sum(),
             steps,
             given: graph.inputs().iter().map(|&input| elements(input)).collect::<Result<_>>()?,

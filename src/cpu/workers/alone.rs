@@ -1,12 +1,18 @@
 //! The caller computes a run by itself.
 
+use std::sync::Mutex;
+
+/// What the caller alone needs to know of other programs.
+#[derive(Debug, Default)]
+pub(crate) struct Load;
+
 /// Threads that a step may be cut for.
 pub(crate) fn workers() -> usize {
     1
 }
 
 /// Does the work of a run of so many operations, on so many threads at most.
-pub(crate) fn run<T>(_operations: u64, _most: usize, work: impl FnOnce() -> T) -> T {
+pub(crate) fn run<T>(_operations: u64, _most: usize, _load: &Mutex<Load>, work: impl FnOnce() -> T) -> T {
     work()
 }
 

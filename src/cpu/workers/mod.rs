@@ -3,10 +3,14 @@
 #[cfg(not(feature = "parallel"))]
 mod alone;
 #[cfg(feature = "parallel")]
+mod load;
+#[cfg(feature = "parallel")]
 mod threads;
 
 #[cfg(not(feature = "parallel"))]
-pub(crate) use alone::{each, run, workers};
+pub(crate) use alone::{Load, each, run, workers};
+#[cfg(feature = "parallel")]
+pub(crate) use load::Load;
 #[cfg(feature = "parallel")]
 pub(crate) use threads::{each, run, workers};
 
@@ -35,7 +39,7 @@ mod tests {
     fn an_error_of_a_part_is_returned() {
         let wanted = || crate::error::Error::Internal("as wanted".to_owned());
         let run_with = |bad| {
-            run(u64::MAX, usize::MAX, || {
+            run(u64::MAX, usize::MAX, &Mutex::default(), || {
                 try_each(0..10_usize, |part| if part == bad { Err(wanted()) } else { Ok(()) })
             })
         };

@@ -5,7 +5,11 @@
 //! are threads of a pool of their own, which wait actively during a run and for a short time after it. A caller that
 //! is a worker of a pool of rayon's shares its run with the workers of that pool instead, which are as many as the
 //! application wants.
+//!
+//! Where other programs want the processors too, helpers may cost more than they save: [`Load`] says how many threads
+//! share a run's steps then. The steps are cut for as many as before, so that results are the same to the bit.
 
+use super::load::Load;
 use crate::clock::Instant;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::cell::Cell;
@@ -28,8 +32,8 @@ const OPERATIONS_PER_WORKER: u64 = 4_000_000;
 enum Team {
     /// As many as there are; nothing was said.
     All,
-    /// So many, this one among them.
-    Some(usize),
+    /// So many, this one among them: steps are cut for `cut`, and `hands` of these share them.
+    Some { cut: usize, hands: usize },
 }
 
 thread_local! {
@@ -44,7 +48,15 @@ thread_local! {
 pub(crate) fn workers() -> usize {
     match TEAM.get() {
         Team::All => rayon::current_num_threads().max(1),
-        Team::Some(threads) => threads,
+        Team::Some { cut, .. } => cut,
+    }
+}
+
+/// Threads that share a step.
+fn hands() -> usize {
+    match TEAM.get() {
+        Team::All => workers(),
+        Team::Some { hands, .. } => hands,
     }
 }
 
@@ -53,7 +65,11 @@ struct Restore(Team);
 
 impl Restore {
     fn team_of(threads: usize) -> Self {
-        Restore(TEAM.replace(Team::Some(threads)))
+        Restore::team(threads, threads)
+    }
+
+    fn team(cut: usize, hands: usize) -> Self {
+        Restore(TEAM.replace(Team::Some { cut, hands }))
     }
 }
 
@@ -80,7 +96,8 @@ impl Drop for Counted<'_> {
 }
 
 /// Does the work of a run of so many operations, which hands out parts with [`each`], on so many threads at most.
-pub(crate) fn run<T>(operations: u64, most: usize, work: impl FnOnce() -> T) -> T {
+/// `load` is of runs of the same work.
+pub(crate) fn run<T>(operations: u64, most: usize, load: &Mutex<Load>, work: impl FnOnce() -> T) -> T {
     let pays = usize::try_from(operations / OPERATIONS_PER_WORKER).unwrap_or(usize::MAX);
     let threads = pays.min(most).clamp(1, rayon::current_num_threads().max(1));
     if threads == 1 {
@@ -97,17 +114,24 @@ pub(crate) fn run<T>(operations: u64, most: usize, work: impl FnOnce() -> T) -> 
         more if more > most => 1 << most.ilog2(),
         whole => whole,
     };
-    let _restore = Restore::team_of(threads);
-    if let Some(helpers) = helpers(threads) {
+    let load = || load.lock().unwrap_or_else(PoisonError::into_inner);
+    let hands = load().begin(threads);
+    let _restore = Restore::team(threads, hands);
+    let start = Instant::now();
+    if let Some(helpers) = helpers(hands) {
         helpers.wake();
     }
-    work()
+    let result = work();
+    load().end(hands, start.elapsed());
+    result
 }
 
 /// Does the work with each of `parts`, perhaps on several threads, in no order.
 pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl Fn(T) + Sync) {
-    let threads = workers().min(parts.len());
+    let threads = hands().min(parts.len());
     if threads <= 1 {
+        // A part that is cut further is cut alike, whoever computes it.
+        let _restore = (workers() > 1 && parts.len() > 1).then(|| Restore::team_of(1));
         for part in parts {
             work(part);
         }
@@ -123,7 +147,7 @@ pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl 
         });
         return;
     }
-    match helpers(workers()) {
+    match helpers(hands()) {
         Some(helpers) => helpers.each(&parts, &work),
         None => parts.work(0, &work),
     }
@@ -332,6 +356,10 @@ mod tests {
     /// Operations that all threads are worth.
     const MANY: u64 = u64::MAX;
 
+    fn run<T>(operations: u64, most: usize, work: impl FnOnce() -> T) -> T {
+        super::run(operations, most, &Mutex::default(), work)
+    }
+
     /// Sums in parts, each of which has parts of its own.
     fn sums(len: usize) -> Vec<usize> {
         let mut sums = vec![0; len];
@@ -388,6 +416,44 @@ mod tests {
             assert!(std::panic::catch_unwind(parts).is_err());
             assert!(matches!(TEAM.get(), Team::All));
             assert_eq!(run(MANY, usize::MAX, || sums(10)), (1..=10).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn runs_that_fewer_threads_share_are_cut_alike() {
+        let cuts = |shared| {
+            let _restore = Restore::team(4, shared);
+            let mut cuts = vec![(0, 0); 8];
+            each(cuts.iter_mut(), |cut| *cut = (workers(), hands()));
+            (workers(), cuts)
+        };
+        let all = cuts(4);
+        assert_eq!(all, (4, vec![(1, 1); 8]));
+        for hands in [1, 2, 3] {
+            assert_eq!(cuts(hands), all);
+        }
+        // One part is cut further as if it were the run.
+        let _restore = Restore::team(4, 1);
+        each([()].into_iter(), |()| assert_eq!(workers(), 4));
+    }
+
+    #[test]
+    fn a_run_has_as_many_threads_as_pay() {
+        if rayon::current_num_threads() == 1 {
+            return;
+        }
+        let load = Mutex::default();
+        let run_for = |alone, helped| {
+            super::run(MANY, 2, &load, || {
+                std::thread::sleep(Duration::from_millis(if hands() == 1 { alone } else { helped }));
+                (workers(), hands())
+            })
+        };
+        let mut seen = vec![run_for(1, 1)];
+        seen.extend((0..10).map(|_| run_for(1, 30)));
+        // Runs of other tests leave these fewer threads at times.
+        if seen.iter().all(|(cut, _)| *cut == 2) {
+            assert_eq!((seen[0], seen[10]), ((2, 2), (2, 1)), "{seen:?}");
         }
     }
 }

@@ -34,7 +34,7 @@ impl CpuNetwork {
             }
             Ok(())
         };
-        workers::run(self.flops, self.threads, steps)?;
+        workers::run(self.flops, self.threads, &self.load, steps)?;
         run.end(inputs)
     }
 
