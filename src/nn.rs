@@ -41,6 +41,8 @@ pub use crate::ops::pointwise::Pointwise;
 #[doc(inline)]
 pub use crate::ops::pool::{Pool, Pooling};
 #[doc(inline)]
+pub use crate::ops::quantized_gemm::QuantizedGemm;
+#[doc(inline)]
 pub use crate::ops::random::Random;
 #[doc(inline)]
 pub use crate::ops::reduce::{Reduce, Reduction};

@@ -43,6 +43,10 @@ pub enum Operand {
     Begins,
     /// How many keys there are.
     Ends,
+    /// The scales of quantized weights.
+    Scales,
+    /// Their zero points.
+    Zeros,
     /// An input of an op that has several of one kind, counted from 0.
     Arg(u8),
     /// An input of an application's kernel, counted from 0.
@@ -84,6 +88,8 @@ impl Operand {
             Operand::Mask => "mask",
             Operand::Begins => "begins",
             Operand::Ends => "ends",
+            Operand::Scales => "scales",
+            Operand::Zeros => "zeros",
             Operand::Arg(index) if (index as usize) < ARGS.len() => ARGS[index as usize],
             Operand::Arg(_) => "an argument",
             Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
@@ -114,6 +120,8 @@ impl Operand {
             Operand::Mask => 14,
             Operand::Begins => 15,
             Operand::Ends => 16,
+            Operand::Scales => 17,
+            Operand::Zeros => 18,
             Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,

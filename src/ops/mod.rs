@@ -26,6 +26,7 @@ pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod quantized_gemm;
 pub mod random;
 pub mod reduce;
 pub mod remap;

@@ -21,6 +21,7 @@ use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
 use super::pointwise::{self, PointwiseOp};
 use super::pool::{self, PoolOp};
+use super::quantized_gemm::{self, QuantizedGemmOp};
 use super::random::{self, RandomOp};
 use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
@@ -78,6 +79,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
+    OpEntry::of::<QuantizedGemmOp>(quantized_gemm::examples, quantized_gemm::NUMBERS),
     OpEntry::of::<RandomOp>(random::examples, random::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),
