@@ -28,6 +28,7 @@ mod moves;
 mod order;
 mod planted;
 mod problem;
+mod quantized;
 mod reductions;
 mod rows;
 
@@ -91,7 +92,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
-    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
+    quantized_gemm    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -243,6 +244,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("normalize", [13, 11]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("quantized_gemm", [10, 10]),
     ("random", [1, 1]),
     ("remap", [4, 4]),
     ("reduce", [6, 6]),

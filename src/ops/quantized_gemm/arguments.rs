@@ -33,7 +33,8 @@ impl QuantizedGemmOp {
             (self.epilogue.activation == Activation::PRelu).then_some((Operand::Slope, channel)),
             self.epilogue.residual.is_some().then_some((Operand::Residual, dst)),
         ];
-        let read = own.into_iter().flatten().map(|(operand, element)| binding(operand, element, Access::Read));
+        let read =
+            own.into_iter().flatten().map(|(operand, element)| binding(operand, element, Access::Read));
         read.chain([binding(Operand::Dst, dst, Access::Write)]).collect()
     }
 

@@ -119,7 +119,10 @@ impl QuantizedKernel {
             rest = more;
         }
         let scratch = &*scratch;
-        let cut = Cut { rows: op.m, columns: cut_product(1, op.k * op.m.next_multiple_of(ROWS) / ROWS, op.n).columns };
+        let cut = Cut {
+            rows: op.m,
+            columns: cut_product(1, op.k * op.m.next_multiple_of(ROWS) / ROWS, op.n).columns,
+        };
         for_each_tile(dst, op.n, cut, |[_, column], mut tile| {
             let mut rest = scratch;
             for first in (0..op.m).step_by(ROWS) {

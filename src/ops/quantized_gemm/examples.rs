@@ -54,8 +54,11 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
 const NAMES: &str = "m,n,k,bits,block";
 
 /// A product of a language model, one token at a time.
-pub(crate) const NUMBERS: Numbers =
-    Numbers { names: NAMES, usual: &[1, 2048, 2048, 4, 32], op: |extents, _, precision| of(extents, precision) };
+pub(crate) const NUMBERS: Numbers = Numbers {
+    names: NAMES,
+    usual: &[1, 2048, 2048, 4, 32],
+    op: |extents, _, precision| of(extents, precision),
+};
 
 fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
     let &[m, n, k, bits, block] = extents else { return Numbers::refuse(OP, NAMES, extents) };

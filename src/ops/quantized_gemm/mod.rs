@@ -144,7 +144,9 @@ impl QuantizedGemmOp {
                 let (zeros, row) = match dtype {
                     DType::F32 => (Zeros::Floats, blocks),
                     DType::U32 => (Zeros::Packed, packed_words(bits, blocks)),
-                    _ => return refuse(format!("zeros of {dtype}"), "f32, or u32 that are packed".to_owned()),
+                    _ => {
+                        return refuse(format!("zeros of {dtype}"), "f32, or u32 that are packed".to_owned());
+                    }
                 };
                 if dims.extents() != [n, row] {
                     let wanted = format!("{n}x{row}, for {blocks} blocks of each of {n} rows");
@@ -202,7 +204,12 @@ mod tests {
         Dims::new(extents).expect("small")
     }
 
-    fn of(options: QuantizedGemm, src: &[usize], weights: &[usize], scales: &[usize]) -> Result<QuantizedGemmOp> {
+    fn of(
+        options: QuantizedGemm,
+        src: &[usize],
+        weights: &[usize],
+        scales: &[usize],
+    ) -> Result<QuantizedGemmOp> {
         let (src, weights, scales) = (dims(src), dims(weights), dims(scales));
         let given = Given { src, weights, scales, zeros: None, bias: false, residual: false };
         QuantizedGemmOp::new(&options, &given, Precision::F32)
@@ -218,10 +225,16 @@ mod tests {
         for (found, wanted) in [
             (of(QuantizedGemm { bits: 3, ..four }, &[2, 8], &[5, 1], &[5, 1]), "3 bits"),
             (of(four, &[2, 8], &[5, 2], &[5, 1]), "2 words in a row of weights, and rows of 8 elements"),
-            (of(QuantizedGemm { block: Some(12), ..four }, &[2, 40], &[5, 5], &[5, 4]), "blocks of 12 weights"),
+            (
+                of(QuantizedGemm { block: Some(12), ..four }, &[2, 40], &[5, 5], &[5, 4]),
+                "blocks of 12 weights",
+            ),
             (of(QuantizedGemm { block: Some(0), ..four }, &[2, 40], &[5, 5], &[5, 4]), "blocks of 0 weights"),
             (of(blocks, &[2, 40], &[5, 5], &[5, 2]), "wanted 5x3, one for each block of 16"),
-            (of(QuantizedGemm { zero: Bits(f32::NAN), ..four }, &[2, 8], &[5, 1], &[5, 1]), "zero point of NaN"),
+            (
+                of(QuantizedGemm { zero: Bits(f32::NAN), ..four }, &[2, 8], &[5, 1], &[5, 1]),
+                "zero point of NaN",
+            ),
         ] {
             let found = found.expect_err(wanted).to_string();
             assert!(found.contains(wanted), "{found}");

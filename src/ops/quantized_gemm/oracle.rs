@@ -55,8 +55,7 @@ pub(super) fn oracle(op: &QuantizedGemmOp, operands: &Operands<'_>, rows: &[usiz
     let mut reference = Sum::begin(op.terms(), &op.epilogue, operands, &dst);
     reference.residual.clear();
     let tiny = smallest_normal(DType::F32);
-    let columns: Vec<Vec<f64>> =
-        (0..op.n).map(|n| (0..op.k).map(|k| weights.at(n, k)).collect()).collect();
+    let columns: Vec<Vec<f64>> = (0..op.n).map(|n| (0..op.k).map(|k| weights.at(n, k)).collect()).collect();
     for &row in rows {
         let x = x.get(row * op.k..(row + 1) * op.k).unwrap_or_default();
         for (n, column) in columns.iter().enumerate() {

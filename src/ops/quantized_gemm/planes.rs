@@ -91,7 +91,8 @@ pub(super) struct Packed<'a> {
 }
 
 /// The numbers of the lanes of the widest vectors.
-const LANES: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
+const LANES: [f32; 16] =
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
 impl Planes {
     /// A value of each lane's block, of the vector of words from `word` on.
@@ -107,7 +108,8 @@ impl Planes {
         let numbers = load(simd, &LANES, 0);
         for block in first + 1..=end {
             let begins = simd.splat_f32s((block * self.block_words - word) as f32);
-            vector = simd.select_f32s(simd.less_than_f32s(numbers, begins), vector, simd.splat_f32s(value(block)));
+            vector =
+                simd.select_f32s(simd.less_than_f32s(numbers, begins), vector, simd.splat_f32s(value(block)));
         }
         vector
     }

@@ -29,7 +29,8 @@ pub(super) struct Row;
 impl QuantizedGemmOp {
     /// Words that an invocation reads at once: they have one scale.
     fn unit(&self) -> usize {
-        let whole = self.words().is_multiple_of(4) && (self.blocks() == 1 || self.block_words().is_multiple_of(4));
+        let whole =
+            self.words().is_multiple_of(4) && (self.blocks() == 1 || self.block_words().is_multiple_of(4));
         if whole { 4 } else { 1 }
     }
 }

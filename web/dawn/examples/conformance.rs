@@ -30,6 +30,8 @@ mod moves;
 mod planted;
 #[path = "../../../tests/conformance/problem.rs"]
 mod problem;
+#[path = "../../../tests/conformance/quantized.rs"]
+mod quantized;
 #[path = "../../../tests/conformance/reductions.rs"]
 mod reductions;
 #[path = "../../../tests/conformance/rows.rs"]
