@@ -2,6 +2,7 @@
 
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
+use super::unread::Unread;
 use crate::graph::Value;
 use crate::model::budget::Budget;
 use crate::model::build::{Builder, Operand, Wanted};
@@ -34,13 +35,15 @@ pub(super) struct Readers {
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     pub(super) slots: HashMap<&'a str, Operand>,
+    /// Constant matrices of integers that no operator has read as floats.
+    pub(super) unread: HashMap<&'a str, Unread>,
     /// Constants that are values of the graph.
     pub(super) uploaded: HashMap<&'a str, Value>,
     pub(super) readers: HashMap<&'a str, Readers>,
     /// Nodes that another one computes, by index.
     pub(super) absorbed: HashSet<usize>,
     /// Whether tensors that are not here are those of the scope around it.
-    sees_outer: bool,
+    pub(super) sees_outer: bool,
     /// The values of attributes of the function.
     attributes: HashMap<&'a str, &'a Attribute<'a>>,
     pub(super) prefix: String,
@@ -230,6 +233,9 @@ impl<'a> Import<'a> {
         if (self.handlers.of_nothing)(self, &op)? {
             return Ok(());
         }
+        if super::unread::kept(self, &op)? {
+            return Ok(());
+        }
         match (self.handlers.find)(node.domain, node.op) {
             Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
             Some(handler) => {
@@ -323,6 +329,9 @@ impl<'a> Import<'a> {
         for scope in self.scopes.iter().rev() {
             if let Some(slot) = scope.slots.get(name) {
                 return Ok(slot.clone());
+            }
+            if let Some((unread, kind)) = scope.unread.get(name) {
+                return Ok(Operand::Constant(unread.floats()?, *kind));
             }
             if !scope.sees_outer {
                 break;
