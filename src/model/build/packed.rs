@@ -87,10 +87,6 @@ impl Quantised {
         })
     }
 
-    pub(crate) fn extents(&self) -> [usize; 2] {
-        self.extents
-    }
-
     /// Which scale the weight at these indices has.
     fn place(&self, at: [usize; 2]) -> usize {
         match self.shared {
@@ -161,14 +157,23 @@ impl Quantised {
             }
         };
         let matrix = QuantizedMatrix::pack(self.bits, [rows, columns], integers, scales).ok()?;
+        // What all have alike needs no memory.
+        let same = match self.zeros.as_deref() {
+            None => Some(self.middle()),
+            Some([first, rest @ ..]) if rest.iter().all(|zero| zero == first) => {
+                Some(Bits(f32::from(*first)))
+            }
+            Some(_) => None,
+        };
         let matrix = match &self.zeros {
-            Some(zeros) => {
+            Some(zeros) if same.is_none() => {
                 let zeros: Vec<u8> = places.iter().filter_map(|&place| zeros.get(place).copied()).collect();
                 matrix.with_zeros(self.bits, &zeros).ok()?
             }
-            None => matrix,
+            _ => matrix,
         };
-        let options = QuantizedGemm { block, zero: self.middle(), ..QuantizedGemm::new(self.bits) };
+        let options = QuantizedGemm { block, ..QuantizedGemm::new(self.bits) };
+        let options = QuantizedGemm { zero: same.unwrap_or(options.zero), ..options };
         Some(Packed { matrix, options, rows, columns })
     }
 
