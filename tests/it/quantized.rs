@@ -3,8 +3,8 @@
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::nn::QuantizedGemm;
 use diptych::{
-    Activation, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Precision, QuantizedMatrix, Right,
-    Session, SessionOptions, Shape, Value,
+    Activation, Backend, Bits, Context, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Precision,
+    QuantizedMatrix, Right, Session, SessionOptions, Shape, Softmax, Value,
 };
 
 const K: usize = 96;
@@ -152,6 +152,88 @@ fn constants_take_the_bits_of_their_weights() {
             );
         }
     }
+}
+
+/// Attention written out, whose projections have weights of so many bits or what they stand for.
+fn attention(packed: bool) -> Graph {
+    let (tokens, heads, each) = (9, 5, N / 5);
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[tokens, K]).expect("small")).expect("an input");
+    let [q, k, v] = [("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])].map(|(name, order)| {
+        let (matrix, floats) = weights(4);
+        let rows = if packed {
+            let options = QuantizedGemm { block: Some(BLOCK), ..QuantizedGemm::new(4) };
+            graph.quantized_gemm(name, x, matrix, Extras::default(), options)
+        } else {
+            let floats = floats.reshaped(Dims::new(&[K, N]).expect("small")).expect("as many");
+            graph.gemm(name, x, Right::Constant(floats), Extras::default(), Gemm::default())
+        };
+        let dims = [tokens.into(), heads.into(), each.into()];
+        let apart = graph.reshape(&format!("{name} heads"), rows.expect("a product"), &dims).expect("a view");
+        graph.transpose(&format!("{name} order"), apart, &order).expect("a transpose")
+    });
+    let product = |graph: &mut Graph, name: &str, a: Value, b: Value, options: Gemm| {
+        graph.gemm(name, a, Right::Value(b), Extras::default(), options).expect("a product")
+    };
+    let scores = product(&mut graph, "scores", q, k, Gemm { alpha: Bits(0.02), ..Gemm::default() });
+    let shares = graph.softmax("shares", scores, Softmax::default()).expect("a softmax");
+    let mixed = product(&mut graph, "mixed", shares, v, Gemm::default());
+    let rows = graph.transpose("order", mixed, &[1, 0, 2]).expect("a transpose");
+    let rows = graph.reshape("rows", rows, &[tokens.into(), N.into()]).expect("a view");
+    graph.output(rows).expect("an output");
+    graph
+}
+
+#[test]
+fn attention_is_recognised_behind_packed_projections() {
+    for context in in_turns() {
+        let x = tensor(&[9, K], 7);
+        let [found, wanted] = [true, false].map(|packed| {
+            let options = SessionOptions::default();
+            let mut session = Session::new(&context, &attention(packed), options).expect("a session");
+            let ops: Vec<&str> = session.steps().iter().map(|step| step.op).collect();
+            if packed {
+                let mut wanted = vec!["quantized_gemm"; 3];
+                wanted.push("attention");
+                assert_eq!(ops, wanted, "{}", context.info());
+            }
+            session.run(&[("x", &x)]).expect("a run")[0].clone()
+        });
+        close(&found, &wanted, 2e-3, &context.info().to_string());
+    }
+}
+
+/// The steps of a file of `tests/cases` on the CPU, whose results are compared there.
+#[cfg(feature = "onnx")]
+fn steps(case: &str) -> (Vec<&'static str>, u64) {
+    let graph = diptych::onnx::load(format!("tests/cases/{case}.onnx")).expect("a network");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+    (session.steps().iter().map(|step| step.op).collect(), session.memory().constants)
+}
+
+#[cfg(feature = "onnx")]
+#[test]
+fn matrices_of_files_stay_packed_for_products_alone() {
+    // Integers of `k n` with scales and zero points, in bytes.
+    for (case, k, n, bits, scales, zeros, bias) in [
+        ("dequantized_int8_tensor", 36, 20, 8, 20, 0, 0),
+        ("dequantized_int8_axis_gemm", 40, 12, 8, 12, 0, 12),
+        ("dequantized_uint8_axis_gemm_transposed", 40, 9, 8, 9, 9, 0),
+        ("dequantized_int4_blocks", 64, 24, 4, 24 * 4, 24, 0),
+        ("dequantized_uint4_blocks_transposed", 64, 10, 4, 10 * 2, 10, 0),
+        ("nbits_4_many_rows", 80, 36, 4, 36 * 3, 36, 0),
+    ] {
+        let (ops, constants) = steps(case);
+        assert_eq!(ops[0], "quantized_gemm", "{case}");
+        // Words of a row's weights and zero points are whole.
+        let wanted = k * n * bits / 8 + 4 * (scales + zeros + bias);
+        assert!((wanted..wanted + 256).contains(&constants), "{case}: {constants} bytes, wanted {wanted}");
+    }
+    // What is summed up is known while the file is read.
+    assert_eq!(steps("dequantized_uint4_axis_and_sum").0, ["quantized_gemm"]);
+    // A word would have several scales.
+    assert_eq!(steps("dequantized_int4_uneven_blocks").0, ["gemm"]);
 }
 
 #[test]

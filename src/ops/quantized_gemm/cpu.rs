@@ -5,8 +5,9 @@ use super::planes::{Dot, Lanes, Packed, Planes, ROWS, RowZeros, Unpack};
 use super::{OP, QuantizedGemmOp, Zeros, packing};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{cut_product, with_scratch};
-use crate::cpu::product::{Factors, Matrix, multiply};
-use crate::cpu::tail::Tail;
+use crate::cpu::panels::{Finish, Panels, Rows};
+use crate::cpu::shelf::Shelf;
+use crate::cpu::tail::{After, Tail};
 use crate::cpu::tile::{Cut, Tile, for_each_tile};
 use crate::cpu::workers::{each, workers};
 use crate::cpu::{CpuKernel, check_len, given, input, output};
@@ -18,8 +19,8 @@ use crate::ops::operands::Operands;
 const MANY: usize = 16;
 
 /// Values that a worker unpacks at a time, and columns of these at least.
-const UNPACKED: usize = 64 * 1024;
-const LEAST_COLUMNS: usize = 16;
+const UNPACKED: usize = 128 * 1024;
+const LEAST_COLUMNS: usize = 32;
 
 /// A product with the constants of its epilogue, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -137,38 +138,38 @@ impl QuantizedKernel {
     }
 
     /// Many rows, which are laid out in `scratch`.
-    fn many(&self, inputs: Inputs<'_>, x: &[f32], scratch: &mut [f32], dst: &mut [f32]) -> Result<()> {
+    fn many(&self, inputs: Inputs<'_>, x: &[f32], scratch: &mut [f32], dst: &mut [f32]) {
         let op = &self.op;
         let row = self.planes.row();
         each(scratch.chunks_mut(row).zip(x.chunks(op.k)), |(to, x)| self.planes.lay_out(x, 1, to));
-        let x = Matrix { data: scratch, strides: [row, 1] };
+        let rows = Rows {
+            src: scratch,
+            first: 0,
+            lines: 1,
+            line_stride: 0,
+            per_line: op.m,
+            row_stride: row,
+            taps: &[0],
+            values: row,
+        };
         let most = (UNPACKED / row).max(LEAST_COLUMNS);
-        let columns = op.n.div_ceil(4 * workers()).clamp(LEAST_COLUMNS, most);
+        let columns = op.n.div_ceil(4 * workers()).clamp(LEAST_COLUMNS, most).next_multiple_of(LEAST_COLUMNS);
         let cut = Cut { rows: op.m, columns };
-        let failed = std::sync::Mutex::new(Ok(()));
         for_each_tile(dst, op.n, cut, |[_, column], mut tile| {
             let count = tile.row(0).len();
-            let done = with_scratch(count * (row + op.m), |scratch| {
-                let (weights, sums) = scratch.split_at_mut(count * row);
-                let mut spare = Vec::new();
+            let unpack = || {
+                let (mut spare, mut weights) = (Vec::new(), vec![0.0; count * row]);
                 for (index, to) in weights.chunks_exact_mut(row).enumerate() {
                     self.with_row(inputs, column + index, &mut spare, |weights| {
                         self.arch.dispatch(Unpack { planes: self.planes, weights, to });
                     });
                 }
-                let weights = Matrix { data: weights, strides: [1, row] };
-                let factors = Factors { alpha: 1.0, beta: 0.0 };
-                multiply([op.m, count, row], sums, count, x, weights, factors)?;
-                for (row, sums) in sums.chunks_exact(count).enumerate() {
-                    tile.row(row).copy_from_slice(sums);
-                }
-                Ok(())
-            });
-            if done.is_err() {
-                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done;
-            }
+                weights.into()
+            };
+            let panels = Panels::new([row, count], unpack, None, (Shelf::default(), ""));
+            let finish = Finish { after: After::Nothing, residual: None, first: false, stride: op.n };
+            panels.multiply(rows, 0..count, &mut tile, 0, finish);
         });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -200,11 +201,10 @@ impl CpuKernel for QuantizedKernel {
         let own = Inputs { words, scales, zeros };
         with_scratch(op.m.next_multiple_of(ROWS) * self.planes.row(), |scratch| {
             if op.m < MANY {
-                self.few(own, x, scratch, dst);
-                return Ok(());
+                return self.few(own, x, scratch, dst);
             }
-            self.many(own, x, scratch, dst)
-        })?;
+            self.many(own, x, scratch, dst);
+        });
         let rows = op.m.div_ceil(workers());
         let parts = dst.chunks_mut(rows * op.n).enumerate();
         each(parts, |(index, dst)| {

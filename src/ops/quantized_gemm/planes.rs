@@ -171,28 +171,33 @@ impl<const R: usize> Dot<'_, R> {
         let large = simd.splat_f32s(LARGE);
         let mut sums = [simd.splat_f32s(0.0); R];
         let vectors = S::as_simd_f32s(x).0.as_chunks::<R>().0.as_chunks::<PLANES>().0;
-        for (group, vectors) in vectors.iter().enumerate() {
-            let word = group * S::F32_LANES;
+        // Indices, not iterators: whether those are inlined depends on the profile.
+        for group in 0..vectors.len() {
+            let (vectors, word) = (&vectors[group], group * S::F32_LANES);
             let mut own = words(simd, weights.words, word);
             let zero = planes.zeros(simd, weights.zeros, word);
             let begin = if whole { simd.add_f32s(large, zero) } else { large };
             let mut parts = [simd.splat_f32s(0.0); R];
-            for vectors in vectors {
+            for plane in 0..PLANES {
                 let mut integer = integers(simd, own, mask, begin);
                 if !whole {
                     integer = simd.sub_f32s(integer, zero);
                 }
-                for (part, vector) in parts.iter_mut().zip(vectors) {
-                    *part = simd.mul_add_e_f32s(integer, *vector, *part);
+                for row in 0..R {
+                    parts[row] = simd.mul_add_e_f32s(integer, vectors[plane][row], parts[row]);
                 }
                 own = simd.wrapping_dyn_shr_u32s(own, shift);
             }
             let scale = planes.of_blocks(simd, weights.scales, word);
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum = simd.mul_add_e_f32s(scale, part, *sum);
+            for row in 0..R {
+                sums[row] = simd.mul_add_e_f32s(scale, parts[row], sums[row]);
             }
         }
-        sums.map(|sum| simd.reduce_sum_f32s(sum))
+        let mut results = [0.0; R];
+        for row in 0..R {
+            results[row] = simd.reduce_sum_f32s(sums[row]);
+        }
+        results
     }
 }
 
@@ -211,14 +216,15 @@ impl WithSimd for Unpack<'_> {
         let Unpack { planes, weights, to } = self;
         let (mask, shift) = ((1 << planes.bits) - 1, simd.splat_u32s(planes.bits as u32));
         let large = simd.splat_f32s(LARGE);
-        for (group, vectors) in S::as_mut_simd_f32s(to).0.chunks_exact_mut(planes.per_word()).enumerate() {
+        let (vectors, per_word) = (S::as_mut_simd_f32s(to).0, planes.per_word());
+        for group in 0..vectors.len() / per_word {
             let word = group * S::F32_LANES;
             let mut own = words(simd, weights.words, word);
             let zero = planes.zeros(simd, weights.zeros, word);
             let scale = planes.of_blocks(simd, weights.scales, word);
-            for vector in vectors {
+            for plane in 0..per_word {
                 let integer = simd.sub_f32s(integers(simd, own, mask, large), zero);
-                *vector = simd.mul_f32s(integer, scale);
+                vectors[group * per_word + plane] = simd.mul_f32s(integer, scale);
                 own = simd.wrapping_dyn_shr_u32s(own, shift);
             }
         }
