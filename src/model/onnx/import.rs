@@ -2,13 +2,13 @@
 
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
-use super::unread::Unread;
 use crate::graph::Value;
 use crate::model::budget::Budget;
-use crate::model::build::{Builder, Operand, Wanted};
+use crate::model::build::{Builder, Kind, Operand, Quantised, Wanted};
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 /// The versions of the standard operators that are read.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
@@ -30,6 +30,9 @@ pub(super) struct Readers {
     /// Whether it is an output of the list of nodes.
     pub(super) leaves: bool,
 }
+
+/// A constant matrix of integers, and the type of the floats that they stand for.
+pub(super) type Unread = (Arc<Quantised>, Kind);
 
 /// The tensors of a network, of a branch or of a function.
 #[derive(Default)]
@@ -59,6 +62,8 @@ pub(super) struct Handlers {
     pub(super) find: fn(&str, &str) -> Option<Handler>,
     /// Writes what an operator makes of tensors without elements, if it is given some.
     pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
+    /// Keeps what an operator writes as integers, if that can be.
+    pub(super) keep: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
 }
 
 /// A graph in the making.
@@ -233,7 +238,7 @@ impl<'a> Import<'a> {
         if (self.handlers.of_nothing)(self, &op)? {
             return Ok(());
         }
-        if super::unread::kept(self, &op)? {
+        if (self.handlers.keep)(self, &op)? {
             return Ok(());
         }
         match (self.handlers.find)(node.domain, node.op) {

@@ -1,14 +1,11 @@
 //! Constant matrices of integers that `DequantizeLinear` makes floats: they stay integers until an operator reads them, which
 //! may take them packed.
 
-use super::import::{Import, Op};
+use super::import::{Import, Op, Unread};
 use crate::model::build::{Kind, Operand, Packed, Quantised, Shared, axis};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
 use std::sync::Arc;
-
-/// A matrix of integers, and the type of the floats that they stand for.
-pub(super) type Unread = (Arc<Quantised>, Kind);
 
 /// The bits of a type, and what is added to its integers so that they begin with 0.
 fn bits_of(kind: Kind) -> Option<(usize, i64)> {
