@@ -18,7 +18,7 @@ fn tensor(extents: &[usize], seed: u32) -> HostTensor {
 
 /// Integers of so many bits.
 fn integers(bits: usize, count: usize) -> Vec<u8> {
-    (0..count).map(|index| (index * 2_654_435_761 >> 7) as u8 & ((1u16 << bits) - 1) as u8).collect()
+    (0..count).map(|index| ((index * 2_654_435_761) >> 7) as u8 & ((1u16 << bits) - 1) as u8).collect()
 }
 
 /// The weights with zero points, and what they stand for, `k n`.

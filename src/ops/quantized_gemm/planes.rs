@@ -164,6 +164,7 @@ impl<const R: usize> WithSimd for Dot<'_, R> {
 }
 
 impl<const R: usize> Dot<'_, R> {
+    #[expect(clippy::needless_range_loop, reason = "whether iterators are inlined depends on the profile")]
     #[inline(always)]
     fn sums<S: Simd, const PLANES: usize>(self, simd: S) -> [f32; R] {
         let Dot { planes, x, weights, whole } = self;
@@ -171,7 +172,6 @@ impl<const R: usize> Dot<'_, R> {
         let large = simd.splat_f32s(LARGE);
         let mut sums = [simd.splat_f32s(0.0); R];
         let vectors = S::as_simd_f32s(x).0.as_chunks::<R>().0.as_chunks::<PLANES>().0;
-        // Indices, not iterators: whether those are inlined depends on the profile.
         for group in 0..vectors.len() {
             let (vectors, word) = (&vectors[group], group * S::F32_LANES);
             let mut own = words(simd, weights.words, word);
