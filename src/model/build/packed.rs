@@ -37,6 +37,7 @@ pub(crate) struct Quantised {
     /// As many; without them [`QuantizedGemm::zero`] is that of all.
     zeros: Option<Vec<u8>>,
     floats: OnceLock<HostTensor>,
+    turned: OnceLock<Arc<Quantised>>,
     /// Packed with the rows of outputs along each axis.
     packed: [OnceLock<Option<Packed>>; 2],
 }
@@ -83,6 +84,7 @@ impl Quantised {
             scales,
             zeros,
             floats: OnceLock::new(),
+            turned: OnceLock::new(),
             packed: [OnceLock::new(), OnceLock::new()],
         })
     }
@@ -178,7 +180,10 @@ impl Quantised {
     }
 
     /// The matrix with its axes exchanged.
-    pub(crate) fn turned(&self) -> Result<Self, Reason> {
+    pub(crate) fn turned(&self) -> Result<Arc<Self>, Reason> {
+        if let Some(known) = self.turned.get() {
+            return Ok(Arc::clone(known));
+        }
         let [rows, columns] = self.extents;
         let each = (0..columns).flat_map(|column| (0..rows).map(move |row| row * columns + column));
         let integers = each.filter_map(|at| self.integers.get(at).copied()).collect();
@@ -200,7 +205,8 @@ impl Quantised {
         let scales = places.iter().filter_map(|&place| self.scales.get(place).copied()).collect();
         let zeros = self.zeros.as_ref();
         let zeros = zeros.map(|own| places.iter().filter_map(|&place| own.get(place).copied()).collect());
-        Quantised::new([columns, rows], self.bits, integers, shared, scales, zeros)
+        let made = Arc::new(Quantised::new([columns, rows], self.bits, integers, shared, scales, zeros)?);
+        Ok(Arc::clone(self.turned.get_or_init(|| made)))
     }
 }
 

@@ -4,6 +4,7 @@
 use super::import::{Import, Op, Unread};
 use crate::model::build::{Kind, Operand, Packed, Quantised, Shared, axis};
 use crate::model::constant::{Constant, Integers};
+use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use std::sync::Arc;
 
@@ -38,12 +39,12 @@ pub(super) fn kept<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> 
         _ => None,
     };
     let (Some((found, kind)), Some(&name)) = (found, op.node.outputs.first()) else { return Ok(false) };
-    i.set_unread(name, (Arc::new(found), kind))?;
+    i.set_unread(name, (found, kind))?;
     Ok(true)
 }
 
 /// The matrix that a `DequantizeLinear` is given, and the type of the floats.
-fn matrix<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Quantised, Kind)>, Reason> {
+fn matrix<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<Unread>, Reason> {
     let of = |index: usize| match op.has(index).then(|| i.any(op, index)) {
         Some(Ok(Operand::Constant(constant, kind))) => Some((constant, kind)),
         _ => None,
@@ -67,22 +68,59 @@ fn matrix<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Quantised, Kind
         shape if size > 0 && shape == in_blocks => Shared::Block { axis: along, size },
         _ => return Ok(None),
     };
-    i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
-    let scales = scales.floats(&mut i.budget)?.to_nhwc().into_owned();
-    let zeros = match &zeros {
-        None => None,
-        Some((Constant::Integers(zeros), own)) if *own == kind && zeros.values.len() == scales.len() => {
-            from_zero(zeros, range)
-        }
-        Some(_) => return Ok(None),
+    let parts = Parts { extents, range, shared, kind, integers, scales, zeros };
+    let kept = i.kept.clone();
+    let name = kept.as_ref().and_then(|kept| parts.name(kept));
+    let found = match kept.zip(name) {
+        Some((kept, name)) => kept.quantised(name, || parts.made(i))?,
+        None => parts.made(i)?,
     };
-    // Signed integers without zero points have the middle of the range.
-    let zeros = match (zeros, range.1) {
-        (None, 0) => Some(vec![0; scales.len()]),
-        (zeros, _) => zeros,
-    };
-    let Some(integers) = from_zero(&integers, range) else { return Ok(None) };
-    Ok(Some((Quantised::new(extents, range.0, integers, shared, scales, zeros)?, result)))
+    Ok(found.map(|found| (found, result)))
+}
+
+/// What a matrix is made of.
+struct Parts {
+    extents: [usize; 2],
+    range: (usize, i64),
+    shared: Shared,
+    kind: Kind,
+    integers: Integers,
+    scales: Constant,
+    zeros: Option<(Constant, Kind)>,
+}
+
+impl Parts {
+    /// What it is kept under where the file is read several times.
+    fn name(&self, kept: &Kept) -> Option<String> {
+        let integers = kept.identity(&Constant::Integers(self.integers.clone()))?;
+        let scales = kept.identity(&self.scales)?;
+        let zeros = match &self.zeros {
+            Some((zeros, _)) => kept.identity(zeros)?,
+            None => String::new(),
+        };
+        Some(format!("{:?} {:?} {integers} | {scales} | {zeros}", self.shared, self.kind))
+    }
+
+    fn made(&self, i: &mut Import<'_>) -> Result<Option<Arc<Quantised>>, Reason> {
+        let [rows, columns] = self.extents;
+        i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
+        let scales = self.scales.floats(&mut i.budget)?.to_nhwc().into_owned();
+        let zeros = match &self.zeros {
+            // Signed integers without zero points have the middle of the range.
+            None if self.range.1 > 0 => None,
+            None => Some(vec![0; scales.len()]),
+            Some((Constant::Integers(zeros), own))
+                if *own == self.kind && zeros.values.len() == scales.len() =>
+            {
+                let Some(zeros) = from_zero(zeros, self.range) else { return Ok(None) };
+                Some(zeros)
+            }
+            Some(_) => return Ok(None),
+        };
+        let Some(integers) = from_zero(&self.integers, self.range) else { return Ok(None) };
+        Quantised::new(self.extents, self.range.0, integers, self.shared, scales, zeros)
+            .map(|made| Some(Arc::new(made)))
+    }
 }
 
 impl<'a> Import<'a> {

@@ -9,6 +9,7 @@ use super::tables::at;
 use super::tensors::is_quantised;
 use crate::model::build::{Packed, Quantised, Shared};
 use crate::model::reason::Reason;
+use std::sync::Arc;
 
 impl<'a> Import<'a> {
     /// Input `index`, a constant matrix of integers of 4 or 8 bits with a scale for each row or one for all, packed by rows;
@@ -55,16 +56,25 @@ impl<'a> Import<'a> {
         };
         let zeros: Option<Vec<u8>> = (0..scales.len()).map(|place| of_bits(zero(place))).collect();
         let Some(zeros) = zeros else { return Ok(None) };
-        // The sign is the upper bit: turned over, it is the integer from 0 on.
-        let integers: Vec<u8> = match bits {
-            4 => bytes
-                .iter()
-                .flat_map(|byte| [byte & 15, byte >> 4])
-                .map(|half| half ^ 8)
-                .take(count)
-                .collect(),
-            _ => bytes.iter().map(|byte| byte ^ more as u8).collect(),
+        let make = || {
+            // The sign is the upper bit: turned over, it is the integer from 0 on.
+            let integers: Vec<u8> = match bits {
+                4 => bytes
+                    .iter()
+                    .flat_map(|byte| [byte & 15, byte >> 4])
+                    .map(|half| half ^ 8)
+                    .take(count)
+                    .collect(),
+                _ => bytes.iter().map(|byte| byte ^ more as u8).collect(),
+            };
+            Quantised::new([rows, columns], bits, integers, shared, scales, Some(zeros))
+                .map(|made| Some(Arc::new(made)))
         };
-        Ok(Quantised::new([rows, columns], bits, integers, shared, scales, Some(zeros))?.packed(0))
+        // A tensor that says how its elements are stored has a place of its own in the file.
+        let made = match &self.build.kept {
+            Some(kept) => kept.quantised(format!("bytes {:?} {}", bytes.as_ptr(), tensor.0.loc()), make)?,
+            None => make()?,
+        };
+        Ok(made.and_then(|made| made.packed(0)))
     }
 }
