@@ -3,8 +3,8 @@
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::nn::QuantizedGemm;
 use diptych::{
-    Activation, Backend, Bits, Context, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Precision,
-    QuantizedMatrix, Right, Session, SessionOptions, Shape, Softmax, Value,
+    Activation, Backend, Bits, Context, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, LoadOptions,
+    ModelFile, Precision, QuantizedMatrix, Right, Session, SessionOptions, Shape, Softmax, Value,
 };
 
 const K: usize = 96;
@@ -234,6 +234,31 @@ fn matrices_of_files_stay_packed_for_products_alone() {
     assert_eq!(steps("dequantized_uint4_axis_and_sum").0, ["quantized_gemm"]);
     // A word would have several scales.
     assert_eq!(steps("dequantized_int4_uneven_blocks").0, ["gemm"]);
+}
+
+/// A file that is read for each number of rows anew has its packed weights once.
+#[cfg(feature = "onnx")]
+#[test]
+fn all_extents_of_a_file_share_its_packed_weights() {
+    let file = ModelFile::load("tests/cases/dequantized_int4_open.onnx", &LoadOptions::default());
+    let file = file.expect("a file");
+    for context in everywhere() {
+        let mut session = file.session(&context, SessionOptions::default()).expect("a session");
+        let x = tensor(&[40, 256], 7);
+        let whole = session.run(&[("x", &x)]).expect("a run")[0].to_f32().into_owned();
+        let constants = session.memory().constants;
+        let wanted = 256 * 128 / 2 + 4 * (256 / 32) * 128;
+        assert!((wanted..wanted + 1024).contains(&constants), "{constants} for {wanted}");
+        for rows in [3, 20] {
+            let values = x.to_f32()[..rows * 256].to_vec();
+            let part = HostTensor::new(Dims::new(&[rows, 256]).expect("small"), values).expect("as many");
+            let y = session.run(&[("x", &part)]).expect("a run");
+            for (found, wanted) in y[0].to_f32().iter().zip(&whole) {
+                assert!((found - wanted).abs() < 1e-4, "{found} {wanted}");
+            }
+        }
+        assert_eq!(session.memory().constants, constants, "{}", context.info());
+    }
 }
 
 #[test]
