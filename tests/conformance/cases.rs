@@ -234,7 +234,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::attention::rows() {
         table.push(name, problem, breadth);
     }
-    for (name, problem, breadth) in crate::quantized::rows() {
+    for (name, problem, breadth) in crate::packed::rows() {
         table.push(name, problem, breadth);
     }
     for (name, problem, breadth) in crate::moves::rows() {

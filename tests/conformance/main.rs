@@ -26,9 +26,9 @@ mod integers;
 mod large;
 mod moves;
 mod order;
+mod packed;
 mod planted;
 mod problem;
-mod quantized;
 mod reductions;
 mod rows;
 

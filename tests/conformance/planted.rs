@@ -923,7 +923,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(mistakes_in_elements())
         .chain(crate::reductions::mistakes())
         .chain(crate::gates::mistakes())
-        .chain(crate::quantized::mistakes())
+        .chain(crate::packed::mistakes())
         .enumerate()
         .filter(|(number, mistake)| {
             // The harness is the same for both APIs.

@@ -62,7 +62,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/graph/elementwise.rs", &[]),
     ("src/graph/integers.rs", &[]),
     ("src/graph/moves.rs", &[]),
-    ("src/graph/quantized.rs", &[]),
+    ("src/graph/packed.rs", &[]),
     ("src/graph/random.rs", &[]),
     ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),

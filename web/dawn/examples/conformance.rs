@@ -25,13 +25,13 @@ mod gpu;
 mod integers;
 #[path = "../../../tests/conformance/moves.rs"]
 mod moves;
+#[path = "../../../tests/conformance/packed.rs"]
+mod packed;
 #[expect(unused_imports, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/planted.rs"]
 mod planted;
 #[path = "../../../tests/conformance/problem.rs"]
 mod problem;
-#[path = "../../../tests/conformance/quantized.rs"]
-mod quantized;
 #[path = "../../../tests/conformance/reductions.rs"]
 mod reductions;
 #[path = "../../../tests/conformance/rows.rs"]
