@@ -177,7 +177,9 @@ pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
 pub use error::{Error, Result};
 #[cfg(not(target_family = "wasm"))]
 pub use fastest::{Fastest, FastestOptions, Measured};
-pub use graph::{AttentionInputs, Extras, Graph, Node, QuantizedWeights, Right, TensorType, Term, Value};
+pub use graph::{
+    AttentionInputs, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right, TensorType, Term, Value,
+};
 pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};

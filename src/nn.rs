@@ -50,6 +50,8 @@ pub use crate::ops::quantized_conv2d::QuantizedConv2d;
 #[doc(inline)]
 pub use crate::ops::quantized_depthwise::QuantizedDepthwise;
 #[doc(inline)]
+pub use crate::ops::quantized_gemm::QuantizedGemm;
+#[doc(inline)]
 pub use crate::ops::quantized_pool::{QuantizedPool, QuantizedPooling};
 #[doc(inline)]
 pub use crate::ops::random::Random;

@@ -45,6 +45,10 @@ pub enum Operand {
     Ends,
     /// What the sums of integers of each output channel are multiplied by.
     Scale,
+    /// The scales of quantized weights.
+    Scales,
+    /// Their zero points.
+    Zeros,
     /// An input of an op that has several of one kind, counted from 0.
     Arg(u8),
     /// An input of an application's kernel, counted from 0.
@@ -87,6 +91,8 @@ impl Operand {
             Operand::Begins => "begins",
             Operand::Ends => "ends",
             Operand::Scale => "scale",
+            Operand::Scales => "scales",
+            Operand::Zeros => "zeros",
             Operand::Arg(index) if (index as usize) < ARGS.len() => ARGS[index as usize],
             Operand::Arg(_) => "an argument",
             Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
@@ -118,6 +124,8 @@ impl Operand {
             Operand::Begins => 15,
             Operand::Ends => 16,
             Operand::Scale => 17,
+            Operand::Scales => 18,
+            Operand::Zeros => 19,
             Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,

@@ -41,6 +41,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/place"),
     piece!("shared/product_loop"),
     piece!("shared/products"),
+    piece!("shared/quantized"),
     piece!("shared/reduction"),
     piece!("shared/row_places"),
     piece!("shared/scaled"),

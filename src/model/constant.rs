@@ -96,7 +96,8 @@ impl Constant {
         })
     }
 
-    pub(super) fn is_integers(&self) -> bool {
+    /// Whether the elements are integers, not floats.
+    pub(in crate::model) fn is_integers(&self) -> bool {
         matches!(self, Constant::Integers(_))
     }
 }

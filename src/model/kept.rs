@@ -4,8 +4,9 @@
 //! of them alone: transposed weights, weights with a normalisation folded in, results of operators on constants. They are
 //! found by what they were made of, which stays where it is as long as this lives.
 
-use super::build::Kind;
+use super::build::{Kind, Quantised};
 use super::constant::{Constant, Integers};
+use super::reason::Reason;
 use crate::graph::Derived;
 use crate::sync::{Mutex, lock};
 use std::collections::{HashMap, HashSet};
@@ -29,6 +30,8 @@ pub(in crate::model) struct Kept {
 #[derive(Debug, Default)]
 struct State {
     known: HashMap<String, Constants>,
+    /// Matrices of integers, with what was made of them.
+    quantised: HashMap<String, Arc<Quantised>>,
     /// The addresses of their elements.
     places: HashSet<usize>,
     /// Bytes of what was read, and of what was made of it.
@@ -83,6 +86,22 @@ impl Kept {
     /// What has this name.
     pub(in crate::model) fn known(&self, name: &str) -> Option<Constants> {
         lock(&self.state).known.get(name).cloned()
+    }
+
+    /// The matrix of integers that has this name, or what `make` makes.
+    pub(in crate::model) fn quantised(
+        &self,
+        name: String,
+        make: impl FnOnce() -> Result<Option<Arc<Quantised>>, Reason>,
+    ) -> Result<Option<Arc<Quantised>>, Reason> {
+        if let Some(known) = lock(&self.state).quantised.get(&name) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let made = make()?;
+        if let Some(made) = &made {
+            lock(&self.state).quantised.insert(name, Arc::clone(made));
+        }
+        Ok(made)
     }
 
     /// Keeps a constant that was read.

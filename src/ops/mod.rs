@@ -31,6 +31,7 @@ pub mod quantize;
 pub mod quantized_binary;
 pub mod quantized_conv2d;
 pub mod quantized_depthwise;
+pub mod quantized_gemm;
 pub mod quantized_lookup;
 pub mod quantized_pool;
 pub mod random;

@@ -26,6 +26,7 @@ use super::quantize::{self, QuantizeOp};
 use super::quantized_binary::{self, QuantizedBinaryOp};
 use super::quantized_conv2d::{self, QuantizedConv2dOp};
 use super::quantized_depthwise::{self, QuantizedDepthwiseOp};
+use super::quantized_gemm::{self, QuantizedGemmOp};
 use super::quantized_lookup::{self, QuantizedLookupOp};
 use super::quantized_pool::{self, QuantizedPoolOp};
 use super::random::{self, RandomOp};
@@ -92,6 +93,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<QuantizedDepthwiseOp>(quantized_depthwise::examples, quantized_depthwise::NUMBERS),
     OpEntry::of::<QuantizedLookupOp>(quantized_lookup::examples, quantized_lookup::NUMBERS),
     OpEntry::of::<QuantizedPoolOp>(quantized_pool::examples, quantized_pool::NUMBERS),
+    OpEntry::of::<QuantizedGemmOp>(quantized_gemm::examples, quantized_gemm::NUMBERS),
     OpEntry::of::<RandomOp>(random::examples, random::NUMBERS),
     OpEntry::of::<RemapOp>(remap::examples, remap::NUMBERS),
     OpEntry::of::<ReduceOp>(reduce::examples, reduce::NUMBERS),

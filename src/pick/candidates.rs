@@ -125,7 +125,9 @@ mod tests {
                         (_, Element::Image2d(_)) => Layout::Image2d,
                         // Rows may be read by fours.
                         _ if maps == Layout::Nhwc || kernel.name() == "cast" => Layout::Nhwc,
-                        ("gemm" | "attention", _) | (_, Element::Scalar(_)) => Layout::Nhwc,
+                        ("gemm" | "quantized_gemm" | "attention", _) | (_, Element::Scalar(_)) => {
+                            Layout::Nhwc
+                        }
                         (_, Element::Vec4(_)) => Layout::C4,
                     };
                     let found = candidate(&*op, kernel, maps, Precision::F32, &limits).kernel.layout;

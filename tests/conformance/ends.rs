@@ -34,7 +34,7 @@ fn is_free(op: &dyn Op, operand: Operand) -> bool {
         ("attention", Operand::Begins | Operand::Ends | Operand::Mask | Operand::Value) => false,
         // Bytes are any, but what a NaN becomes is not said.
         ("quantize" | "dequantize", _) => false,
-        (name, _) if name.starts_with("quantized") => false,
+        (name, _) if name.starts_with("quantized") && name != "quantized_gemm" => false,
         // A tap outside of the map is left out or 0 times its weight, kernel by kernel.
         ("conv2d" | "depthwise", operand) => operand != Operand::Weights,
         _ => true,

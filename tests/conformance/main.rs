@@ -26,6 +26,7 @@ mod integers;
 mod large;
 mod moves;
 mod order;
+mod packed;
 mod planted;
 mod problem;
 mod quantized;
@@ -94,6 +95,7 @@ every_kernel!(
     attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
     integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
     quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
+    quantized_gemm
 );
 
 fn every_kernel_agrees(op: &str, api: &str) {
@@ -252,6 +254,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("quantized_depthwise", [3, 3]),
     ("quantized_lookup", [1, 1]),
     ("quantized_pool", [1, 1]),
+    ("quantized_gemm", [10, 10]),
     ("random", [1, 1]),
     ("remap", [4, 4]),
     ("reduce", [6, 6]),

@@ -78,9 +78,21 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
     op.operands().into_iter().filter(|info| info.role != Role::Output).map(one).collect()
 }
 
+/// Words of integers of few bits, each of which may be any.
+fn packed(seed: u64, len: usize) -> Vec<f32> {
+    let [high, middle, low] = [0, 31, 62].map(|more| noise(seed + more, len));
+    let part = |value: f32| (512.0 * value + 512.0) as u32;
+    let each = high.into_iter().zip(middle).zip(low);
+    each.map(|((high, middle), low)| f32::from_bits(part(high) << 22 ^ part(middle) << 11 ^ part(low)))
+        .collect()
+}
+
 /// Integers as the words of their type: small ones of both signs, and those at the ends of the type. Indices are within
 /// their axes and outside.
 fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
+    if op.name() == "quantized_gemm" {
+        return packed(seed, info.elements());
+    }
     let [least, most] = info.dtype.range().expect("an integer");
     let small = noise(seed, info.elements()).into_iter().map(|value| match indexes(op, info.operand) {
         true => (4.0 * value + 3.0).floor() as i64,
@@ -96,7 +108,8 @@ fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
 
 /// Operands of an op of bytes: any bytes, and a bias and factors with which few results are the range's ends.
 fn of_bytes(op: &dyn Op, info: &OperandInfo, seed: u64) -> Option<Vec<f32>> {
-    if !op.name().starts_with("quantized") && op.name() != "dequantize" {
+    // The rows of `quantized_gemm` are floats.
+    if !op.name().starts_with("quantized") && op.name() != "dequantize" || op.name() == "quantized_gemm" {
         return None;
     }
     let noise = |seed: u64| noise(seed, info.elements()).into_iter();

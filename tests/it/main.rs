@@ -34,6 +34,7 @@ mod pool;
 mod precision;
 mod promises;
 mod public_api;
+mod quantized;
 mod random;
 #[cfg(feature = "onnx")]
 mod random_files;

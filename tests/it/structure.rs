@@ -63,6 +63,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/graph/integers.rs", &[]),
     ("src/graph/moves.rs", &[]),
     ("src/graph/quantized.rs", &[]),
+    ("src/graph/packed.rs", &[]),
     ("src/graph/random.rs", &[]),
     ("src/graph/reductions.rs", &[]),
     ("src/eager.rs", &[]),

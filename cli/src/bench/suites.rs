@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 19] = [
+pub const LAYERS: [Layer<'_>; 24] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -50,6 +50,12 @@ pub const LAYERS: [Layer<'_>; 19] = [
     ("attention", &[12, 197, 197, 64]),
     ("attention", &[6, 1500, 1500, 64]),
     ("attention", &[12, 1, 512, 64]),
+    // Of a decoder with packed weights: the next token, of 4 and 8 bits, and a beginning of 128.
+    ("quantized_gemm", &[1, 2048, 2048, 4, 32]),
+    ("quantized_gemm", &[1, 8192, 2048, 4, 32]),
+    ("quantized_gemm", &[1, 2048, 2048, 8, 32]),
+    ("quantized_gemm", &[1, 8192, 2048, 8, 32]),
+    ("quantized_gemm", &[128, 2048, 2048, 4, 32]),
 ];
 
 /// Node 27 of the article that began this project.
@@ -101,7 +107,10 @@ pub fn bytes(op: &dyn Op) -> u64 {
     let bytes = |info: OperandInfo| {
         let dtype = match info.operand {
             // One value for each channel, in every precision.
-            Operand::Bias | Operand::Slope | Operand::WindowBias => DType::F32,
+            Operand::Bias | Operand::Slope | Operand::WindowBias | Operand::Scales | Operand::Zeros => {
+                DType::F32
+            }
+            _ if !info.dtype.is_float() => info.dtype,
             _ => op.precision().storage(),
         };
         (info.elements() * dtype.bytes()) as u64

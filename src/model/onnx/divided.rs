@@ -1,6 +1,6 @@
 //! Where a network is divided: what a part begins with, and what it passes on to the next one.
 
-use super::import::{Import, needed};
+use super::import::{Import, Scope, needed};
 use super::schema::{Graph as Network, captures};
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
@@ -200,8 +200,11 @@ impl<'a> Import<'a> {
             form: String::new(),
         };
         for name in read {
-            let slot = self.scopes.last().and_then(|scope| scope.slots.get(name).cloned());
-            let Some(slot) = slot else { continue };
+            let own = |scope: &Scope<'_>| scope.slots.contains_key(name) || scope.unread.contains_key(name);
+            if !self.scopes.last().is_some_and(own) {
+                continue;
+            }
+            let slot = self.find(name)?;
             let is_given = given_names.contains(name);
             if !is_given && (files.contains(name) || options.values.contains_key(name)) {
                 continue;

@@ -219,10 +219,12 @@ fn result<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Vec<usize>, Kin
 
 /// Works out an operator that is given a tensor without elements. Whether it was one whose result follows from extents.
 pub(super) fn of_nothing<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
-    let is_empty = |name: &&str| match i.find(name) {
+    let is_nothing = |slot: Result<Operand, Reason>| match slot {
         Ok(Operand::Constant(constant, kind)) => !kind.is_handle() && constant.elements() == 0,
         _ => false,
     };
+    // A matrix that is kept as integers has elements.
+    let is_empty = |name: &&str| i.unread(name).is_none() && is_nothing(i.find(name));
     // An input that may be left out may be given as nothing, too.
     let inputs = op.node.inputs.iter().filter(|name| !name.is_empty());
     if !op.node.domain.is_empty() || !inputs.clone().any(is_empty) || !op.has(0) {

@@ -21,8 +21,10 @@ impl<'a> Import<'a> {
     pub(super) fn has_known_inputs(&self, op: &Op<'a>) -> bool {
         let mut inputs = op.node.inputs.iter().filter(|name| !name.is_empty()).peekable();
         inputs.peek().is_some()
-            && inputs
-                .all(|name| matches!(self.find(name), Ok(Operand::Constant(_, kind)) if !kind.is_handle()))
+            && inputs.all(|name| {
+                self.unread(name).is_some()
+                    || matches!(self.find(name), Ok(Operand::Constant(_, kind)) if !kind.is_handle())
+            })
             && op.node.attributes.iter().all(|attribute| attribute.graph.is_none())
             && !super::random::draws(op)
     }

@@ -1,14 +1,15 @@
 //! A graph in the making: the tensors of a file's networks, and its operators one after the other.
 
-use super::made::Quantised;
+use super::made::Origins;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
 use crate::graph::Value;
 use crate::model::budget::Budget;
-use crate::model::build::{Builder, Operand, Wanted};
+use crate::model::build::{Builder, Kind, Operand, Quantised, Wanted};
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 /// The versions of the standard operators that are read.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
@@ -31,17 +32,22 @@ pub(super) struct Readers {
     pub(super) leaves: bool,
 }
 
+/// A constant matrix of integers, and the type of the floats that they stand for.
+pub(super) type Unread = (Arc<Quantised>, Kind);
+
 /// The tensors of a network, of a branch or of a function.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     pub(super) slots: HashMap<&'a str, Operand>,
+    /// Constant matrices of integers that no operator has read as floats.
+    pub(super) unread: HashMap<&'a str, Unread>,
     /// Constants that are values of the graph.
     pub(super) uploaded: HashMap<&'a str, Value>,
     pub(super) readers: HashMap<&'a str, Readers>,
     /// Nodes that another one computes, by index.
     pub(super) absorbed: HashSet<usize>,
     /// Whether tensors that are not here are those of the scope around it.
-    sees_outer: bool,
+    pub(super) sees_outer: bool,
     /// The values of attributes of the function.
     attributes: HashMap<&'a str, &'a Attribute<'a>>,
     pub(super) prefix: String,
@@ -61,6 +67,8 @@ pub(super) struct Handlers {
     pub(super) on_bytes: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
     /// Notes what an operator made of bytes.
     pub(super) noted: Handler,
+    /// Keeps what an operator writes as integers, if that can be.
+    pub(super) keep: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
 }
 
 /// A graph in the making.
@@ -82,7 +90,7 @@ pub(super) struct Import<'a> {
     /// Whether everything is known, and results are wanted as constants.
     pub(super) computes: bool,
     /// What is known of bytes.
-    pub(super) quantised: Quantised<'a>,
+    pub(super) quantised: Origins<'a>,
 }
 
 impl Deref for Import<'_> {
@@ -149,7 +157,7 @@ impl<'a> Import<'a> {
             description: model.description,
             open: false,
             computes: false,
-            quantised: Quantised::default(),
+            quantised: Origins::default(),
         })
     }
 
@@ -237,6 +245,9 @@ impl<'a> Import<'a> {
         self.written.clear();
         if (self.handlers.of_nothing)(self, &op)? || (self.handlers.on_bytes)(self, &op)? {
             return Ok(());
+        }
+        if (self.handlers.keep)(self, &op)? {
+            return (self.handlers.noted)(self, &op);
         }
         match (self.handlers.find)(node.domain, node.op) {
             Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op)?,
@@ -332,6 +343,9 @@ impl<'a> Import<'a> {
         for scope in self.scopes.iter().rev() {
             if let Some(slot) = scope.slots.get(name) {
                 return Ok(slot.clone());
+            }
+            if let Some((unread, kind)) = scope.unread.get(name) {
+                return Ok(Operand::Constant(unread.floats()?, *kind));
             }
             if !scope.sees_outer {
                 break;

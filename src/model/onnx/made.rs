@@ -48,7 +48,7 @@ pub(super) struct Known {
 
 /// What is known of bytes in a network.
 #[derive(Debug, Default)]
-pub(super) struct Quantised<'a> {
+pub(super) struct Origins<'a> {
     /// Values of integers, as bytes.
     pub(super) bytes: HashMap<Value, Bytes>,
     pub(super) made: HashMap<Value, Made>,

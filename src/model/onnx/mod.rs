@@ -81,6 +81,7 @@ mod tests;
 mod transposed;
 mod turns;
 mod unpool;
+mod unread;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod weights;
 mod wire;

@@ -7,7 +7,7 @@ use super::{
     attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise, empty,
     functions, fused_attention, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
     products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
-    states, suppression, transposed, unpool,
+    states, suppression, transposed, unpool, unread,
 };
 use crate::model::build::{arc_cosine, arc_sine, arc_tangent};
 use crate::ops::elementwise::Function;
@@ -18,8 +18,13 @@ use crate::ops::reduce::Reduction;
 const MICROSOFT: &str = "com.microsoft";
 
 /// What operators are read by.
-pub(super) const HANDLERS: Handlers =
-    Handlers { find: handler, of_nothing: empty::of_nothing, on_bytes: bytes::added, noted: bytes::noted };
+pub(super) const HANDLERS: Handlers = Handlers {
+    find: handler,
+    of_nothing: empty::of_nothing,
+    on_bytes: bytes::added,
+    noted: bytes::noted,
+    keep: unread::kept,
+};
 
 /// The function of an operator, by its domain and name.
 fn handler(domain: &str, name: &str) -> Option<Handler> {

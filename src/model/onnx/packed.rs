@@ -1,11 +1,14 @@
 //! `MatMulNBits` of com.microsoft: a product by a constant of few bits whose blocks along the rows have a scale each, and
-//! perhaps a zero point. The constant is made floats while the file is read.
+//! perhaps a zero point. It stays packed where blocks are of whole words, and is made floats else.
 
 use super::import::{Import, Op};
-use crate::model::build::{Kind, Operand, floats, product};
-use crate::model::constant::{Constant, Integers, elements_of};
+use crate::graph::QuantizedMatrix;
+use crate::host::HostTensor;
+use crate::model::build::{Kind, Operand, Packed, floats, packed_product, product};
+use crate::model::constant::{Constant, Integers, dims_of, elements_of};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function as F;
+use crate::ops::quantized_gemm::{QuantizedGemm, packed_words};
 
 /// How a matrix of `rows columns` is packed: by columns, and each of them in blocks of rows.
 #[derive(Debug, Clone, Copy)]
@@ -41,22 +44,34 @@ pub(super) fn product_by_packed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(
         sources.push(i.constant(op, 3)?);
     }
     let key = format!("{} {packing:?}", i.current);
-    let weights = match i.files.made(&key, &sources) {
+    let x = i.slot(op, 0)?;
+    let bias = if op.has(5) { Some(i.slot(op, 5)?) } else { None };
+    if packing.is_of_words() {
+        let made = match i.files.made(&key, &sources) {
+            Some(known) => known,
+            None => {
+                let made = packing.in_words(i, &sources)?;
+                i.files.keep(&key, &sources, &made);
+                made
+            }
+        };
+        let y = packed_product(i, x, &packing.packed(made)?, bias, None)?;
+        return i.set(op, 0, y);
+    }
+    let weights = match i.files.made(&key, &sources).and_then(|known| known.into_iter().next()) {
         Some(known) => known,
         None => {
             let made = packing.unpacked(i, &sources)?;
-            i.files.keep(&key, &sources, &made);
+            i.files.keep(&key, &sources, std::slice::from_ref(&made));
             made
         }
     };
     let weights = Operand::Constant(weights, Kind::F32);
-    let x = i.slot(op, 0)?;
-    let y = product(i, if op.has(5) { "product" } else { "" }, x, weights)?;
-    if !op.has(5) {
-        return i.set(op, 0, y);
-    }
-    let bias = i.slot(op, 5)?;
-    let y = i.apply("", F::Add, &[y.into(), bias.into()])?;
+    let y = product(i, if bias.is_some() { "product" } else { "" }, x, weights)?;
+    let y = match bias {
+        Some(bias) => i.apply("", F::Add, &[y.into(), bias.into()])?,
+        None => y,
+    };
     i.set(op, 0, y)
 }
 
@@ -68,7 +83,100 @@ fn bytes(constant: &Constant) -> Result<&[i64], Reason> {
     }
 }
 
+/// The words of rows of so many bytes, the first `words` of each.
+fn words(bytes: &[i64], row: usize, words: usize) -> Vec<u32> {
+    let word = |bytes: &[i64]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte as u8));
+    bytes.chunks(row.max(1)).flat_map(|row| row.chunks(4).take(words).map(word)).collect()
+}
+
 impl Packing {
+    fn blocks(self) -> usize {
+        self.rows.div_ceil(self.block)
+    }
+
+    /// Bytes of a block.
+    fn blob(self) -> usize {
+        (self.block * self.bits).div_ceil(8)
+    }
+
+    /// Whether blocks are of whole words.
+    fn is_of_words(self) -> bool {
+        (self.block * self.bits).is_multiple_of(32) || self.blocks() == 1
+    }
+
+    /// Words, scales and perhaps zero points as a product takes them.
+    fn in_words(self, i: &mut Import<'_>, sources: &[Constant]) -> Result<Vec<Constant>, Reason> {
+        let Packing { rows, columns, bits, .. } = self;
+        let (packed, scales) = self.checked(sources)?;
+        i.budget.spend(rows.saturating_mul(columns))?;
+        let tensor = |count: usize, words: Vec<u32>| -> Result<Constant, Reason> {
+            Ok(Constant::Floats(HostTensor::of(dims_of(&[columns, count])?, words)?))
+        };
+        let blocks = self.blocks();
+        let count = packed_words(bits, rows);
+        let scales = scales.floats(&mut i.budget)?.to_nhwc().into_owned();
+        let mut made = vec![
+            tensor(count, words(packed, blocks * self.blob(), count))?,
+            floats(&[columns, blocks], scales)?,
+        ];
+        match sources.get(2) {
+            None => {}
+            Some(Constant::Integers(zeros)) => {
+                let (row, count) = ((blocks * bits).div_ceil(8), packed_words(bits, blocks));
+                made.push(tensor(count, words(&zeros.values, row, count))?);
+            }
+            Some(zeros) => {
+                let zeros = zeros.floats(&mut i.budget)?.to_nhwc().into_owned();
+                made.push(floats(&[columns, blocks], zeros)?);
+            }
+        }
+        Ok(made)
+    }
+
+    /// What [`Packing::in_words`] made, as a matrix.
+    fn packed(self, made: Vec<Constant>) -> Result<Packed, Reason> {
+        let mut tensors = Vec::new();
+        for made in made {
+            match made {
+                Constant::Floats(tensor) => tensors.push(tensor),
+                Constant::Integers(_) => return refused!("found no elements"),
+            }
+        }
+        let mut tensors = tensors.into_iter();
+        let (Some(words), Some(scales)) = (tensors.next(), tensors.next()) else {
+            return refused!("found no scales");
+        };
+        let matrix = QuantizedMatrix { words, scales, zeros: tensors.next() };
+        let options = QuantizedGemm { block: Some(self.block), ..QuantizedGemm::new(self.bits) };
+        Ok(Packed { matrix, options, rows: self.columns, columns: self.rows })
+    }
+
+    /// The bytes and the scales, if there are as many as are needed.
+    fn checked(self, sources: &[Constant]) -> Result<(&[i64], &Constant), Reason> {
+        let [packed, scales, ..] = sources else { return refused!("found no scales") };
+        let (packed, scaled) = (bytes(packed)?, scales.elements());
+        let wanted = self.columns * self.blocks();
+        if packed.len() != wanted * self.blob() || scaled != wanted {
+            return refused!(
+                "found {} bytes and {scaled} scales for {}x{}, wanted as many as the blocks need",
+                packed.len(),
+                self.rows,
+                self.columns
+            );
+        }
+        let zeros = match sources.get(2) {
+            Some(Constant::Integers(zeros)) => {
+                (zeros.values.len(), self.columns * (self.blocks() * self.bits).div_ceil(8))
+            }
+            Some(zeros) => (zeros.elements(), wanted),
+            None => (0, 0),
+        };
+        if zeros.0 != zeros.1 {
+            return refused!("found {} zero points or bytes of them, wanted {}", zeros.0, zeros.1);
+        }
+        Ok((packed, scales))
+    }
+
     /// The number at a place of bytes, the first in the lowest bits.
     fn number(self, bytes: &[i64], at: usize) -> f32 {
         let byte = bytes.get(at * self.bits / 8).copied().unwrap_or(0) as u8;
@@ -79,23 +187,17 @@ impl Packing {
     /// The matrix that bytes, scales and perhaps zero points stand for.
     fn unpacked(self, i: &mut Import<'_>, sources: &[Constant]) -> Result<Constant, Reason> {
         let Packing { rows, columns, bits, block } = self;
-        let [packed, scales, zeros @ ..] = sources else { return refused!("found no scales") };
-        let (packed, scales) = (bytes(packed)?, scales.floats(&mut i.budget)?.to_nhwc().into_owned());
+        let (packed, scales) = self.checked(sources)?;
+        let (zeros, scales) =
+            (sources.get(2..).unwrap_or_default(), scales.floats(&mut i.budget)?.to_nhwc().into_owned());
         let zeros = match zeros {
             [] => Zeros::Middle,
             [Constant::Integers(zeros), ..] => Zeros::Packed(&zeros.values),
             [zeros, ..] => Zeros::Floats(zeros.floats(&mut i.budget)?.to_nhwc().into_owned()),
         };
-        let blocks = rows.div_ceil(block);
         // Blocks, and the zero points of a column, are whole bytes.
-        let (blob, wide) = ((block * bits).div_ceil(8), (blocks * bits).div_ceil(8));
-        if packed.len() != columns * blocks * blob || scales.len() != columns * blocks {
-            return refused!(
-                "found {} bytes and {} scales for {rows}x{columns}, wanted as many as the blocks need",
-                packed.len(),
-                scales.len()
-            );
-        }
+        let (blocks, blob) = (self.blocks(), self.blob());
+        let wide = (blocks * bits).div_ceil(8);
         i.budget.spend(rows.saturating_mul(columns).saturating_mul(8))?;
         let mut weights = vec![0.0f32; rows * columns];
         let own = packed.chunks(blob).zip(&scales).enumerate();

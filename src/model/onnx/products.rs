@@ -2,7 +2,9 @@
 
 use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
-use crate::model::build::{self, Factor, Kind, Mapped, Operand, axis_added, factor, product, swapped};
+use crate::model::build::{
+    self, Factor, Kind, Mapped, Operand, axis_added, factor, packed_product, product, swapped,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
@@ -11,6 +13,11 @@ type Done = Result<(), Reason>;
 
 /// `MatMul`: of the last two axes; those before broadcast as in numpy.
 pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if let Some(packed) = i.packed(op, 1, 1) {
+        let x = i.slot(op, 0)?;
+        let slot = packed_product(i, x, &packed, None, None)?;
+        return i.set(op, 0, slot);
+    }
     let (a, b) = (i.slot(op, 0)?, i.slot(op, 1)?);
     let slot = product(i, "", a, b)?;
     i.set(op, 0, slot)
@@ -34,6 +41,14 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `Gemm`: `alpha op(A) op(B) + beta C`.
 pub(super) fn gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let plain = op.preset("alpha")? == 1.0 && op.preset("beta")? == 1.0 && !op.flag("transA", false);
+    let along = usize::from(!op.flag("transB", false));
+    if let Some(packed) = plain.then(|| i.packed(op, 1, along)).flatten() {
+        let x = i.slot(op, 0)?;
+        let bias = if op.has(2) { Some(i.slot(op, 2)?) } else { None };
+        let slot = packed_product(i, x, &packed, bias, None)?;
+        return i.set(op, 0, slot);
+    }
     let slot = gemm_of(i, op, "")?;
     i.set(op, 0, slot)
 }

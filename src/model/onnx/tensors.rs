@@ -37,16 +37,18 @@ impl Files {
     }
 
     /// What was made of these constants under a name, in an earlier reading of the file.
-    pub(super) fn made(&self, name: &str, sources: &[Constant]) -> Option<Constant> {
+    pub(super) fn made(&self, name: &str, sources: &[Constant]) -> Option<Vec<Constant>> {
         let kept = self.kept.as_ref()?;
-        kept.known(&name_of(kept, name, sources)?)?.into_iter().next().map(|(made, _)| made)
+        let known = kept.known(&name_of(kept, name, sources)?)?;
+        Some(known.into_iter().map(|(made, _)| made).collect())
     }
 
     /// Keeps what was made of constants for the next reading of the file.
-    pub(super) fn keep(&self, name: &str, sources: &[Constant], made: &Constant) {
+    pub(super) fn keep(&self, name: &str, sources: &[Constant], made: &[Constant]) {
         let named = self.kept.as_ref().and_then(|kept| Some((kept, name_of(kept, name, sources)?)));
         if let Some((kept, name)) = named {
-            kept.keep_made(name, &[(made.clone(), Kind::F32)]);
+            let made: Vec<_> = made.iter().map(|made| (made.clone(), Kind::F32)).collect();
+            kept.keep_made(name, &made);
         }
     }
 

@@ -46,6 +46,7 @@ mod open;
 mod operands;
 mod operators;
 mod options;
+mod packed;
 mod pooling;
 mod products;
 mod random;

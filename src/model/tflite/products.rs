@@ -5,7 +5,7 @@ use super::elementwise::composed;
 use super::import::{Import, Op};
 use super::names;
 use super::operands::missing;
-use crate::model::build::{self, Kind, Mapped, Operand, product, swapped};
+use crate::model::build::{self, Builder, Kind, Mapped, Operand, product, swapped};
 use crate::model::reason::Reason;
 
 /// `y = f(x W^T + bias)` over the rows of `x`, which is flattened to a matrix of `W`'s columns unless it keeps its axes.
@@ -18,12 +18,17 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     let after = names::fused(table.activation())?;
     let x = import.value(op, 0)?;
     let (dims, kind) = (import.dims(x)?, import.kind(op.input(0)?)?);
+    let packed = import.packed(op, 1)?;
     let weights = match import.is_computed(op, 1)? || import.depth > 0 {
+        _ if packed.is_some() => None,
         // The passes of a loop share their weights.
-        true => Operand::Value(Mapped::plain(import.value(op, 1)?, 2, Kind::F32)),
-        false => Operand::Constant(import.constant(op, 1)?, Kind::F32),
+        true => Some(Operand::Value(Mapped::plain(import.value(op, 1)?, 2, Kind::F32))),
+        false => Some(Operand::Constant(import.constant(op, 1)?, Kind::F32)),
     };
-    let extents = import.build.shape(&weights)?;
+    let extents = match (&weights, &packed) {
+        (Some(weights), _) => import.build.shape(weights)?,
+        (None, packed) => packed.iter().flat_map(|packed| [packed.rows, packed.columns]).collect(),
+    };
     let [out, depth] = extents[..] else {
         return refused!("{}: found shape {extents:?}, wanted rank 2", import.describe(op, 1));
     };
@@ -40,11 +45,16 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     composed(import, op, None, |b| {
         let x = if flat { b.with_rest("rows", x, &[depth])? } else { x };
         let x = Operand::Value(Mapped::plain(x, b.dims(x)?.rank(), kind));
+        let times = |b: &mut Builder| match (weights, &packed) {
+            (Some(weights), _) => build::fully_connected(b, x, weights, bias, after),
+            (None, Some(packed)) => build::packed_product(b, x, packed, bias, after),
+            (None, None) => refused!("found no weights"),
+        };
         if flat && keeps {
-            let y = b.within("product", |b| build::fully_connected(b, x, weights, bias, after))?;
+            let y = b.within("product", times)?;
             return b.with_extents("", y, &kept);
         }
-        build::fully_connected(b, x, weights, bias, after)
+        times(b)
     })
 }
 

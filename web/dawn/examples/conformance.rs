@@ -25,6 +25,8 @@ mod gpu;
 mod integers;
 #[path = "../../../tests/conformance/moves.rs"]
 mod moves;
+#[path = "../../../tests/conformance/packed.rs"]
+mod packed;
 #[expect(unused_imports, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/planted.rs"]
 mod planted;

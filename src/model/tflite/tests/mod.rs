@@ -12,6 +12,7 @@ mod layers_expected;
 mod metadata;
 mod open;
 mod operators;
+mod packed;
 mod quantised;
 mod quantised_expected;
 mod random;

@@ -1,0 +1,327 @@
+//! Matrices of integers of few bits that stand for floats: what multiplies them takes them as they are, everything else as
+//! floats.
+
+use super::after::finished;
+use super::builder::Builder;
+use super::operand::{Mapped, Operand};
+use crate::emit::{Activation, Bits};
+use crate::graph::{Extras, QuantizedMatrix};
+use crate::host::HostTensor;
+use crate::model::constant::{Constant, dims_of};
+use crate::model::reason::Reason;
+use crate::ops::elementwise::Function;
+use crate::ops::quantized_gemm::QuantizedGemm;
+use std::sync::{Arc, OnceLock};
+
+/// Which weights share a scale and a zero point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// All.
+    All,
+    /// Those of an index along an axis.
+    Index(usize),
+    /// So many neighbours along an axis.
+    Block { axis: usize, size: usize },
+}
+
+/// A matrix of integers `q` that stand for `(q - zero) scale`.
+#[derive(Debug)]
+pub(crate) struct Quantised {
+    extents: [usize; 2],
+    /// How many bits the integers have, from 0 on.
+    bits: usize,
+    integers: Arc<[u8]>,
+    shared: Shared,
+    /// One for all that share it, in the order of these.
+    scales: Vec<f32>,
+    /// As many; without them [`QuantizedGemm::zero`] is that of all.
+    zeros: Option<Vec<u8>>,
+    floats: OnceLock<HostTensor>,
+    turned: OnceLock<Arc<Quantised>>,
+    /// Packed with the rows of outputs along each axis.
+    packed: [OnceLock<Option<Packed>>; 2],
+}
+
+/// A packed matrix, of which each row is that of an output.
+#[derive(Debug, Clone)]
+pub(crate) struct Packed {
+    pub(crate) matrix: QuantizedMatrix,
+    pub(crate) options: QuantizedGemm,
+    /// Outputs.
+    pub(crate) rows: usize,
+    /// What each is a sum of.
+    pub(crate) columns: usize,
+}
+
+impl Quantised {
+    /// Refuses scales and zero points that there are not as many of as are needed.
+    pub(crate) fn new(
+        extents: [usize; 2],
+        bits: usize,
+        integers: Vec<u8>,
+        shared: Shared,
+        scales: Vec<f32>,
+        zeros: Option<Vec<u8>>,
+    ) -> Result<Self, Reason> {
+        let wanted = match shared {
+            Shared::All => 1,
+            Shared::Index(axis) => extents[axis],
+            Shared::Block { axis, size } => extents[axis].div_ceil(size.max(1)) * extents[1 - axis],
+        };
+        let count = zeros.as_ref().map_or(wanted, Vec::len);
+        if integers.len() != extents[0] * extents[1] || scales.len() != wanted || count != wanted {
+            return refused!(
+                "found {} integers, {} scales and {count} zero points for {extents:?}, wanted {wanted} scales",
+                integers.len(),
+                scales.len()
+            );
+        }
+        Ok(Quantised {
+            extents,
+            bits,
+            integers: integers.into(),
+            shared,
+            scales,
+            zeros,
+            floats: OnceLock::new(),
+            turned: OnceLock::new(),
+            packed: [OnceLock::new(), OnceLock::new()],
+        })
+    }
+
+    /// Which scale the weight at these indices has.
+    fn place(&self, at: [usize; 2]) -> usize {
+        match self.shared {
+            Shared::All => 0,
+            Shared::Index(axis) => at[axis],
+            Shared::Block { axis: 0, size } => at[0] / size * self.extents[1] + at[1],
+            Shared::Block { size, .. } => at[0] * self.extents[1].div_ceil(size) + at[1] / size,
+        }
+    }
+
+    /// The zero point of all.
+    fn middle(&self) -> Bits {
+        QuantizedGemm::new(self.bits).zero
+    }
+
+    /// The floats that the integers stand for.
+    pub(crate) fn floats(&self) -> Result<Constant, Reason> {
+        if let Some(known) = self.floats.get() {
+            return Ok(Constant::Floats(known.clone()));
+        }
+        let [rows, columns] = self.extents;
+        let mut values = crate::alloc::reserved(rows * columns, "a constant")?;
+        for (row, integers) in self.integers.chunks(columns.max(1)).enumerate() {
+            for (column, &integer) in integers.iter().enumerate() {
+                let place = self.place([row, column]);
+                let zero = match &self.zeros {
+                    Some(zeros) => zeros.get(place).copied().map_or(0.0, f32::from),
+                    None => self.middle().0,
+                };
+                values.push((f32::from(integer) - zero) * self.scales.get(place).copied().unwrap_or(0.0));
+            }
+        }
+        let tensor = HostTensor::new(dims_of(&self.extents)?, values)?;
+        Ok(Constant::Floats(self.floats.get_or_init(|| tensor).clone()))
+    }
+
+    /// The matrix packed with the outputs along `axis`; `None` if those of a word would not share a scale.
+    pub(crate) fn packed(&self, axis: usize) -> Option<Packed> {
+        self.packed[axis].get_or_init(|| self.made(axis)).clone()
+    }
+
+    fn made(&self, axis: usize) -> Option<Packed> {
+        let (rows, columns) = (self.extents[axis], self.extents[1 - axis]);
+        let block = match self.shared {
+            Shared::All => None,
+            Shared::Index(own) if own == axis => None,
+            Shared::Block { axis: along, size } if along != axis && size >= columns => None,
+            Shared::Block { axis: along, size } if along != axis && size.is_multiple_of(32 / self.bits) => {
+                Some(size)
+            }
+            Shared::Index(_) | Shared::Block { .. } => return None,
+        };
+        let at = |row: usize, column: usize| if axis == 0 { [row, column] } else { [column, row] };
+        let blocks = block.map_or(1, |block| columns.div_ceil(block));
+        let places = (0..rows).flat_map(|row| (0..blocks).map(move |part| (row, part * block.unwrap_or(0))));
+        let places: Vec<usize> = places.map(|(row, column)| self.place(at(row, column))).collect();
+        let of =
+            |values: &[f32]| places.iter().map(|&place| values.get(place).copied().unwrap_or(0.0)).collect();
+        let scales: Vec<f32> = of(&self.scales);
+        let turned: Vec<u8>;
+        let integers = match axis {
+            0 => &self.integers[..],
+            _ => {
+                let from = |(row, column): (usize, usize)| self.integers.get(column * rows + row).copied();
+                let each = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+                turned = each.filter_map(from).collect();
+                &turned[..]
+            }
+        };
+        let matrix = QuantizedMatrix::pack(self.bits, [rows, columns], integers, scales).ok()?;
+        // What all have alike needs no memory.
+        let same = match self.zeros.as_deref() {
+            None => Some(self.middle()),
+            Some([first, rest @ ..]) if rest.iter().all(|zero| zero == first) => {
+                Some(Bits(f32::from(*first)))
+            }
+            Some(_) => None,
+        };
+        let matrix = match &self.zeros {
+            Some(zeros) if same.is_none() => {
+                let zeros: Vec<u8> = places.iter().filter_map(|&place| zeros.get(place).copied()).collect();
+                matrix.with_zeros(self.bits, &zeros).ok()?
+            }
+            _ => matrix,
+        };
+        let options = QuantizedGemm { block, ..QuantizedGemm::new(self.bits) };
+        let options = QuantizedGemm { zero: same.unwrap_or(options.zero), ..options };
+        Some(Packed { matrix, options, rows, columns })
+    }
+
+    /// The matrix with its axes exchanged.
+    pub(crate) fn turned(&self) -> Result<Arc<Self>, Reason> {
+        if let Some(known) = self.turned.get() {
+            return Ok(Arc::clone(known));
+        }
+        let [rows, columns] = self.extents;
+        let each = (0..columns).flat_map(|column| (0..rows).map(move |row| row * columns + column));
+        let integers = each.filter_map(|at| self.integers.get(at).copied()).collect();
+        let (shared, order): (Shared, Option<[usize; 2]>) = match self.shared {
+            Shared::All => (Shared::All, None),
+            Shared::Index(axis) => (Shared::Index(1 - axis), None),
+            Shared::Block { axis, size } => {
+                let mut extents = self.extents;
+                extents[axis] = extents[axis].div_ceil(size);
+                (Shared::Block { axis: 1 - axis, size }, Some(extents))
+            }
+        };
+        let places: Vec<usize> = match order {
+            None => (0..self.scales.len()).collect(),
+            Some([rows, columns]) => {
+                (0..columns).flat_map(|column| (0..rows).map(move |row| row * columns + column)).collect()
+            }
+        };
+        let scales = places.iter().filter_map(|&place| self.scales.get(place).copied()).collect();
+        let zeros = self.zeros.as_ref();
+        let zeros = zeros.map(|own| places.iter().filter_map(|&place| own.get(place).copied()).collect());
+        let made = Arc::new(Quantised::new([columns, rows], self.bits, integers, shared, scales, zeros)?);
+        Ok(Arc::clone(self.turned.get_or_init(|| made)))
+    }
+}
+
+/// `f(x W^T + bias)` of packed weights: `x` is `... columns`.
+pub(crate) fn packed_product(
+    b: &mut Builder,
+    x: Operand,
+    weights: &Packed,
+    bias: Option<Operand>,
+    after: Option<Function>,
+) -> Result<Operand, Reason> {
+    let shape = b.shape(&x)?;
+    if shape.last() != Some(&weights.columns) {
+        let Packed { rows, columns, .. } = weights;
+        return refused!(
+            "found rows {shape:?} for weights {rows}x{columns}, wanted rows of {columns} elements"
+        );
+    }
+    let (own, summand) = match bias {
+        Some(Operand::Constant(constant, _))
+            if constant.elements() == weights.rows && constant.extents().last() == Some(&weights.rows) =>
+        {
+            let list = constant.floats(&mut b.budget)?.to_nhwc().into_owned();
+            (Some(HostTensor::vector(list)?), None)
+        }
+        other => (None, other),
+    };
+    let mapped = b.mapped(x)?;
+    let value = b.logical(&mapped)?;
+    let (rank, kind) = (shape.len(), mapped.kind);
+    finished(b, summand, after, |b, activation: Activation| {
+        let options = QuantizedGemm { activation, ..weights.options };
+        let extras = Extras { bias: own, ..Extras::default() };
+        let matrix = weights.matrix.clone();
+        let value = b.add("", |graph, name| graph.quantized_gemm(name, value, matrix, extras, options))?;
+        Ok(Operand::Value(Mapped::plain(value, rank, kind)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::budget::Budget;
+    use crate::session::Session;
+
+    const EXTENTS: [usize; 2] = [16, 32];
+
+    /// Each way to share scales, with as many scales and zero points.
+    fn all(bits: usize, zeros: bool) -> Vec<Quantised> {
+        let shared = [
+            Shared::All,
+            Shared::Index(0),
+            Shared::Index(1),
+            Shared::Block { axis: 0, size: 8 },
+            Shared::Block { axis: 1, size: 16 },
+            Shared::Block { axis: 1, size: 40 },
+        ];
+        let of = |shared: Shared| {
+            let count = match shared {
+                Shared::All => 1,
+                Shared::Index(axis) => EXTENTS[axis],
+                Shared::Block { axis, size } => EXTENTS[axis].div_ceil(size) * EXTENTS[1 - axis],
+            };
+            let integer = |index: usize| (index * 37 % (1 << bits)) as u8;
+            let integers = (0..EXTENTS[0] * EXTENTS[1]).map(integer).collect();
+            let scales = (0..count).map(|index| 0.25 + index as f32 / 8.0).collect();
+            let zeros = zeros.then(|| (0..count).map(|index| integer(3 * index + 1)).collect());
+            Quantised::new(EXTENTS, bits, integers, shared, scales, zeros).expect("as many")
+        };
+        shared.map(of).into()
+    }
+
+    fn floats(quantised: &Quantised) -> Vec<f32> {
+        let Ok(Constant::Floats(tensor)) = quantised.floats() else { panic!("no floats") };
+        tensor.to_nhwc().into_owned()
+    }
+
+    #[test]
+    fn products_with_packed_weights_are_those_of_the_floats() {
+        for (bits, zeros) in [(2, true), (4, false), (4, true), (8, true)] {
+            for (number, quantised) in all(bits, zeros).into_iter().enumerate() {
+                let turned = quantised.turned().expect("as many");
+                let own = floats(&quantised);
+                let at = |row: usize, column: usize| own[row * EXTENTS[1] + column];
+                for (index, found) in floats(&turned).into_iter().enumerate() {
+                    assert_eq!(found, at(index % EXTENTS[0], index / EXTENTS[0]), "{number}");
+                }
+                for axis in 0..2 {
+                    let packed = quantised.packed(axis);
+                    // Weights of an output that share a scale are neighbours, and those of a word have one.
+                    let can = [[true, true], [true, false], [false, true], [false, bits > 2], [true, false]];
+                    let wanted = can.get(number).unwrap_or(&can[4])[axis];
+                    assert_eq!(packed.is_some(), wanted, "{number} along {axis}, {bits} bits");
+                    let Some(packed) = packed else { continue };
+                    let (rows, columns) = (EXTENTS[axis], EXTENTS[1 - axis]);
+                    assert_eq!((packed.rows, packed.columns), (rows, columns));
+                    let mut b = Builder::new(Budget::new(1 << 20), 0);
+                    let x: Vec<f32> = (0..columns).map(|index| (index % 5) as f32 - 2.0).collect();
+                    let dims = crate::dims::Dims::new(&[1, columns]).expect("small");
+                    let input = b.graph.input("x", dims).expect("an input");
+                    let operand = Operand::Value(Mapped::plain(input, 2, crate::model::build::Kind::F32));
+                    let y = packed_product(&mut b, operand, &packed, None, None).expect("a product");
+                    let y = b.mapped(y).expect("a value").value;
+                    b.graph.output(y).expect("an output");
+                    let session = Session::on_cpu(&b.graph).expect("a session");
+                    let x = HostTensor::new(dims, x).expect("as many");
+                    let y = session.compute(&[("x", &x)]).expect("a run");
+                    for (row, found) in y[0].to_f32().iter().enumerate() {
+                        let weight =
+                            |column: usize| if axis == 0 { at(row, column) } else { at(column, row) };
+                        let wanted: f32 = (0..columns).map(|k| x.to_f32()[k] * weight(k)).sum();
+                        assert!((found - wanted).abs() <= 1e-3 * wanted.abs().max(1.0), "{found} {wanted}");
+                    }
+                }
+            }
+        }
+    }
+}
