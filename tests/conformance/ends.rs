@@ -147,6 +147,9 @@ fn no_op_is_left_out() {
         let free = |op: &dyn Op| {
             op.operands().iter().any(|info| info.role != Role::Output && is_free(op, info.operand))
         };
-        assert!(entry.name == "one_hot" || examples.iter().any(|op| free(&**op)), "{}", entry.name);
+        let of_bytes = ["quantize", "dequantize"].contains(&entry.name)
+            || entry.name.starts_with("quantized") && entry.name != "quantized_gemm";
+        let is_tried = examples.iter().any(|op| free(&**op));
+        assert!(entry.name == "one_hot" || of_bytes || is_tried, "{}", entry.name);
     }
 }

@@ -791,7 +791,7 @@ fn mistakes() -> Vec<Mistake> {
             "@src_words * (ky * KERNEL_W + kx)",
             "@src_words * kx",
         ),
-        ("zeros outside", bytes(), "direct", [2, 2, 1], "select(@outside, ", "select(0u, "),
+        ("zeros outside", bytes(), "direct", [2, 4, 1], "select(@outside, ", "select(0u, "),
         ("unsigned bytes as signed ones", bytes(), "direct", [1, 2, 1], " ^ 0x80808080u", ""),
         (
             "a sum left out",

@@ -58,7 +58,8 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     use Breadth::{Groups, Tiles, Variants};
     let mut table: Vec<(String, Problem, Breadth)> = Vec::new();
     let mut push = |problem: Problem, breadth: Breadth| {
-        table.push((format!("{} {}", problem.name(), problem.problem_key()), problem, breadth));
+        let name = format!("{} {} {}", table.len(), problem.name(), problem.problem_key());
+        table.push((name, problem, breadth));
     };
     let (plain, same) = (QuantizedConv2d::new(131, RANGE), Padding::Same);
     for (input, weights, options, breadth) in [
@@ -132,6 +133,37 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     for extents in [&[2, 3, 5, 8][..], &[71], &[1]] {
         let op = QuantizedLookupOp::new(dims(extents), dims(&[64]));
         push(Arc::new(op.expect("a valid row")), Groups);
+    }
+    // Extents around those of a work-group and of a word, with few texts.
+    for extent in 1..=18 {
+        let (wide, channels) = (1 + extent * 5 % 13, 1 + extent * 7 % 19);
+        let (map, plain) =
+            (Shape::nhwc(1 + extent % 2, extent, wide, channels), QuantizedConv2d::new(7, RANGE));
+        push(convolution(map, [3 * extent, 1, 1], plain), Variants);
+        let same = QuantizedConv2d { padding: Padding::Same, ..plain };
+        push(convolution(map, [extent, 3, 3], same), Variants);
+        let plain = QuantizedDepthwise { padding: Padding::Same, ..QuantizedDepthwise::new(7, RANGE) };
+        push(depthwise(map, [3, 3], plain), Variants);
+        let options = QuantizedPool {
+            pooling: if extent % 2 == 0 { QuantizedPooling::Max } else { QuantizedPooling::Mean(128) },
+            window: [3, 3],
+            stride: [1, 1],
+            padding: Padding::Same,
+            range: RANGE,
+        };
+        push(Arc::new(QuantizedPoolOp::new(map, &options).expect("a valid row")), Variants);
+        push(quantize(&[extent, wide, channels], RANGE), Variants);
+        push(dequantize(&[extent, wide, channels.div_ceil(4)], channels), Variants);
+        let op = QuantizedLookupOp::new(dims(&[extent, wide, channels]), dims(&[64]));
+        push(Arc::new(op.expect("a valid row")), Variants);
+        let function = match extent % 2 {
+            0 => QuantizedFunction::Add([Bits(0.9), Bits(1.0 / extent as f32)]),
+            _ => QuantizedFunction::Mul(Bits(0.01 * extent as f32)),
+        };
+        let options = QuantizedBinary { function, zeros: [127, 3], range: RANGE };
+        let (own, other) = (dims(&[extent, wide, channels]), dims(&[channels]));
+        let op = QuantizedBinaryOp::new(own, if extent % 3 == 0 { other } else { own }, options);
+        push(Arc::new(op.expect("a valid row")), Variants);
     }
     table
 }

@@ -11,12 +11,26 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
-/// Words of output channels, pixels of a row, and invocations that share a sum.
-const TILES: [[u32; 3]; 8] =
-    [[2, 4, 1], [1, 4, 1], [1, 4, 4], [1, 4, 8], [1, 2, 1], [1, 2, 8], [1, 1, 1], [1, 1, 8]];
+/// Words of output channels, pixels of a row, and invocations that share a sum. A weight that is read serves all pixels of a
+/// tile: what a device lacks to be busy comes from shares of the sums first.
+const TILES: [[u32; 3]; 13] = [
+    [2, 4, 1],
+    [1, 4, 1],
+    [1, 2, 1],
+    [1, 1, 1],
+    [1, 4, 4],
+    [1, 2, 4],
+    [1, 1, 4],
+    [1, 4, 8],
+    [1, 2, 8],
+    [1, 1, 8],
+    [1, 4, 16],
+    [1, 2, 16],
+    [1, 1, 16],
+];
 
 /// Invocations of a work-group along x and y where they share sums.
-const SHARING: [[u32; 2]; 3] = [[8, 2], [16, 2], [8, 4]];
+const SHARING: [[u32; 2]; 4] = [[8, 2], [16, 1], [16, 2], [8, 4]];
 
 /// vec4s of sums that a work-group adds up at the end.
 fn sums(tile: [u32; 3], [x, y, _]: [u32; 3]) -> u32 {
@@ -65,6 +79,12 @@ impl Kernel<QuantizedConv2dOp> for Direct {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Size([16, 4, 1])
+    }
+
+    /// The products of a tile's pixels and words are independent of each other, and keep a device as busy as invocations do.
+    fn counted(&self, op: &QuantizedConv2dOp, choice: &Choice) -> u64 {
+        let [words, pixels, _] = choice.tile.map(u64::from);
+        self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>() * words * pixels
     }
 
     fn layouts(&self) -> &'static [Layout] {
