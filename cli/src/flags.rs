@@ -80,8 +80,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "NAME")]
     pub(crate) signature: Option<String>,
 
-    /// Compute quantized operators of a TensorFlow Lite file on the floats that their integers stand for, and not on the
-    /// integers.
+    /// Compute quantized operators on the floats that their integers stand for, and not on the integers.
     #[arg(long)]
     pub(crate) dequantize: bool,
 }

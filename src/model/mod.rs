@@ -65,9 +65,9 @@ pub struct LoadOptions {
     pub inputs: BTreeSet<String>,
     /// The signature of the network to read in a TensorFlow Lite file. Without it, the first network of the file is read.
     pub signature: Option<String>,
-    /// Whether quantized operators of a TensorFlow Lite file are computed on the floats that their 8-bit integers stand for,
-    /// and rounded. Without it they are computed on the integers, which is faster and as exact as other engines are; what has no
-    /// kernel for integers is computed on floats in any case.
+    /// Whether quantized operators are computed on the floats that their 8-bit integers stand for, and rounded. Without it they
+    /// are computed on the integers, which is faster and as exact as other engines are; what has no kernel for integers is
+    /// computed on floats in any case.
     pub dequantize: bool,
 }
 

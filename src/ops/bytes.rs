@@ -9,10 +9,12 @@ pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut, nearest};
 
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::emit::{Operand, Scalar};
+use crate::emit::{Access, Binding, Element, Operand, Scalar};
 use crate::error::{Error, Result};
+use crate::ops::convolution::Convolution;
+use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::operator::{self, Arguments};
-use crate::ops::spec::Params;
+use crate::ops::spec::{Params, binding, unsigned};
 use crate::shape::Shape;
 
 /// The extents of the words that hold bytes of these extents.
@@ -118,6 +120,45 @@ pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape;
     need(op, arguments, Operand::Src)?;
     need(op, arguments, Operand::Weights)?;
     operator::maps(op, arguments)
+}
+
+/// What a convolution of bytes reads and writes, whose weights and output channels are these.
+pub(super) fn operands(windows: &Convolution, weights: Shape, channels: usize) -> Vec<OperandInfo> {
+    vec![
+        OperandInfo::new(Operand::Src, windows.input, Role::Input).of(DType::U32),
+        OperandInfo::new(Operand::Weights, weights, Role::Constant).of(DType::U32),
+        OperandInfo::vector(Operand::Bias, channels).of(DType::I32),
+        OperandInfo::vector(Operand::Scale, channels),
+        OperandInfo::new(Operand::Dst, windows.output, Role::Output).of(DType::U32),
+    ]
+}
+
+/// The buffers that a kernel of such a convolution takes.
+pub(super) fn bindings(weights: Element) -> Vec<Binding> {
+    let words = Element::Scalar(DType::U32);
+    vec![
+        binding(Operand::Src, words, Access::Read),
+        binding(Operand::Weights, weights, Access::Read),
+        binding(Operand::Bias, Element::Vec4(DType::I32), Access::Read),
+        binding(Operand::Scale, Element::Vec4(DType::F32), Access::Read),
+        binding(Operand::Dst, words, Access::Write),
+    ]
+}
+
+/// The scalars that such a kernel takes, but for the words of a pixel.
+pub(super) fn params(windows: &Convolution, outside: u8, range: &ByteRange) -> Params {
+    let mut params = vec![
+        ("src_w", unsigned(windows.input.w)),
+        ("src_h", unsigned(windows.input.h)),
+        ("dst_w", unsigned(windows.output.w)),
+        ("dst_h", unsigned(windows.output.h)),
+        ("batch", unsigned(windows.output.n)),
+        ("before_h", unsigned(windows.before[0])),
+        ("before_w", unsigned(windows.before[1])),
+        ("outside", Scalar::U32(u32::from_le_bytes([outside; LANES]))),
+    ];
+    params.extend(range.params());
+    params
 }
 
 /// Refuses a bias and factors that are not one for each of so many output channels.

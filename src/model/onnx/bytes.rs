@@ -182,7 +182,7 @@ fn windows_of(op: &Op<'_>, x: &Bytes, kernel: [usize; 2]) -> Result<Option<Windo
 
 /// Adds an operator of integers on bytes, if it can.
 pub(super) fn added<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
-    if i.computes || op.node.outputs.len() != 1 {
+    if i.computes || !i.on_bytes || op.node.outputs.len() != 1 {
         return Ok(false);
     }
     match op.node.op {
@@ -268,7 +268,7 @@ fn binary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<boo
 /// Notes what an operator on floats made of bytes.
 pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let &[output] = &op.node.outputs[..] else { return Ok(()) };
-    if i.computes || output.is_empty() {
+    if i.computes || !i.on_bytes || output.is_empty() {
         return Ok(());
     }
     if op.node.op == "DequantizeLinear" {

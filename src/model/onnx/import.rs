@@ -89,6 +89,8 @@ pub(super) struct Import<'a> {
     pub(super) open: bool,
     /// Whether everything is known, and results are wanted as constants.
     pub(super) computes: bool,
+    /// Whether quantized operators are computed on bytes.
+    pub(super) on_bytes: bool,
     /// What is known of bytes.
     pub(super) quantised: Origins<'a>,
 }
@@ -157,6 +159,7 @@ impl<'a> Import<'a> {
             description: model.description,
             open: false,
             computes: false,
+            on_bytes: true,
             quantised: Origins::default(),
         })
     }

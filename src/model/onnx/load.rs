@@ -30,6 +30,7 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     if let Some(unsupported) = survey::unsupported(&import, network) {
         return Err(fail(unsupported.into()));
     }
+    import.on_bytes = !options.dequantize;
     import.inputs(network, options).map_err(fail)?;
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {

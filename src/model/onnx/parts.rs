@@ -148,6 +148,7 @@ impl OnnxSource {
         let files = Files::keeping(self.path.as_deref(), Arc::clone(&self.kept));
         let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;
         import.open = true;
+        import.on_bytes = !self.options.dequantize;
         import.build.kept = Some(Arc::clone(&self.kept));
         import.build.graph.share_derived(self.kept.derived());
         work(&mut import, network, &self.options).map_err(fail)

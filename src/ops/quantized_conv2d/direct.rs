@@ -3,13 +3,13 @@
 
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
+use crate::emit::{Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::bytes::LANES;
+use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, unsigned};
 
 /// Words of output channels, pixels of a row, and invocations that share a sum. A weight that is read serves all pixels of a
 /// tile: what a device lacks to be busy comes from shares of the sums first.
@@ -96,32 +96,13 @@ impl Kernel<QuantizedConv2dOp> for Direct {
     }
 
     fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
-        let words = Element::Scalar(DType::U32);
-        vec![
-            binding(Operand::Src, words, Access::Read),
-            binding(Operand::Weights, Element::Vec4(DType::U32), Access::Read),
-            binding(Operand::Bias, Element::Vec4(DType::I32), Access::Read),
-            binding(Operand::Scale, Element::Vec4(DType::F32), Access::Read),
-            binding(Operand::Dst, words, Access::Write),
-        ]
+        bytes::bindings(Element::Vec4(DType::U32))
     }
 
     fn params(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Params {
         let windows = &op.windows;
-        let mut params = vec![
-            ("src_w", unsigned(windows.input.w)),
-            ("src_h", unsigned(windows.input.h)),
-            ("src_words", unsigned(windows.input.c)),
-            ("dst_w", unsigned(windows.output.w)),
-            ("dst_h", unsigned(windows.output.h)),
-            ("dst_words", unsigned(windows.output.c)),
-            ("batch", unsigned(windows.output.n)),
-            ("before_h", unsigned(windows.before[0])),
-            ("before_w", unsigned(windows.before[1])),
-            ("outside", Scalar::U32(u32::from_le_bytes([op.outside; LANES]))),
-        ];
-        params.extend(op.range.params());
-        params
+        let words = [("src_words", unsigned(windows.input.c)), ("dst_words", unsigned(windows.output.c))];
+        bytes::params(windows, op.outside, &op.range).into_iter().chain(words).collect()
     }
 
     fn constants(&self, op: &QuantizedConv2dOp, choice: &Choice, _limits: &Limits) -> Constants {

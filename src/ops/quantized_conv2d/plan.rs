@@ -3,14 +3,14 @@
 use super::{OP, QuantizedConv2dOp, cpu, direct, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
-use crate::dtype::{DType, Precision};
+use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::{Form, Layout};
-use crate::ops::bytes::LANES;
+use crate::ops::bytes::{self, LANES};
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::plan::Choice;
 use crate::ops::problem;
 use crate::ops::reference::Reference;
@@ -48,13 +48,7 @@ impl Definition for QuantizedConv2dOp {
     }
 
     fn operands(&self) -> Vec<OperandInfo> {
-        vec![
-            OperandInfo::new(Operand::Src, self.windows.input, Role::Input).of(DType::U32),
-            OperandInfo::new(Operand::Weights, self.weights(), Role::Constant).of(DType::U32),
-            OperandInfo::vector(Operand::Bias, self.channels).of(DType::I32),
-            OperandInfo::vector(Operand::Scale, self.channels),
-            OperandInfo::new(Operand::Dst, self.windows.output, Role::Output).of(DType::U32),
-        ]
+        bytes::operands(&self.windows, self.weights(), self.channels)
     }
 
     fn form(&self, _operand: Operand, _choice: &Choice) -> Form {

@@ -2,13 +2,13 @@
 
 use super::QuantizedDepthwiseOp;
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
+use crate::emit::{Binding, Element, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::bytes::LANES;
+use crate::ops::bytes;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, unsigned};
 
 /// Pixels of a row.
 const TILES: [[u32; 3]; 3] = [[1, 1, 1], [1, 2, 1], [1, 4, 1]];
@@ -45,31 +45,13 @@ impl Kernel<QuantizedDepthwiseOp> for Direct {
     }
 
     fn bindings(&self, _op: &QuantizedDepthwiseOp, _choice: &Choice) -> Vec<Binding> {
-        let words = Element::Scalar(DType::U32);
-        vec![
-            binding(Operand::Src, words, Access::Read),
-            binding(Operand::Weights, words, Access::Read),
-            binding(Operand::Bias, Element::Vec4(DType::I32), Access::Read),
-            binding(Operand::Scale, Element::Vec4(DType::F32), Access::Read),
-            binding(Operand::Dst, words, Access::Write),
-        ]
+        bytes::bindings(Element::Scalar(DType::U32))
     }
 
     fn params(&self, op: &QuantizedDepthwiseOp, _choice: &Choice) -> Params {
         let windows = &op.windows;
-        let mut params = vec![
-            ("src_w", unsigned(windows.input.w)),
-            ("src_h", unsigned(windows.input.h)),
-            ("words", unsigned(windows.input.c)),
-            ("dst_w", unsigned(windows.output.w)),
-            ("dst_h", unsigned(windows.output.h)),
-            ("batch", unsigned(windows.output.n)),
-            ("before_h", unsigned(windows.before[0])),
-            ("before_w", unsigned(windows.before[1])),
-            ("outside", Scalar::U32(u32::from_le_bytes([op.outside; LANES]))),
-        ];
-        params.extend(op.range.params());
-        params
+        let words = [("words", unsigned(windows.input.c))];
+        bytes::params(windows, op.outside, &op.range).into_iter().chain(words).collect()
     }
 
     fn constants(&self, op: &QuantizedDepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {

@@ -80,6 +80,29 @@ fn operators_on_integers_are_computed_on_bytes() {
 }
 
 #[test]
+fn integers_become_floats_where_that_is_asked_for() {
+    let inputs = ["q", "half", "middle", "w", "quarter", "none", "half", "least", "b"];
+    let file = File {
+        inputs: vec![("x", vec![1, 2, 1, 2])],
+        outputs: vec!["y"],
+        constants: constants(),
+        nodes: vec![
+            Node::new("QuantizeLinear", &["x", "half", "middle"], &["q"]),
+            Node::new("QLinearConv", &inputs, &["p"]),
+            Node::new("DequantizeLinear", &["p", "half", "least"], &["y"]),
+        ],
+        ..File::default()
+    };
+    let options = LoadOptions { dequantize: true, ..LoadOptions::default() };
+    let graph = Model::from_bytes(&file.bytes(), &options).expect("a file that is read").graph;
+    assert!(graph.nodes().iter().all(|node| !node.operator().name().contains("quantize")));
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+    let found = session.run(&[("x", &tensor(&[1, 2, 1, 2], vec![1.0, -2.0, 0.5, 3.0]))]).expect("a run");
+    assert_eq!(*found[0].to_f32(), WANTED);
+}
+
+#[test]
 fn what_is_read_as_floats_too_comes_from_the_bytes() {
     let inputs = ["q", "half", "middle", "w", "quarter", "none", "half", "least", "b"];
     let file = File {

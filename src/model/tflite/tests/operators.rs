@@ -660,3 +660,19 @@ fn arithmetic_on_shapes_is_done_while_reading_and_leaves_the_batch_open() {
     let three = model.graph.with_dimensions(&[("batch", 3)]).expect("another batch");
     assert_eq!(three.dims(three.outputs()[0]).expect("an output").extents(), [3, 12, 2]);
 }
+
+#[test]
+fn operators_of_integers_are_computed_on_them_unless_floats_are_asked_for() {
+    let bytes = quantised().bytes();
+    let names = |dequantize: bool| -> Vec<String> {
+        let options = LoadOptions { dequantize, ..LoadOptions::default() };
+        let graph = Model::from_bytes(&bytes, &options).expect("a valid file").graph;
+        graph.nodes().iter().map(|node| node.operator().name().to_owned()).collect()
+    };
+    let on_bytes = names(false);
+    for op in ["quantized_conv2d", "quantized_pool", "quantized_binary", "dequantize"] {
+        assert!(on_bytes.iter().any(|name| name == op), "no {op}: {on_bytes:?}");
+    }
+    assert!(!on_bytes.iter().any(|name| name == "conv2d" || name == "pointwise"), "{on_bytes:?}");
+    assert!(!names(true).iter().any(|name| name.contains("quantize")));
+}
