@@ -1,14 +1,18 @@
 //! Operands to measure an op with, and the result that a correct kernel gives.
 //!
-//! **Operands** are seeded noise in [-1, 1), multiples of 1/512: exact in f16, never subnormal.
+//! **Operands** are seeded noise in [-1, 1), multiples of 1/512: exact in f16, never subnormal. Words of unsigned integers have any
+//! bits, and signed integers are some thousands; what their sums are multiplied by brings most results within a byte.
 //!
 //! **The expected result** is a quick one ([`Answer::Quick`]), of every element.
 
+use crate::dtype::DType;
+use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::layout::Form;
 use crate::ops::{Answer, BoundKernel, Op, OperandInfo, Operands, Role, expected_tolerance};
 use crate::sorted;
 use crate::tune::bench::Check;
+use crate::word;
 
 fn noise(seed: u64, len: usize) -> Vec<f32> {
     let mut random = super::random::Random::new(seed);
@@ -18,7 +22,25 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
 /// What `op` reads, the same at every call.
 pub(super) fn operands(op: &dyn Op) -> Operands<'static> {
     let infos = op.operands().into_iter().filter(|info| info.role != Role::Output);
-    sorted::map(infos.map(|info| (info.operand, noise(info.operand.number() + 1, info.elements()).into())))
+    sorted::map(infos.map(|info| {
+        let (seed, len) = (info.operand.number() + 1, info.elements());
+        let values = match (info.dtype, info.operand) {
+            (DType::U32, _) => bits(seed, len),
+            (DType::I32, _) => {
+                let numbers = noise(seed, len).into_iter().map(|value| (value * 5000.0) as i64);
+                word::of_integers(DType::I32, numbers)
+            }
+            (_, Operand::Scale) => noise(seed, len).into_iter().map(|value| (value + 1.5) / 4096.0).collect(),
+            _ => noise(seed, len),
+        };
+        (info.operand, values.into())
+    }))
+}
+
+/// Words of any bits.
+fn bits(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = super::random::Random::new(seed);
+    (0..len).map(|_| f32::from_bits((random.next() >> 32) as u32)).collect()
 }
 
 /// The operand that `op` writes.
@@ -32,7 +54,7 @@ pub(super) fn output(op: &dyn Op) -> Result<OperandInfo> {
 pub(super) struct Expectation {
     output: OperandInfo,
     /// Value and tolerance.
-    elements: Vec<(f32, f64)>,
+    elements: Vec<(f64, f64)>,
 }
 
 impl Expectation {
@@ -51,9 +73,9 @@ impl Expectation {
         let (output, expected) = (output(op)?, op.reference(operands, Answer::Quick)?);
         let own = kernel.map(|kernel| kernel.reference(operands, expected.clone())).transpose()?;
         let element = |(index, value): (usize, &f64)| {
-            (*value as f32, expected_tolerance(&expected, own.as_ref(), index, op.precision()))
+            (*value, expected_tolerance(&expected, own.as_ref(), index, op.precision()))
         };
-        let elements: Vec<(f32, f64)> = expected.value().iter().enumerate().map(element).collect();
+        let elements: Vec<(f64, f64)> = expected.value().iter().enumerate().map(element).collect();
         if elements.len() != output.shape.elements() {
             let wanted = output.shape.elements();
             return Err(Error::Internal(format!("{} of {wanted} expected elements", elements.len())));
@@ -65,10 +87,11 @@ impl Expectation {
     pub(super) fn compare(&self, form: Form, stored: &[f32]) -> Check {
         let mut wrong = 0usize;
         let mut first = String::new();
+        let stored = word::numbers(self.output.dtype.device_word(), stored);
         for (index, &(wanted, tolerance)) in self.elements.iter().enumerate() {
             let place = self.output.stored_place(form, index);
-            let found = stored.get(place).copied().unwrap_or(f32::NAN);
-            let error = (f64::from(found) - f64::from(wanted)).abs();
+            let found = stored.get(place).copied().unwrap_or(f64::NAN);
+            let error = (found - wanted).abs();
             // NaN, which an unwritten element holds, is not within.
             if error <= tolerance {
                 continue;

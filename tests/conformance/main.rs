@@ -250,7 +250,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("quantize", [1, 1]),
     ("dequantize", [1, 1]),
     ("quantized_binary", [1, 1]),
-    ("quantized_conv2d", [13, 13]),
+    ("quantized_conv2d", [11, 11]),
     ("quantized_depthwise", [3, 3]),
     ("quantized_lookup", [1, 1]),
     ("quantized_pool", [1, 1]),

@@ -99,6 +99,7 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
     ("src/cpu/bytes/tile.rs", "the same for bytes"),
     ("src/cpu/bytes/channels.rs", "the same for bytes"),
+    ("src/cpu/bytes/lookup.rs", "instructions that a machine was asked for"),
     ("src/cpu/bytes/avx512.rs", "what the processor is told to do, once all places were checked"),
     ("src/cpu/bytes/avx512_channels.rs", "the same"),
     ("src/cpu/bytes/avx2.rs", "the same"),

@@ -17,6 +17,8 @@ const CHUNK: usize = 64;
 /// The weights of windows over channels of bytes, laid out.
 #[derive(Debug)]
 pub(crate) struct Channels {
+    /// Channels of a row of weights.
+    width: usize,
     /// Channels of a block: as many as a vector has bytes.
     block: usize,
     /// For each block of channels and each group of taps, the weights of its channels: four taps of a channel side by side,
@@ -76,6 +78,7 @@ impl Channels {
             |at: usize| if is_vector { in_order(at / block).nth(at % block).unwrap_or(at) } else { at };
         let of_all = 0..blocks * block;
         Channels {
+            width: channels,
             block,
             weights: laid,
             rows: rows.iter().map(|byte| byte.cast_signed()).collect(),
@@ -87,7 +90,7 @@ impl Channels {
         }
     }
 
-    /// The bytes of one pixel, from those of its taps; taps that fill the last group of four may be any.
+    /// The bytes of one pixel, or of the first of its channels, from those of its taps; taps that fill the last group of four may be any.
     pub(crate) fn pixel(&self, taps: &[&[u8]], dst: &mut [u8]) {
         match self.vectors {
             #[cfg(target_arch = "x86_64")]
@@ -119,11 +122,11 @@ impl Channels {
     /// [`Channels::pixel`] in loops.
     #[inline(always)]
     fn pixel_plain(&self, taps: &[&[u8]], dst: &mut [u8]) {
-        let (channels, finish) = (dst.len(), self.finish());
+        let finish = self.finish();
         for (chunk, dst) in dst.chunks_mut(CHUNK).enumerate() {
             let first = chunk * CHUNK;
             let mut sums = [0; CHUNK];
-            for (tap, weights) in taps.iter().zip(self.rows.chunks(channels)) {
+            for (tap, weights) in taps.iter().zip(self.rows.chunks(self.width)) {
                 let pairs = tap.iter().zip(weights).skip(first);
                 for (sum, (x, w)) in sums.iter_mut().zip(pairs) {
                     *sum += i32::from(*x) * i32::from(*w);
@@ -179,6 +182,10 @@ mod tests {
             assert!(wanted.iter().collect::<HashSet<_>>().len() > 3, "{wanted:?}");
             for vectors in Vectors::all() {
                 assert_eq!(of(vectors), wanted, "{vectors:?} {channels} {taps}");
+                let own = Channels::with_vectors([taps, channels], &weights, finish, vectors);
+                let mut some = vec![0; channels.div_ceil(3)];
+                own.pixel(&rows, &mut some);
+                assert_eq!(some, wanted[..some.len()], "{vectors:?} {channels} {taps}, some");
             }
         }
     }

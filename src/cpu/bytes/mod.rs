@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tile` | the sums of some pixels and some channels, from lines of words of four bytes |
 //! | `channels` | sums over windows of each channel by itself |
+//! | `lookup` | bytes of a table |
 //! | `avx512`, `avx512_channels`, `avx2`, `plain` | the sums in the vectors that a machine has |
 
 #[cfg(target_arch = "x86_64")]
@@ -13,6 +14,7 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_channels;
 pub(crate) mod channels;
+pub(crate) mod lookup;
 mod plain;
 pub(crate) mod tile;
 

@@ -17,17 +17,40 @@ impl QuantizeOp {
     /// The bytes of rows.
     #[inline(always)]
     fn bytes(&self, src: &[f32], dst: &mut [u8]) {
-        // Rows that fill their words are one.
-        let channels = if self.channels().is_multiple_of(LANES) { src.len() } else { self.channels() };
-        let rows = src.chunks(channels).zip(dst.chunks_mut(channels.next_multiple_of(LANES)));
-        for (src, dst) in rows {
-            for (byte, value) in dst.iter_mut().zip(src) {
-                *byte = self.range.of(value * self.factor.0);
+        let channels = self.channels();
+        if channels.is_multiple_of(LANES) || channels > AT_ONCE {
+            // Rows that fill their words are one.
+            let channels = if channels.is_multiple_of(LANES) { src.len() } else { channels };
+            let rows = src.chunks(channels).zip(dst.chunks_mut(channels.next_multiple_of(LANES)));
+            return rows.for_each(|(src, dst)| {
+                self.run(src, dst);
+                dst.iter_mut().skip(channels).for_each(|byte| *byte = self.range.zero);
+            });
+        }
+        // Bytes of several rows at once, and then each to its words.
+        let (rows, wide) = (AT_ONCE / channels, channels.next_multiple_of(LANES));
+        for (src, dst) in src.chunks(rows * channels).zip(dst.chunks_mut(rows * wide)) {
+            let mut found = [0; AT_ONCE];
+            self.run(src, &mut found);
+            for (found, dst) in found.chunks_exact(channels).zip(dst.chunks_exact_mut(wide)) {
+                let (own, rest) = dst.split_at_mut(channels);
+                own.copy_from_slice(found);
+                rest.fill(self.range.zero);
             }
-            dst.iter_mut().skip(channels).for_each(|byte| *byte = self.range.zero);
+        }
+    }
+
+    /// The bytes of numbers side by side.
+    #[inline(always)]
+    fn run(&self, src: &[f32], dst: &mut [u8]) {
+        for (byte, value) in dst.iter_mut().zip(src) {
+            *byte = self.range.of(value * self.factor.0);
         }
     }
 }
+
+/// The most bytes that are found before they are put in their places.
+const AT_ONCE: usize = 768;
 
 impl RowsOp for QuantizeOp {
     const NAME: &'static str = OP;

@@ -11,18 +11,15 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, extent, unsigned};
 
-/// Words of output channels, pixels of a row, and invocations that share a sum. A weight that is read serves all pixels of a
-/// tile: what a device lacks to be busy comes from shares of the sums first.
-const TILES: [[u32; 3]; 13] = [
+/// Words of output channels, pixels of a row, and invocations that share a sum.
+const TILES: [[u32; 3]; 11] = [
     [2, 4, 1],
     [1, 4, 1],
-    [1, 2, 1],
-    [1, 1, 1],
     [1, 4, 4],
-    [1, 2, 4],
-    [1, 1, 4],
     [1, 4, 8],
+    [1, 2, 1],
     [1, 2, 8],
+    [1, 1, 1],
     [1, 1, 8],
     [1, 4, 16],
     [1, 2, 16],
@@ -79,12 +76,6 @@ impl Kernel<QuantizedConv2dOp> for Direct {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Size([16, 4, 1])
-    }
-
-    /// The products of a tile's pixels and words are independent of each other, and keep a device as busy as invocations do.
-    fn counted(&self, op: &QuantizedConv2dOp, choice: &Choice) -> u64 {
-        let [words, pixels, _] = choice.tile.map(u64::from);
-        self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>() * words * pixels
     }
 
     fn layouts(&self) -> &'static [Layout] {

@@ -30,9 +30,26 @@ pub(super) fn kernel(op: &QuantizedDepthwiseOp, constants: &Operands<'_>) -> Res
         .collect();
     let finish = Finish { bias: &bias, scale, bounds: op.range.steps(), zero: op.range.zero };
     let taps = op.windows.kernel[0] * op.windows.kernel[1];
-    let channels = Channels::new(taps, op.channels, weights, finish);
-    Ok(Box::new(OnCpu { windows: op.windows, channels, outside: vec![op.outside; op.channels] }))
+    // Where windows move by one pixel, the bytes of neighbouring pixels are as those of more channels, with the same weights
+    // again: a vector is full of them.
+    let together = if op.windows.stride[1] == 1 { pixels_of_vectors(op.channels) } else { 1 };
+    let width = op.channels * together;
+    let repeated: Vec<f32> =
+        weights.chunks(op.windows.input.c).flat_map(|row| row.repeat(together)).collect();
+    let (bias, scale) = (bias.repeat(together), scale.repeat(together));
+    let channels = Channels::new(taps, width, &repeated, Finish { bias: &bias, scale: &scale, ..finish });
+    Ok(Box::new(OnCpu { windows: op.windows, together, channels, outside: vec![op.outside; width] }))
 }
+
+/// The pixels of so many channels that fill whole vectors.
+fn pixels_of_vectors(channels: usize) -> usize {
+    // The greatest power of two that divides both.
+    let shared = 1 << channels.trailing_zeros().min(VECTOR.ilog2());
+    if channels < VECTOR { VECTOR / shared } else { 1 }
+}
+
+/// Bytes of the widest vector.
+const VECTOR: usize = 64;
 
 /// Products of bytes that take as long as one multiply-add of f32.
 const PER_MULTIPLY: usize = 2;
@@ -41,6 +58,8 @@ const PER_MULTIPLY: usize = 2;
 struct OnCpu {
     /// Channels are counted in words.
     windows: Convolution,
+    /// Pixels that are summed at a time, where all their taps are inside.
+    together: usize,
     channels: Channels,
     /// What lies outside the input, for all channels.
     outside: Vec<u8>,
@@ -78,19 +97,32 @@ impl OnCpu {
             src.get(first..first + input.w * channels)
         };
         let lines: Vec<Option<&[u8]>> = (0..kernel[0]).map(line).collect();
+        // Columns all of whose taps are inside.
+        let span = (kernel[1] - 1) * dilation[1];
+        let inner = before[1]..(input.w + before[1]).saturating_sub(span).min(output.w);
         let mut taps: Vec<&[u8]> = Vec::with_capacity((kernel[0] * kernel[1]).next_multiple_of(GROUP));
-        for (column, dst) in dst.chunks_mut(channels).enumerate() {
+        let mut column = 0;
+        while column < output.w {
+            let count = match inner.contains(&column) {
+                true if self.together > 1 => self.together.min(inner.end - column),
+                _ => 1,
+            };
             taps.clear();
             for line in &lines {
                 for b in 0..kernel[1] {
                     let x = (column * stride[1] + b * dilation[1]).checked_sub(before[1]);
-                    let own = line.zip(x).and_then(|(line, x)| line.get(x * channels..(x + 1) * channels));
-                    taps.push(own.unwrap_or(&self.outside));
+                    let own = x.map(|x| x * channels..(x + count) * channels);
+                    let own = line.zip(own).and_then(|(line, own)| line.get(own));
+                    taps.push(
+                        own.unwrap_or_else(|| self.outside.get(..count * channels).unwrap_or_default()),
+                    );
                 }
             }
             // Their weights are zero.
-            taps.resize(taps.len().next_multiple_of(GROUP), &self.outside);
-            self.channels.pixel(&taps, dst);
+            taps.resize(taps.len().next_multiple_of(GROUP), taps.first().copied().unwrap_or_default());
+            let own = column * channels..(column + count) * channels;
+            self.channels.pixel(&taps, dst.get_mut(own).unwrap_or_default());
+            column += count;
         }
     }
 }

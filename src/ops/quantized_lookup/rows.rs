@@ -2,6 +2,7 @@
 
 use super::{OP, QuantizedLookupOp, TABLE};
 use crate::cpu::blocks::{MOVED, independent_rows};
+use crate::cpu::bytes::lookup::look_up;
 use crate::cpu::workers::each;
 use crate::dtype::DType;
 use crate::emit::Operand;
@@ -46,12 +47,10 @@ impl RowsOp for QuantizedLookupOp {
 
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
         let &[src, table] = inputs else { return };
-        let Some(&table) = bytes(table).first_chunk::<256>() else { return };
+        let Some(table) = bytes(table).first_chunk::<256>() else { return };
         let block = independent_rows(dst.len(), MOVED * LANES);
         each(dst.chunks_mut(block).zip(src.chunks(block)), |(dst, src)| {
-            for (found, byte) in bytes_mut(dst).iter_mut().zip(bytes(src)) {
-                *found = table[usize::from(*byte)];
-            }
+            look_up(table, bytes(src), bytes_mut(dst));
         });
     }
 }
