@@ -360,7 +360,7 @@ impl<'a> Network<'a> {
         let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
         let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
         let constants = of(Role::Constant).map(|(operand, tensor)| Ok((*operand, tensor.words()?)));
-        let constants = sorted::map(constants.collect::<Result<Vec<_>>>()?.into_iter());
+        let constants = sorted::map(constants.collect::<Result<Vec<_>>>()?);
         let kernel = op.cpu(&constants)?;
         let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
         let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;

@@ -37,6 +37,7 @@ pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Byt
 /// # Safety
 /// That of [`finish`], for pixels and a panel of the tile.
 #[target_feature(enable = "avx2")]
+#[expect(clippy::needless_range_loop, reason = "sums, pixels and weights by their numbers")]
 unsafe fn sums<const M: usize>(
     tile: &Tile<'_>,
     [pixel, panel]: [usize; 2],

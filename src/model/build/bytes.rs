@@ -141,7 +141,7 @@ fn constant(b: &mut Builder, part: &str, tensor: HostTensor) -> Result<Value, Re
 
 impl Builder {
     /// Numbers as bytes.
-    pub(crate) fn to_bytes(&mut self, part: &str, x: Value, grid: Grid) -> Result<Bytes, Reason> {
+    pub(crate) fn bytes_made(&mut self, part: &str, x: Value, grid: Grid) -> Result<Bytes, Reason> {
         let extents = self.dims(x)?.extents().to_vec();
         let range = ByteRange::all(grid.zero);
         let value = self.add(part, |graph, name| graph.quantize(name, x, grid.scale, range))?;
@@ -161,7 +161,7 @@ impl Builder {
     }
 
     /// The numbers that bytes stand for.
-    pub(crate) fn from_bytes(&mut self, part: &str, x: &Bytes) -> Result<Value, Reason> {
+    pub(crate) fn bytes_as_floats(&mut self, part: &str, x: &Bytes) -> Result<Value, Reason> {
         let Bytes { value, ref extents, grid: Grid { scale, zero } } = *x;
         let channels = extents.last().copied().unwrap_or(1);
         self.add(part, |graph, name| graph.dequantize(name, value, scale, zero, channels))

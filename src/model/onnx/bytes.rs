@@ -65,7 +65,7 @@ impl<'a> Import<'a> {
         }
         let value = self.in_order(mapped, &channels_last(mapped.rank()))?;
         let steps = Grid { scale: 1.0, zero: offset as u8 };
-        let bytes = self.to_bytes("bytes", value, steps)?;
+        let bytes = self.bytes_made("bytes", value, steps)?;
         Ok(Some(Bytes { grid, ..bytes }))
     }
 
@@ -73,7 +73,7 @@ impl<'a> Import<'a> {
     fn put_bytes(&mut self, op: &Op<'a>, bytes: Option<Bytes>, kind: Kind) -> Result<bool, Reason> {
         let (Some(bytes), Some(offset)) = (bytes, offset(kind)) else { return Ok(false) };
         let steps = Grid { scale: 1.0, zero: offset as u8 };
-        let value = self.from_bytes("", &Bytes { grid: steps, ..bytes.clone() })?;
+        let value = self.bytes_as_floats("", &Bytes { grid: steps, ..bytes.clone() })?;
         let order = channels_last(bytes.extents.len());
         self.quantised.bytes.insert(value, bytes);
         self.write(op, 0, Mapped { value, order, kind })?;
@@ -215,7 +215,7 @@ fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
         Some(bytes) => bytes,
         None => {
             let value = i.in_order(&mapped, &channels_last(mapped.rank()))?;
-            i.to_bytes("bytes", value, grid)?
+            i.bytes_made("bytes", value, grid)?
         }
     };
     i.put_bytes(op, Some(bytes), kind)
@@ -226,7 +226,7 @@ fn dequantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
         return Ok(false);
     }
     let Some(bytes) = i.bytes(op, 0, [1, 2])? else { return Ok(false) };
-    let value = i.from_bytes("", &bytes)?;
+    let value = i.bytes_as_floats("", &bytes)?;
     let order = channels_last(bytes.extents.len());
     let made = Made { origin: Origin::Bytes(bytes), after: None, order: order.clone() };
     i.quantised.made.insert(value, made);

@@ -43,7 +43,7 @@ impl<'a> Import<'a> {
         if self.dims(value)?.rank() == 0 {
             return Ok(None);
         }
-        let bytes = self.part(position, |import, part| import.named(part).to_bytes("", value, grid))?;
+        let bytes = self.part(position, |import, part| import.named(part).bytes_made("", value, grid))?;
         self.frame.bytes.insert(position, bytes.clone());
         Ok(Some(bytes))
     }
@@ -96,11 +96,11 @@ impl<'a> Import<'a> {
         let name = self.unique_name(position)?;
         let outer = self.build.current.clone();
         let value = match border {
-            None => self.named(&name).from_bytes("", &bytes)?,
+            None => self.named(&name).bytes_as_floats("", &bytes)?,
             Some([height, width]) => {
                 self.frame.bytes.remove(&position);
                 let b = self.named(&name);
-                let inner = b.from_bytes("inner", &bytes)?;
+                let inner = b.bytes_as_floats("inner", &bytes)?;
                 let inner = Operand::Value(Mapped::plain(inner, 4, Kind::F32));
                 let around = [(0, 0), height, width, (0, 0)];
                 let whole = surrounded(b, inner, &around, Around::Number(0.0))?;

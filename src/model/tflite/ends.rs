@@ -129,7 +129,7 @@ impl<'a> Import<'a> {
             && let Some(grid) = self.grid(position)?
         {
             let part = self.part_name(&name, "bytes")?;
-            let bytes = self.named(&part).to_bytes("", value, grid)?;
+            let bytes = self.named(&part).bytes_made("", value, grid)?;
             self.frame.bytes.insert(position, bytes);
             self.set(position, Slot::Bytes);
             self.frame.signature.insert(position, format!("{name}/rounded"));

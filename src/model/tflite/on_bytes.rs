@@ -317,7 +317,7 @@ fn dequantise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> 
     op.check(&[1], 1)?;
     let position = import.tensors.position(op.input(0)?)?;
     let Some(bytes) = import.frame.bytes.get(&position).cloned() else { return Ok(false) };
-    let value = import.begin(op, 0)?.from_bytes("", &bytes)?;
+    let value = import.begin(op, 0)?.bytes_as_floats("", &bytes)?;
     import.write(op, 0, value)?;
     Ok(true)
 }
