@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 33] = [
+pub const LAYERS: [Layer<'_>; 24] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -56,16 +56,6 @@ pub const LAYERS: [Layer<'_>; 33] = [
     ("quantized_gemm", &[1, 2048, 2048, 8, 32]),
     ("quantized_gemm", &[1, 8192, 2048, 8, 32]),
     ("quantized_gemm", &[128, 2048, 2048, 4, 32]),
-    // Of networks of bytes: a 3x3 and a 1x1 convolution, a few pixels of many channels, a depthwise one, and what is between.
-    ("quantized_conv2d", &[28, 28, 128, 128, 3]),
-    ("quantized_conv2d", &[56, 56, 64, 256, 1]),
-    ("quantized_conv2d", &[7, 7, 512, 512, 3]),
-    ("quantized_depthwise", &[56, 56, 128, 3]),
-    ("quantized_binary", &[200704]),
-    ("quantized_lookup", &[200704]),
-    ("quantized_pool", &[112, 112, 16]),
-    ("quantize", &[50176, 3]),
-    ("dequantize", &[3136, 64]),
 ];
 
 /// Node 27 of the article that began this project.
