@@ -163,8 +163,8 @@ impl Graph {
     /// each batch.
     ///
     /// ```
-    /// use diptych::nn::{Bits, ByteRange, QuantizedBinary, QuantizedFunction};
-    /// use diptych::{Dims, Graph};
+    /// use diptych::nn::{ByteRange, QuantizedBinary, QuantizedFunction};
+    /// use diptych::{Bits, Dims, Graph};
     ///
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", Dims::new(&[1, 8])?)?;

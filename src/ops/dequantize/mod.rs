@@ -2,7 +2,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `x` | `.. ceil(c / 4)` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `x` | `.. ceil(c / 4)` | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `y` | `.. c` | rows of f32 |
 
 mod examples;

@@ -3,7 +3,7 @@
 //! | operand | shape | order |
 //! |---|---|---|
 //! | `x` | `.. c` | rows of f32 |
-//! | `y` | `.. ceil(c / 4)` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `y` | `.. ceil(c / 4)` | rows of words of four bytes (`ops/bytes.rs`) |
 //!
 //! The quotient is the product with the reciprocal of the scale, rounded to f32; halves are rounded to even numbers. The bytes
 //! beyond the channels are `zero`. The byte of a NaN is any.

@@ -2,7 +2,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `a` (`arg0`) | `n .. s` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `a` (`arg0`) | `n .. s` | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `b` (`arg1`) | as `a`, or `s`, or `n 1 .. s` | rows of words of four bytes |
 //! | `y` | as `a` | rows of words of four bytes |
 //!

@@ -3,7 +3,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `w` (`weights`) | `o kh kw ceil(c / 4)` | rows of words of four signed bytes, zeros beyond the channels |
 //! | `b` (`bias`) | `o` | integers of 32 bits |
 //! | `m` (`scale`) | `o` | f32 |

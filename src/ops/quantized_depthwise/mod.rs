@@ -3,7 +3,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `w` (`weights`) | `1 kh kw ceil(c / 4)` | rows of words of four signed bytes |
 //! | `b` (`bias`) | `4 ceil(c / 4)` | integers of 32 bits |
 //! | `m` (`scale`) | `4 ceil(c / 4)` | f32 |

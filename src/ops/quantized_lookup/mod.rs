@@ -2,7 +2,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `x` | any | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `x` | any | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `table` (`arg0`) | 64 words, which hold 256 bytes | rows |
 //! | `y` | as `x` | rows of words of four bytes |
 //!

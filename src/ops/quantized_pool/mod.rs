@@ -2,7 +2,7 @@
 //!
 //! | operand | shape | order |
 //! |---|---|---|
-//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes ([`crate::ops::bytes`]) |
+//! | `x` | `n h w ceil(c / 4)` | rows of words of four bytes (`ops/bytes.rs`) |
 //! | `y` | `n oh ow ceil(c / 4)` | rows of words of four bytes |
 //!
 //! What lies outside the input does not take part. A mean of bytes as they are is rounded to the nearest byte, halves away from
