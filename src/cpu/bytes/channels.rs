@@ -20,9 +20,11 @@ pub(crate) struct Channels {
     /// Channels of a row of weights.
     width: usize,
     /// Channels of a block: as many as a vector has bytes.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for vectors of x86-64"))]
     block: usize,
     /// For each block of channels and each group of taps, the weights of its channels: four taps of a channel side by side,
     /// and channels in the order in which vectors have them.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for vectors of x86-64"))]
     weights: Aligned,
     /// The weights in their own order, for loops.
     rows: Vec<i8>,

@@ -91,6 +91,7 @@ fn multipliers(ratios: [Bits; 2]) -> Option<Multipliers> {
     Some(Multipliers { of: ratios.map(whole), shift: shift.unsigned_abs() })
 }
 
+#[cfg(any(feature = "tflite", feature = "onnx"))]
 impl QuantizedBinary {
     /// What two bytes become; `None` if a ratio is beyond its bounds.
     pub(crate) fn byte(&self, a: u8, b: u8) -> Option<u8> {
