@@ -268,7 +268,8 @@ fn binary<'a>(i: &mut Import<'a>, op: &Op<'a>, function: Function) -> Result<boo
 /// Notes what an operator on floats made of bytes.
 pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     let &[output] = &op.node.outputs[..] else { return Ok(()) };
-    if i.computes || !i.on_bytes || output.is_empty() {
+    // Constants are known by their names, which are others within functions and branches.
+    if i.computes || !i.on_bytes || i.scopes.len() != 1 || output.is_empty() {
         return Ok(());
     }
     if op.node.op == "DequantizeLinear" {
