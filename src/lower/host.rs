@@ -46,7 +46,7 @@ fn too_large(op: &dyn Op, known: &dyn Fn(Operand) -> bool, limits: &Limits) -> O
 impl Builder<'_, '_> {
     /// The step of a unit that the CPU computes, and before it the conversions of what it reads.
     pub(super) fn host(&mut self, unit: &Unit, Kernel { op, from, .. }: Kernel) -> Result<()> {
-        let kernel = Arc::from(op.cpu(&unit.constants(&*op))?);
+        let kernel = Arc::from(op.cpu(&unit.constants(&*op)?)?);
         let mut reads = Vec::new();
         for info in op.operands().into_iter().filter(|info| info.role == Role::Input) {
             let source = match unit.input(info.operand)? {

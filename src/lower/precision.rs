@@ -118,7 +118,8 @@ fn bounded(network: &Network<'_>, ops: &[Arc<dyn Op>]) -> Vec<Option<Assigned>> 
             Err(_) => 0.0,
         };
         let most = unit.reads().map(of).fold(0.0, f64::max);
-        let reach = op.reach(&inputs, &unit.constants(&**op));
+        // What cannot be read bounds nothing.
+        let reach = unit.constants(&**op).map_or(f64::INFINITY, |own| op.reach(&inputs, &own));
         for &value in &unit.outputs {
             reaches.insert(value, reach);
         }

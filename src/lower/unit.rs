@@ -199,16 +199,21 @@ impl Unit {
     }
 
     /// The elements of its constants of role [`Role::Constant`], which its kernel is made with.
-    pub(crate) fn constants(&self, op: &dyn Op) -> Operands<'_> {
+    ///
+    /// # Errors
+    /// If there is no memory for their words.
+    pub(crate) fn constants(&self, op: &dyn Op) -> Result<Operands<'_>> {
         let infos = op.operands();
         let packed = |operand: Operand| {
             infos.iter().any(|info| info.operand == operand && info.role == Role::Constant)
         };
         let constants = self.inputs.iter().filter_map(|(operand, input)| match input {
-            Input::Constant(tensor, _) if packed(*operand) => Some((*operand, tensor.words().ok()?)),
+            Input::Constant(tensor, _) if packed(*operand) => {
+                Some(tensor.words().map(|words| (*operand, words)))
+            }
             _ => None,
         });
-        sorted::map(constants)
+        Ok(sorted::map(constants.collect::<Result<Vec<_>>>()?))
     }
 }
 

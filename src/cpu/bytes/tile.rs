@@ -53,7 +53,7 @@ impl<'a> Tile<'a> {
         let pixels = self.first.get(..self.pixels);
         let most = pixels.and_then(|first| first.iter().max().copied());
         most.is_some_and(|most| most + last <= self.src.len())
-            && self.panels <= panels_for(self.pixels)
+            && (1..=panels_for(self.pixels)).contains(&self.panels)
             && self.weights.len() >= self.panels * PANEL * self.depth()
     }
 
@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_not_read() {
         let (src, weights) = (words(10, 1), words(PANEL * 4, 2));
-        let finish = Finish { bias: &[0; PANEL], scale: &[1.0; PANEL], bounds: [-128, 127], zero: 128 };
+        let finish =
+            Finish { bias: &[0; PANEL * 8], scale: &[1.0; PANEL * 8], bounds: [-128, 127], zero: 128 };
         let tile = Tile {
             src: &src,
             first: [7; PIXELS],
@@ -140,10 +141,14 @@ mod tests {
             weights: &weights,
             panels: 1,
         };
-        for vectors in Vectors::all() {
+        let none = Tile { first: [0; PIXELS], panels: 0, ..tile };
+        let too_many = Tile { first: [0; PIXELS], panels: PANELS + 1, ..tile };
+        for (vectors, tile) in
+            Vectors::all().into_iter().flat_map(|own| [(own, tile), (own, none), (own, too_many)])
+        {
             let mut bytes = [[9; PANEL]; PIXELS * 2];
             tile.finish(vectors, finish, 0, &mut bytes);
-            assert_eq!(bytes, [[9; PANEL]; PIXELS * 2], "{vectors:?}");
+            assert_eq!(bytes, [[9; PANEL]; PIXELS * 2], "{vectors:?} {tile:?}");
         }
     }
 }

@@ -32,8 +32,8 @@ const OPERATIONS_PER_WORKER: u64 = 4_000_000;
 enum Team {
     /// As many as there are; nothing was said.
     All,
-    /// So many, this one among them: steps are cut for `cut`, and `hands` of these share them.
-    Some { cut: usize, hands: usize },
+    /// So many, this one among them: steps are cut for `cut`, and `sharing` of these share them.
+    Some { cut: usize, sharing: usize },
 }
 
 thread_local! {
@@ -53,10 +53,10 @@ pub(crate) fn workers() -> usize {
 }
 
 /// Threads that share a step.
-fn hands() -> usize {
+fn sharing() -> usize {
     match TEAM.get() {
         Team::All => workers(),
-        Team::Some { hands, .. } => hands,
+        Team::Some { sharing, .. } => sharing,
     }
 }
 
@@ -68,8 +68,8 @@ impl Restore {
         Restore::team(threads, threads)
     }
 
-    fn team(cut: usize, hands: usize) -> Self {
-        Restore(TEAM.replace(Team::Some { cut, hands }))
+    fn team(cut: usize, sharing: usize) -> Self {
+        Restore(TEAM.replace(Team::Some { cut, sharing }))
     }
 }
 
@@ -115,20 +115,20 @@ pub(crate) fn run<T>(operations: u64, most: usize, load: &Mutex<Load>, work: imp
         whole => whole,
     };
     let load = || load.lock().unwrap_or_else(PoisonError::into_inner);
-    let hands = load().begin(threads);
-    let _restore = Restore::team(threads, hands);
+    let sharing = load().begin(threads);
+    let _restore = Restore::team(threads, sharing);
     let start = Instant::now();
-    if let Some(helpers) = helpers(hands) {
+    if let Some(helpers) = helpers(sharing) {
         helpers.wake();
     }
     let result = work();
-    load().end(hands, start.elapsed());
+    load().end(sharing, start.elapsed());
     result
 }
 
 /// Does the work with each of `parts`, perhaps on several threads, in no order.
 pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl Fn(T) + Sync) {
-    let threads = hands().min(parts.len());
+    let threads = sharing().min(parts.len());
     if threads <= 1 {
         // A part that is cut further is cut alike, whoever computes it.
         let _restore = (workers() > 1 && parts.len() > 1).then(|| Restore::team_of(1));
@@ -147,7 +147,7 @@ pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl 
         });
         return;
     }
-    match helpers(hands()) {
+    match helpers(sharing()) {
         Some(helpers) => helpers.each(&parts, &work),
         None => parts.work(0, &work),
     }
@@ -424,13 +424,13 @@ mod tests {
         let cuts = |shared| {
             let _restore = Restore::team(4, shared);
             let mut cuts = vec![(0, 0); 8];
-            each(cuts.iter_mut(), |cut| *cut = (workers(), hands()));
+            each(cuts.iter_mut(), |cut| *cut = (workers(), sharing()));
             (workers(), cuts)
         };
         let all = cuts(4);
         assert_eq!(all, (4, vec![(1, 1); 8]));
-        for hands in [1, 2, 3] {
-            assert_eq!(cuts(hands), all);
+        for sharing in [1, 2, 3] {
+            assert_eq!(cuts(sharing), all);
         }
         // One part is cut further as if it were the run.
         let _restore = Restore::team(4, 1);
@@ -445,8 +445,8 @@ mod tests {
         let load = Mutex::default();
         let run_for = |alone, helped| {
             super::run(MANY, 2, &load, || {
-                std::thread::sleep(Duration::from_millis(if hands() == 1 { alone } else { helped }));
-                (workers(), hands())
+                std::thread::sleep(Duration::from_millis(if sharing() == 1 { alone } else { helped }));
+                (workers(), sharing())
             })
         };
         let mut seen = vec![run_for(1, 1)];

@@ -12,6 +12,7 @@ use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::quantized_pool::QuantizedPooling;
+use std::sync::Arc;
 
 /// How many are added to integers of this type to be unsigned.
 fn offset(kind: Kind) -> Option<i64> {
@@ -153,11 +154,11 @@ impl<'a> Import<'a> {
     }
 
     /// The bytes that stand for a value of floats, which nothing is behind.
-    fn plain(&self, op: &Op<'a>, index: usize) -> Result<Option<(Bytes, Vec<usize>)>, Reason> {
+    fn plain(&self, op: &Op<'a>, index: usize) -> Result<Option<Bytes>, Reason> {
         let Operand::Value(mapped) = self.slot(op, index)? else { return Ok(None) };
         Ok(match self.quantised.made.get(&mapped.value) {
             Some(Made { origin: Origin::Bytes(bytes), after: None, order }) if *order == mapped.order => {
-                Some((bytes.clone(), order.clone()))
+                Some(bytes.clone())
             }
             _ => None,
         })
@@ -222,7 +223,8 @@ fn quantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
 }
 
 fn dequantize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
-    if i.kind_of(op, 1)? != Kind::F32 {
+    let Operand::Value(x) = i.slot(op, 0)? else { return Ok(false) };
+    if i.kind_of(op, 1)? != Kind::F32 || !i.quantised.bytes.contains_key(&x.value) {
         return Ok(false);
     }
     let Some(bytes) = i.bytes(op, 0, [1, 2])? else { return Ok(false) };
@@ -241,7 +243,7 @@ fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> {
     let (Some(known), Some(scales)) = (i.known_integers(op, 3, 5)?, i.known_scales(op, 4)?) else {
         return Ok(false);
     };
-    let bias = if op.has(8) { of_32_bits(i.known_integers(op, 8, usize::MAX)?) } else { None };
+    let bias = if op.has(8) { of_32_bits(i.known_integers(op, 8, usize::MAX)?.as_ref()) } else { None };
     if op.has(8) && bias.is_none() {
         return Ok(false);
     }
@@ -277,7 +279,15 @@ pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
         if let (Some(known), Some(scales)) = (i.known_integers(op, 0, 2)?, i.known_scales(op, 1)?)
             && op.int("block_size", 0) == 0
         {
-            i.quantised.known.insert(output, Known { scales, ..known });
+            i.quantised.known.insert(output, Arc::new(Known { scales, ..known }));
+        }
+        // Integers that no operator on bytes wrote: what reads bytes alone makes bytes of them.
+        if let Ok(Operand::Value(y)) = i.find(output)
+            && y.kind == Kind::F32
+            && let Some(bytes) = i.bytes(op, 0, [1, 2])?
+        {
+            let made = Made { origin: Origin::Bytes(bytes), after: None, order: y.order };
+            i.quantised.made.insert(y.value, made);
         }
         return Ok(());
     }
@@ -286,9 +296,8 @@ pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     }
     let Ok(Operand::Value(y)) = i.find(output) else { return Ok(()) };
     if let Some((origin, after)) = origin(i, op)? {
-        let order = channels_last(y.rank());
-        if y.order == order && y.kind == Kind::F32 {
-            i.quantised.made.insert(y.value, Made { origin, after, order });
+        if y.kind == Kind::F32 {
+            i.quantised.made.insert(y.value, Made { origin, after, order: y.order });
         }
     }
     Ok(())
@@ -299,7 +308,7 @@ fn origin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Origin, Option<
     let known = |i: &Import<'a>, index: usize| {
         op.input_name(index).ok().and_then(|name| i.quantised.known.get(name).cloned())
     };
-    let only = |i: &Import<'a>| Ok::<_, Reason>(i.plain(op, 0)?.map(|(bytes, _)| bytes));
+    let only = |i: &Import<'a>| i.plain(op, 0);
     let function = |x: Option<Bytes>, of: fn(f32) -> f32| x.map(|x| (Origin::Function(x, of), None));
     Ok(match op.node.op {
         "Relu" | "Clip" => {
@@ -320,7 +329,7 @@ fn origin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Origin, Option<
         }
         "Conv" => {
             let (Some(x), Some(weights)) = (only(i)?, known(i, 1)) else { return Ok(None) };
-            let bias = if op.has(2) { of_32_bits(known(i, 2)) } else { None };
+            let bias = if op.has(2) { of_32_bits(known(i, 2).as_deref()) } else { None };
             if op.has(2) && bias.is_none() {
                 return Ok(None);
             }
@@ -329,19 +338,20 @@ fn origin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Origin, Option<
                 return Ok(None);
             };
             let windows = windows_of(op, &x, [weights.extents[2], weights.extents[3]])?;
-            windows.map(|windows| (Origin::Convolution(x, own, depthwise, windows), None))
+            windows.map(|windows| (Origin::Convolution(x, Arc::new(own), depthwise, windows), None))
         }
         "Gemm" | "MatMul" => {
             let (Some(x), Some(weights)) = (only(i)?, known(i, 1)) else { return Ok(None) };
             let plain = op.float("alpha", 1.0) == 1.0 && op.float("beta", 1.0) == 1.0;
-            let bias = if op.has(2) { of_32_bits(known(i, 2)) } else { None };
+            let bias = if op.has(2) { of_32_bits(known(i, 2).as_deref()) } else { None };
             if !plain || op.flag("transA", false) || x.extents.len() > 2 || op.has(2) && bias.is_none() {
                 return Ok(None);
             }
-            matrix(&weights, op.flag("transB", false), bias).map(|own| (Origin::Product(x, own), None))
+            matrix(&weights, op.flag("transB", false), bias)
+                .map(|own| (Origin::Product(x, Arc::new(own)), None))
         }
         "Add" | "Mul" => {
-            let (Some((a, _)), Some((b, _))) = (i.plain(op, 0)?, i.plain(op, 1)?) else { return Ok(None) };
+            let (Some(a), Some(b)) = (i.plain(op, 0)?, i.plain(op, 1)?) else { return Ok(None) };
             let function = if op.node.op == "Add" { Function::Add } else { Function::Mul };
             (a.extents.len() == b.extents.len()).then_some((Origin::Combined([a, b], function), None))
         }
@@ -360,13 +370,13 @@ fn origin<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<(Origin, Option<
         "Concat" => {
             let mut parts = Vec::with_capacity(op.inputs());
             for index in 0..op.inputs() {
-                let Some((part, order)) = i.plain(op, index)? else { return Ok(None) };
-                parts.push((part, order));
+                let Some(part) = i.plain(op, index)? else { return Ok(None) };
+                parts.push(part);
             }
-            let Some((_, order)) = parts.first().cloned() else { return Ok(None) };
+            let order = channels_last(parts.first().map_or(0, |part| part.extents.len()));
             let axis = crate::model::build::axis(op.int("axis", 0), order.len())?;
             let Some(place) = order.iter().position(|&own| own == axis) else { return Ok(None) };
-            Some((Origin::Joined(parts.into_iter().map(|(part, _)| part).collect(), place), None))
+            Some((Origin::Joined(parts, place), None))
         }
         "Reshape" | "Flatten" | "Squeeze" => {
             let Some(x) = only(i)? else { return Ok(None) };

@@ -4,6 +4,7 @@ use crate::graph::Value;
 use crate::model::build::{ByteWeights, Bytes, Windows};
 use crate::ops::elementwise::Function;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What made a value of floats.
 #[derive(Debug, Clone)]
@@ -11,9 +12,9 @@ pub(super) enum Origin {
     /// Bytes stand for it.
     Bytes(Bytes),
     /// A convolution, and whether it is a depthwise one.
-    Convolution(Bytes, ByteWeights, bool, Windows),
+    Convolution(Bytes, Arc<ByteWeights>, bool, Windows),
     /// Rows times a matrix.
-    Product(Bytes, ByteWeights),
+    Product(Bytes, Arc<ByteWeights>),
     /// A sum or a product.
     Combined([Bytes; 2], Function),
     /// The largest of windows.
@@ -34,7 +35,7 @@ pub(super) struct Made {
     pub(super) origin: Origin,
     /// The bounds behind it.
     pub(super) after: Option<Function>,
-    /// The order in which its axes are stored.
+    /// The order in which its axes are stored. A tensor of the same value and another order is a transpose of it.
     pub(super) order: Vec<usize>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Origins<'a> {
     /// Values of integers, as bytes.
     pub(super) bytes: HashMap<Value, Bytes>,
     pub(super) made: HashMap<Value, Made>,
-    pub(super) known: HashMap<&'a str, Known>,
+    pub(super) known: HashMap<&'a str, Arc<Known>>,
 }
 
 /// Weights `o c kh kw` as those of bytes.
@@ -101,6 +102,6 @@ pub(super) fn matrix(known: &Known, transposed: bool, bias: Option<Vec<i32>>) ->
 }
 
 /// Integers that have 32 bits.
-pub(super) fn of_32_bits(known: Option<Known>) -> Option<Vec<i32>> {
-    known?.values.into_iter().map(|value| i32::try_from(value).ok()).collect()
+pub(super) fn of_32_bits(known: Option<&Known>) -> Option<Vec<i32>> {
+    known?.values.iter().map(|&value| i32::try_from(value).ok()).collect()
 }

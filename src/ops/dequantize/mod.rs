@@ -11,7 +11,7 @@ mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
 
-use super::bytes::{self, LANES};
+use super::bytes::LANES;
 use super::quantize::check_scale;
 use crate::dims::Dims;
 use crate::emit::Bits;
@@ -54,7 +54,6 @@ impl DequantizeOp {
             return Err(Error::shape(OP, format!("{words} words for {channels} bytes"), wanted));
         }
         let target = Dims::new(&[outer, &[channels]].concat())?;
-        debug_assert_eq!(bytes::packed(OP, target).ok(), Some(source));
         Ok(DequantizeOp { source, target, options })
     }
 }

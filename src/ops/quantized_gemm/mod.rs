@@ -119,7 +119,7 @@ impl QuantizedGemmOp {
             return refuse(found, "rows, and weights of two extents: columns and words".to_owned());
         };
         let wanted = packed_words(bits, k);
-        if words != wanted {
+        if k == 0 || words != wanted {
             let found = format!("{words} words in a row of weights, and rows of {k} elements");
             return refuse(found, format!("{wanted} words, {} weights of {bits} bits in each", 32 / bits));
         }

@@ -50,7 +50,7 @@ impl Places<'_> {
             }
             _ => Shelf::default(),
         };
-        let mut kernel = op.cpu_on(&unit.constants(op), shelf)?;
+        let mut kernel = op.cpu_on(&unit.constants(op)?, shelf)?;
         for (operand, place) in inputs {
             if let Holder::Constant(constant) = place.holder {
                 let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));

@@ -1,9 +1,10 @@
 //! Quantised operators on bytes.
 
 use super::super::{LoadOptions, Model};
-use super::writer::{File, Node, floats, of_type, small};
+use super::writer::{Attribute, File, Node, floats, of_type, small};
 use super::{run, tensor};
 use crate::context::{Backend, Context};
+use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::session::Session;
 
@@ -37,14 +38,8 @@ fn constants() -> Vec<Vec<u8>> {
 const WANTED: [f32; 4] = [3.0, 5.0, 0.0, 3.0];
 
 fn check(nodes: Vec<Node>, wanted: &[&str]) {
-    let file = File {
-        inputs: vec![("x", vec![1, 2, 1, 2])],
-        outputs: vec!["y"],
-        constants: constants(),
-        nodes,
-        ..File::default()
-    };
-    let found = run(&file, &tensor(&[1, 2, 1, 2], vec![1.0, -2.0, 0.5, 3.0]));
+    let file = file_of(nodes);
+    let found = run(&file, &input());
     assert_eq!(*found[0].to_f32(), WANTED);
     let steps = steps(&file);
     for op in wanted {
@@ -68,60 +63,74 @@ fn operators_between_integers_are_computed_on_bytes() {
     check(nodes, &["quantize", "quantized_conv2d", "dequantize"]);
 }
 
-#[test]
-fn operators_on_integers_are_computed_on_bytes() {
+/// A convolution of integers, and what reads its result.
+fn linear(last: Node) -> Vec<Node> {
     let inputs = ["q", "half", "middle", "w", "quarter", "none", "half", "least", "b"];
-    let nodes = vec![
+    vec![
         Node::new("QuantizeLinear", &["x", "half", "middle"], &["q"]),
         Node::new("QLinearConv", &inputs, &["p"]),
-        Node::new("DequantizeLinear", &["p", "half", "least"], &["y"]),
-    ];
+        last,
+    ]
+}
+
+fn file_of(nodes: Vec<Node>) -> File<'static> {
+    File {
+        inputs: vec![("x", vec![1, 2, 1, 2])],
+        outputs: vec!["y"],
+        constants: constants(),
+        nodes,
+        ..File::default()
+    }
+}
+
+fn input() -> HostTensor {
+    tensor(&[1, 2, 1, 2], vec![1.0, -2.0, 0.5, 3.0])
+}
+
+#[test]
+fn operators_on_integers_are_computed_on_bytes() {
+    let nodes = linear(Node::new("DequantizeLinear", &["p", "half", "least"], &["y"]));
     check(nodes, &["quantize", "quantized_conv2d", "dequantize"]);
 }
 
 #[test]
 fn integers_become_floats_where_that_is_asked_for() {
-    let inputs = ["q", "half", "middle", "w", "quarter", "none", "half", "least", "b"];
-    let file = File {
-        inputs: vec![("x", vec![1, 2, 1, 2])],
-        outputs: vec!["y"],
-        constants: constants(),
-        nodes: vec![
-            Node::new("QuantizeLinear", &["x", "half", "middle"], &["q"]),
-            Node::new("QLinearConv", &inputs, &["p"]),
-            Node::new("DequantizeLinear", &["p", "half", "least"], &["y"]),
-        ],
-        ..File::default()
-    };
+    let file = file_of(linear(Node::new("DequantizeLinear", &["p", "half", "least"], &["y"])));
     let options = LoadOptions { dequantize: true, ..LoadOptions::default() };
     let graph = Model::from_bytes(&file.bytes(), &options).expect("a file that is read").graph;
     assert!(graph.nodes().iter().all(|node| !node.operator().name().contains("quantize")));
     let context = Context::new(Backend::Cpu).expect("the CPU");
     let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
-    let found = session.run(&[("x", &tensor(&[1, 2, 1, 2], vec![1.0, -2.0, 0.5, 3.0]))]).expect("a run");
-    assert_eq!(*found[0].to_f32(), WANTED);
+    assert_eq!(*session.run(&[("x", &input())]).expect("a run")[0].to_f32(), WANTED);
 }
 
 #[test]
 fn what_is_read_as_floats_too_comes_from_the_bytes() {
-    let inputs = ["q", "half", "middle", "w", "quarter", "none", "half", "least", "b"];
-    let file = File {
-        inputs: vec![("x", vec![1, 2, 1, 2])],
-        outputs: vec!["y"],
-        constants: constants(),
-        nodes: vec![
-            Node::new("QuantizeLinear", &["x", "half", "middle"], &["q"]),
-            Node::new("QLinearConv", &inputs, &["p"]),
-            Node::new("DequantizeLinear", &["p", "half", "least"], &["d"]),
-            Node::new("Exp", &["d"], &["y"]),
-        ],
-        ..File::default()
-    };
-    let found = run(&file, &tensor(&[1, 2, 1, 2], vec![1.0, -2.0, 0.5, 3.0]));
-    for (found, wanted) in found[0].to_f32().iter().zip(WANTED) {
+    let mut nodes = linear(Node::new("DequantizeLinear", &["p", "half", "least"], &["d"]));
+    nodes.push(Node::new("Exp", &["d"], &["y"]));
+    let file = file_of(nodes);
+    for (found, wanted) in run(&file, &input())[0].to_f32().iter().zip(WANTED) {
         assert!((found - wanted.exp()).abs() <= 1e-4 * wanted.exp(), "{found}");
     }
     let steps = steps(&file);
     assert!(steps.contains(&"quantized_conv2d".to_owned()), "{steps:?}");
     assert!(!steps.iter().any(|step| step == "conv2d" || step == "pointwise"), "{steps:?}");
+}
+
+#[test]
+fn integers_that_no_operator_on_bytes_reads_are_not_packed() {
+    let to_u8 = || Node { attributes: vec![Attribute::Int("to", 2)], ..Node::new("Cast", &["x"], &["q"]) };
+    let floats = || Node::new("DequantizeLinear", &["q", "half", "least"], &["d"]);
+    let file = file_of(vec![to_u8(), floats(), Node::new("Neg", &["d"], &["y"])]);
+    let found = run(&file, &tensor(&[1, 2, 1, 2], vec![1.0, 2.0, 0.0, 255.0]));
+    assert_eq!(*found[0].to_f32(), [-0.5, -1.0, 0.0, -127.5]);
+    let without = steps(&file);
+    assert!(!without.iter().any(|step| step.contains("quantize")), "{without:?}");
+    // Where one reads them they are.
+    let weights = Node::new("DequantizeLinear", &["w", "quarter", "none"], &["v"]);
+    let sums = Node::new("Conv", &["d", "v"], &["s"]);
+    let last = Node::new("QuantizeLinear", &["s", "half", "least"], &["p"]);
+    let back = Node::new("DequantizeLinear", &["p", "half", "least"], &["y"]);
+    let with = steps(&file_of(vec![to_u8(), floats(), weights, sums, last, back]));
+    assert!(with.contains(&"quantized_conv2d".to_owned()), "{with:?}");
 }
