@@ -108,8 +108,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
     let wide = || of([3, 24, 1024], blocks(4, 32), Zeros::Floats);
     let many = || of([37, 22, 300], blocks(4, 8), Zeros::Packed);
     let relu = QuantizedGemm { activation: Activation::Relu, ..blocks(8, 16) };
-    // A residual beyond the last row would be the canary, and so would the sum.
-    let bare = |m| problem([m, 24, 64], blocks(4, 32), Zeros::Same, [true, false], Precision::F32);
+    // A residual beyond the last element would be the canary, and so would the sum.
+    let bare = |m, n| problem([m, n, 64], blocks(4, 32), Zeros::Same, [true, false], Precision::F32);
     let bytes = || of([37, 72, 96], relu, Zeros::Same);
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let rows: Vec<(&str, Problem, &str, [u32; 3], &str, &str)> = vec![
@@ -138,8 +138,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "kept[0u * SIZE + SHARING",
         ),
         ("x beyond its row", few(), "row", [1, 4, 32], "< @k_row)", "< 4294967295u)"),
-        ("a row beyond the last", bare(3), "row", [1, 4, 8], "(row + 3u) < @m &&", "true &&"),
-        ("a column beyond the last", few(), "row", [1, 4, 32], "(column + 0u) + 2u < @n", "true"),
+        ("a row beyond the last", bare(3, 24), "row", [1, 4, 8], "(row + 3u) < @m &&", "true &&"),
+        ("a column beyond the last", bare(3, 22), "row", [1, 4, 8], "(column + 0u) + 2u < @n", "true"),
         ("the last step dropped", many(), "tiled", [1, 4, 1], "step < @steps;", "step + 1u < @steps;"),
         ("a step too early", many(), "tiled", [1, 4, 1], "min(step + 1u, @steps - 1u)", "step"),
         (
@@ -169,7 +169,7 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("a scale left out", bytes(), "tiled", [1, 8, 1], "= w_scale0 * ", "= "),
         ("a step not waited for", bytes(), "tiled", [1, 8, 1], "four < 8u;", "four < 7u;"),
         ("terms beyond the last", many(), "tiled", [1, 1, 1], "< @k_row)", "< 4294967295u)"),
-        ("a row beyond the last", bare(37), "tiled", [1, 8, 1], "(row + lid.y + 4u * WG_Y) < @m", "true"),
+        ("a row beyond the last", bare(37, 24), "tiled", [1, 8, 1], "(row + lid.y + 4u * WG_Y) < @m", "true"),
         ("a forgotten residual", bytes(), "tiled", [1, 1, 1], "sum0_0 = sum0_0 + residual[to_sum0_0];", ""),
     ];
     let rows = rows.into_iter().map(|(what, problem, variant, tile, from, to)| Mistake {

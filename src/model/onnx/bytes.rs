@@ -295,10 +295,10 @@ pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
         return Ok(());
     }
     let Ok(Operand::Value(y)) = i.find(output) else { return Ok(()) };
-    if let Some((origin, after)) = origin(i, op)? {
-        if y.kind == Kind::F32 {
-            i.quantised.made.insert(y.value, Made { origin, after, order: y.order });
-        }
+    if y.kind == Kind::F32
+        && let Some((origin, after)) = origin(i, op)?
+    {
+        i.quantised.made.insert(y.value, Made { origin, after, order: y.order });
     }
     Ok(())
 }
