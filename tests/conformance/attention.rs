@@ -64,12 +64,14 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
         [2, 4, 2, 3, 300, 8, 4],
         [1, 1, 1, 7, 9, 3, 5],
         [1, 2, 2, 2, 33, 1, 300],
+        [1, 1, 1, 33, 65, 64, 40],
     ] {
         push(extents, plain, &[], Groups);
         push(extents, turned, &[], Variants);
     }
     // Each tile, of rows that end within it.
-    for extents in [[1, 2, 1, 67, 139, 16, 20], [1, 4, 2, 3, 301, 8, 4], [1, 1, 1, 7, 10, 3, 5]] {
+    let matrices = [1, 2, 1, 130, 131, 40, 24];
+    for extents in [[1, 2, 1, 67, 139, 16, 20], matrices, [1, 4, 2, 3, 301, 8, 4], [1, 1, 1, 7, 10, 3, 5]] {
         push(extents, plain, &[], Tiles);
         push(extents, Attention { behind: Some(1), ..turned }, &[], Tiles);
     }

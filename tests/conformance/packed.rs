@@ -82,6 +82,8 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
             push(extents, blocks(bits, block), Zeros::Floats, none, Variants);
         }
     }
+    // A row of another number, which has another third of the tiles.
+    push([40, 44, 64], blocks(4, 32), Zeros::Packed, both, Tiles);
     push([2, 25, 2100], blocks(4, 32), Zeros::Packed, none, Tiles);
     // A block that a row ends within, one of three words, and one that is longer than a row.
     for block in [24, 56, 4096] {

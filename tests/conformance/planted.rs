@@ -296,6 +296,47 @@ fn mistakes_in_matrix_convolutions() -> Vec<Mistake> {
     rows.collect()
 }
 
+/// Mistakes in attention's kernels for matrix units. Keys end within a work-group's.
+fn mistakes_in_matrix_attention() -> Vec<Mistake> {
+    let problem = || {
+        crate::attention::problem(
+            [1, 2, 1, 33, 131, 40, 24],
+            Attention::default(),
+            &[],
+            Precision::F16Storage,
+        )
+    };
+    let rows = [
+        ("a key beyond the last", "matrix", [2, 1, 1], ">= end)", "> end)"),
+        ("the last step left out", "matrix", [4, 1, 1], "first < until;", "first + KEYS < until;"),
+        ("earlier sums as they were", "matrix", [2, 2, 1], "vec4<f32>(smaller1)", "vec4<f32>(1.0f)"),
+        ("the largest of half a row", "matrix", [2, 1, 1], "subgroupShuffleXor(new0, 1u)", "new0"),
+        ("features that lie beyond", "matrix", [2, 1, 1], "unit < 10u)", "true)"),
+        ("a key beyond the last", "matrix_ptx", [2, 1, 1], ">= end ? none", "> end ? none"),
+        ("the last step left out", "matrix_ptx", [4, 1, 1], "first < until;", "first + KEYS < until;"),
+        (
+            "earlier sums as they were",
+            "matrix_ptx",
+            [2, 2, 1],
+            "out1_1 *= (float4)(smaller2,",
+            "out1_1 *= (float4)(1.0f,",
+        ),
+        ("the largest of half a row", "matrix_ptx", [2, 1, 1], "(other, new1, 2)", "(other, new1, 1)"),
+        (
+            "values of other keys",
+            "matrix_ptx",
+            [4, 1, 1],
+            "VALUE_ROW * (lane % 16u)",
+            "VALUE_ROW * (lane % 8u)",
+        ),
+    ];
+    let mistake = |(what, variant, tile, from, to)| {
+        let (problem, layout) = (problem(), Layout::Nhwc);
+        Mistake { what, problem, variant, tile, layout, from, to }
+    };
+    rows.map(mistake).into()
+}
+
 /// Mistakes in the kernel that shuffles: each runs where subgroups are offered.
 fn mistakes_in_subgroups() -> Vec<Mistake> {
     let problem = || gemm([9, 268, 68], Gemm::default());
@@ -1007,6 +1048,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(mistakes_on_matrix_units())
         .chain(mistakes_of_warp_groups())
         .chain(mistakes_in_matrix_convolutions())
+        .chain(mistakes_in_matrix_attention())
         .chain(mistakes_in_subgroups())
         .chain(mistakes_in_elements())
         .chain(crate::reductions::mistakes())

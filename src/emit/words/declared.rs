@@ -18,6 +18,7 @@ impl Words {
             (Dialect::Wgsl, Element::Vec4(DType::U32)) => "vec4<u32>",
             (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
             (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
+            (Dialect::OpenClC, Element::Scalar(DType::I32)) => "int",
             (Dialect::OpenClC, Element::Vec4(DType::F16) | Element::Scalar(DType::F16)) => "half",
             (_, Element::Image2d(_)) => return Err(format!("{} has no image arguments here", self.dialect)),
             (dialect, element) => return Err(format!("{dialect} has no buffers of {element:?} here")),

@@ -17,6 +17,11 @@ const ROW_FACTOR: f64 = 4.0;
 const TILED_WAIT: f64 = 2500.0;
 const ROW_WAIT: f64 = 6500.0;
 
+/// What products take on a matrix unit against those of f32, and cycles that a step makes a wave wait for each key, once and for
+/// each 16 of its queries: by cooperative matrices, whose scores pass through local memory, and by PTX.
+const COOPERATIVE: (f64, f64) = (0.4, 60.0);
+const PTX: (f64, f64) = (0.06, 17.0);
+
 /// Invocations of a multiprocessor.
 const INVOCATIONS_PER_UNIT: u32 = 2048;
 
@@ -34,8 +39,18 @@ pub(super) struct Group {
     pub(super) keys: usize,
     /// Bytes of local memory.
     pub(super) bytes: u64,
-    /// Queries of an invocation, where keys and values are staged.
-    pub(super) staged_for: Option<u32>,
+    pub(super) unit: Unit,
+}
+
+/// What multiplies, and where its factors come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Unit {
+    /// Invocations, from memory.
+    Rows,
+    /// Invocations with so many queries each, from local memory.
+    Staged(u32),
+    /// Instructions that multiply small matrices of halves, so many of 16 queries in a wave.
+    Matrices { cooperative: bool, blocks: u32 },
 }
 
 /// Multiprocessors, or a guess at them.
@@ -59,12 +74,16 @@ pub(super) fn cycles(op: &AttentionOp, group: &Group, limits: &Limits) -> Option
     let together = each.min(resident as f64);
     let pairs = (group.rows * group.keys * (sizes.depth + sizes.width)) as f64;
     let invocations = f64::from(group.invocations.max(1));
-    let (factor, wait) = match group.staged_for {
-        Some(queries) => {
+    let (factor, wait) = match group.unit {
+        Unit::Staged(queries) => {
             let reads = QUERIES_FACTOR / f64::from(queries.max(1));
             (1.0 + reads + INVOCATIONS_FACTOR / invocations, TILED_WAIT)
         }
-        None => (ROW_FACTOR, ROW_WAIT),
+        Unit::Rows => (ROW_FACTOR, ROW_WAIT),
+        Unit::Matrices { cooperative, blocks } => {
+            let (factor, wait) = if cooperative { COOPERATIVE } else { PTX };
+            (factor, wait * group.keys as f64 * (1.0 + f64::from(blocks)))
+        }
     };
     let step = together * factor * pairs / PAIRS_PER_CYCLE + wait;
     Some(each / together * sizes.keys.div_ceil(group.keys) as f64 * step)

@@ -28,6 +28,7 @@ mod arguments;
 mod cpu;
 mod estimate;
 mod examples;
+mod matrix;
 mod operator;
 mod oracle;
 mod places;
@@ -251,11 +252,17 @@ impl AttentionOp {
         }
     }
 
-    /// Whether rows are of whole vec4s.
-    fn is_wide(&self) -> bool {
+    /// Whether rows begin at multiples of `unit` elements and are of whole ones.
+    fn is_whole(&self, unit: usize) -> bool {
         let Sizes { depth, width, .. } = self.sizes;
         let places = [&self.query, &self.key, &self.value, &self.dst];
-        depth.is_multiple_of(4) && width.is_multiple_of(4) && places.iter().all(|place| place.is_wide())
+        let features = [depth, width].iter().all(|features| features.is_multiple_of(unit));
+        features && places.iter().all(|place| place.is_whole(unit))
+    }
+
+    /// Whether rows are of whole vec4s.
+    fn is_wide(&self) -> bool {
+        self.is_whole(4)
     }
 
     /// Rows of queries that share a head of keys.

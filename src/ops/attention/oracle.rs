@@ -8,7 +8,8 @@
 //! `w_j = e_j + e_m + (4 t + 4 a_j) v` of itself before it is divided by the sum, which is off by the mean of `w_j`, and by `gamma(n)`.
 //! The result is a sum of `n` terms, divided: `sum p_j abs(v_j) (w_j + mean w + gamma(2 n + 8))`. Powers that are flushed to
 //! zero lose the smallest normal number each. Stored halves move a score by `2 v16 scale sum abs(q k)`, and a term and the result by
-//! `v16` of themselves.
+//! `v16` of themselves. Shares of halves (matrix units) move a term by `v16` once more; below `2^-24` of the largest share of
+//! their step, a term may be lost.
 
 use super::{AttentionOp, Sizes};
 use crate::dtype::DType;
@@ -20,6 +21,9 @@ use crate::word::numbers;
 
 /// Keys of a step, at least.
 const STEP: usize = 8;
+
+/// What a share in halves may lack: kernels keep 1024 times a share, whose smallest normal number is 2^-14.
+const SHARE_LOST: f64 = 1.0 / (1 << 24) as f64;
 
 /// A score with the bound of its error.
 #[derive(Clone, Copy)]
@@ -42,9 +46,9 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
     let unit = 2.0 * DType::F32.unit_roundoff();
     let gamma = |count: usize| count as f64 * unit * 1.01;
     let tiny = smallest_normal(DType::F32);
-    let (store, stored_tiny) = match op.precision.storage() {
-        DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
-        _ => (0.0, 0.0),
+    let (store, stored_tiny, share_tiny) = match op.precision.storage() {
+        DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16), SHARE_LOST),
+        _ => (0.0, 0.0, tiny),
     };
     let at = |values: &[f32], index: usize| values.get(index).copied().map_or(f64::NAN, f64::from);
     let (scale, cap) = (f64::from(op.rules.scale.0), f64::from(op.rules.softcap.0));
@@ -115,10 +119,10 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
             for (j, (score, power)) in some() {
                 let term = power * at(v, op.value.at([b, h, 0, j]) + e);
                 result += term;
-                error += term.abs() * (relative(score) + mean + gamma(2 * keys + 8) + store);
+                error += term.abs() * (relative(score) + mean + gamma(2 * keys + 8) + 2.0 * store);
             }
             let lost = (0..keys).map(|j| at(v, op.value.at([b, h, 0, j]) + e).abs()).fold(0.0, f64::max);
-            let lost = if lost.is_finite() { lost * keys as f64 * tiny } else { 0.0 };
+            let lost = if lost.is_finite() { lost * keys as f64 * share_tiny } else { 0.0 };
             if let (Some(value), Some(bound)) = (value.get_mut(to + e), bound.get_mut(to + e)) {
                 let (result, error) = (result / sum, 1.02 * error / sum + lost / sum + 8.0 * tiny);
                 *value = if nothing { 0.0 } else { result };

@@ -79,9 +79,9 @@ impl Place {
         self.first + b * batch + h * head + g * group + row * place
     }
 
-    /// Whether every row begins at a multiple of four.
-    pub(super) fn is_wide(&self) -> bool {
-        self.first.is_multiple_of(4) && self.steps.iter().all(|step| step.is_multiple_of(4))
+    /// Whether every row begins at a multiple of `unit` elements.
+    pub(super) fn is_whole(&self, unit: usize) -> bool {
+        self.first.is_multiple_of(unit) && self.steps.iter().all(|step| step.is_multiple_of(unit))
     }
 
     /// Steps along axes of one element are of no account.

@@ -1,6 +1,6 @@
 //! What `attention` is, and its kernels.
 
-use super::{AttentionOp, OP, cpu, oracle, row, tiled};
+use super::{AttentionOp, OP, cpu, matrix, oracle, row, tiled};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -19,7 +19,7 @@ impl Definition for AttentionOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&tiled::Tiled, &row::Row]
+        &[&tiled::Tiled, &row::Row, &matrix::MATRIX, &matrix::MATRIX_PTX]
     }
 
     fn problem_key(&self) -> String {

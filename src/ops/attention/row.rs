@@ -1,6 +1,6 @@
 //! `row`: a work-group of `tile[0]` invocations has `tile[1]` queries of a head of keys; rows of any length.
 
-use super::estimate::Group;
+use super::estimate::{Group, Unit};
 use super::{AttentionOp, Sizes, estimate};
 use crate::emit::Binding;
 use crate::layout::Layout;
@@ -11,7 +11,8 @@ use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 /// Invocations of a work-group, and queries that it has.
-const TILES: [[u32; 3]; 6] = [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1]];
+const TILES: [[u32; 3]; 8] =
+    [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1], [512, 1, 1], [1024, 1, 1]];
 
 /// Slices of a work-group, at most: what is joined at the end.
 const MOST_SLICES: usize = 32;
@@ -71,7 +72,7 @@ impl Kernel<AttentionOp> for Row {
             rows: rows as usize,
             keys: size as usize,
             bytes: 4 * kept(op, choice.tile).iter().sum::<usize>() as u64,
-            staged_for: None,
+            unit: Unit::Rows,
         };
         estimate::cycles(op, &group, limits)
     }

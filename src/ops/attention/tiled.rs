@@ -1,7 +1,7 @@
 //! `tiled`: a work-group of `WG_X x WG_Y` invocations has `tile[1] WG_Y` queries of a head of keys, and takes
 //! `4 tile[0] WG_X` keys at a time.
 
-use super::estimate::Group;
+use super::estimate::{Group, Unit};
 use super::{AttentionOp, Sizes, estimate};
 use crate::emit::Binding;
 use crate::layout::Layout;
@@ -115,7 +115,7 @@ impl Kernel<AttentionOp> for Tiled {
             rows: (rows * y) as usize,
             keys: (4 * groups * x) as usize,
             bytes: 16 * (queries + staged + shares + largest) as u64,
-            staged_for: Some(rows),
+            unit: Unit::Staged(rows),
         };
         estimate::cycles(op, &group, limits)
     }

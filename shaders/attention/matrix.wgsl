@@ -1,0 +1,194 @@
+//# softmax(scale Q K^T + bias) V of halves with f32 sums, by cooperative matrices: a wave of 32 invocations has
+//# TILE_Y times 16 queries of a head of keys, as matrices in its registers. A work-group stages KEYS keys and values
+//# at a time; the next ones travel into registers while these are multiplied. A wave passes its scores through
+//# `passed`: two invocations have a row, one its even and one its odd vec4s, and write its shares as halves to
+//# `shares`. The products of shares and values of these keys pass the same way, and the invocations add them to
+//# what they have of the row, which a larger score makes smaller first. Shares are 1024 times themselves, which the
+//# sum of shares is as well: so a half keeps a share down to 2^-24. Keys beyond the last are zeros without a share.
+//# Solo: OpenCL C has no cooperative matrices.
+enable wgpu_cooperative_matrix;
+${constants}
+
+${interface}
+var<workgroup> staged: array<vec4<f16>, STAGED>;
+var<workgroup> passed: array<vec4<f32>, PASSED>;
+var<workgroup> shares: array<vec4<f16>, SHARES>;
+
+@compute @workgroup_size(WG_X, WG_Y, WG_Z)
+fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    let wave: u32 = lid / 32u;
+    let lane: u32 = lid % 32u;
+    let side: u32 = lane % 2u;
+    let b: u32 = group.z / params.heads;
+    let h: u32 = group.z % params.heads;
+    let first_row: u32 = ROWS * group.y;
+    let last_row: u32 = params.all_rows - 1u;
+    //% include "shared/attended"
+    //% for l in range(LOADS_Q)
+    //% if l + 1 == LOADS_Q and LOADS_Q * THREADS != ROWS * 4 * D16
+    if (lid + ${l}u * THREADS < ROWS * ${4 * D16}u) {
+    //% else
+    {
+    //% endif
+        let unit: u32 = (lid + ${l}u * THREADS) % ${4 * D16}u;
+        let number: u32 = (lid + ${l}u * THREADS) / ${4 * D16}u;
+        let row: u32 = min(first_row + number, last_row);
+        let at: u32 = params.query_batch * b + params.query_head * h + params.query_group * (row / params.rows) + params.query_row * (row % params.rows) + params.query_first;
+        //% if D4 == 4 * D16
+        staged[KEY_ROW * number + unit] = query[at + unit];
+        //% else
+        staged[KEY_ROW * number + unit] = select(vec4<f16>(), query[at + min(unit, ${D4 - 1}u)], unit < ${D4}u);
+        //% endif
+    }
+    //% endfor
+    ${barrier};
+    //% for r in range(tile[1])
+    //% for t in range(D16)
+    let q${r}_${t}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&staged[16u * (TILE_Y * wave + ${r}u) * KEY_ROW + ${4 * t}u], KEY_ROW);
+    //% endfor
+    let row${r}: u32 = min(first_row + 16u * (TILE_Y * wave + ${r}u) + lane / 2u, last_row);
+    ${row_of(r, "row" ~ r) | trim}
+    var most${r}: f32 = -3.4028235e38f;
+    var sum${r}: f32 = 0.0f;
+    //% for c in range(2 * E16)
+    var sums${r}_${c}: vec4<f32> = vec4<f32>(0.0f);
+    //% endfor
+    //% endfor
+    let key_from: u32 = params.key_batch * b + params.key_head * h + params.key_first;
+    let value_from: u32 = params.value_batch * b + params.value_head * h + params.value_first;
+    //% if BEHIND
+//# No query of the work-group attends a key from here on: its rows are of one head, or all of a head are among them.
+    let farthest: i32 = begin + i32(select(params.rows - 1u, min(first_row + ROWS - 1u, last_row), params.all_rows == params.rows));
+    let attended: u32 = u32(max(farthest + params.behind + 1, 0));
+    let until: u32 = min(end, attended);
+    //% else
+    let until: u32 = end;
+    //% endif
+    //% set operands = [["key", D4, 4 * D16, "KEY_ROW", LOADS_K, "0u"], ["value", E4, 4 * E16, "VALUE_ROW", LOADS_V, "KEYS * KEY_ROW"]]
+    //% macro fetch(first)
+    //% for what, units, whole, row, loads, from in operands
+    //% for l in range(loads)
+    {
+        let unit: u32 = (lid + ${l}u * THREADS) % ${whole}u;
+        let number: u32 = ${first} + (lid + ${l}u * THREADS) / ${whole}u;
+        let read: vec4<f16> = ${what}[${what}_from + params.${what}_row * min(number, params.keys - 1u) + ${"unit" if units == whole else "min(unit, " ~ (units - 1) ~ "u)"}];
+        ${what}_next${l} = select(vec4<f16>(), read, number < end${"" if units == whole else " && unit < " ~ units ~ "u"});
+    }
+    //% endfor
+    //% endfor
+    //% endmacro
+    //% for what, units, whole, row, loads, from in operands
+    //% for l in range(loads)
+    var ${what}_next${l}: vec4<f16>;
+    //% endfor
+    //% endfor
+    ${fetch("0u") | trim}
+    let passed_at: u32 = PASSED_ROW * (16u * TILE_Y * wave + lane / 2u) + side;
+    let shares_at: u32 = SHARES_ROW * (16u * TILE_Y * wave + lane / 2u) + side;
+    ${barrier};
+    for (var first: u32 = 0u; first < until; first += KEYS) {
+        //% for what, units, whole, row, loads, from in operands
+        //% for l in range(loads)
+        //% if l + 1 == loads and loads * THREADS != KEYS * whole
+        if (lid + ${l}u * THREADS < KEYS * ${whole}u) {
+            staged[${from} + ${row} * ((lid + ${l}u * THREADS) / ${whole}u) + (lid + ${l}u * THREADS) % ${whole}u] = ${what}_next${l};
+        }
+        //% else
+        staged[${from} + ${row} * ((lid + ${l}u * THREADS) / ${whole}u) + (lid + ${l}u * THREADS) % ${whole}u] = ${what}_next${l};
+        //% endif
+        //% endfor
+        //% endfor
+        ${barrier};
+        ${fetch("(first + KEYS)") | trim | indent(4)}
+        //% for c in range(tile[0])
+        {
+            //% for t in range(D16)
+            let k${t}: coop_mat16x16<f16, B> = coopLoad<coop_mat16x16<f16, B>>(&staged[${16 * c}u * KEY_ROW + ${4 * t}u], KEY_ROW);
+            //% endfor
+            //% for r in range(tile[1])
+            var score${r}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
+            //% for t in range(D16)
+            score${r} = coopMultiplyAdd(q${r}_${t}, k${t}, score${r});
+            //% endfor
+            coopStoreT(score${r}, &passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * c}u], PASSED_ROW);
+            //% endfor
+        }
+        //% endfor
+        ${barrier};
+        //% for r in range(tile[1])
+        //% for c in range(2 * tile[0])
+        var s${r}_${c}: vec4<f32> = passed[passed_at + ${16 * r}u * PASSED_ROW + ${2 * c}u] * params.scale;
+        let key${r}_${c}: u32 = first + ${8 * c}u + 4u * side;
+        //% for lane in range(4)
+        {
+            var s: f32 = s${r}_${c}.${["x", "y", "z", "w"][lane]};
+            ${scored("s", r, "(key" ~ r ~ "_" ~ c ~ " + " ~ lane ~ "u)") | trim | indent(8)}
+            s${r}_${c}.${["x", "y", "z", "w"][lane]} = s;
+        }
+        //% endfor
+        //% endfor
+        var top${r}: vec4<f32> = s${r}_0;
+        //% for c in range(1, 2 * tile[0])
+        top${r} = max(top${r}, s${r}_${c});
+        //% endfor
+        var new${r}: f32 = max(most${r}, max(max(top${r}.x, top${r}.y), max(top${r}.z, top${r}.w)));
+        new${r} = max(new${r}, subgroupShuffleXor(new${r}, 1u));
+        let smaller${r}: f32 = exp(most${r} - new${r});
+        most${r} = new${r};
+        sum${r} = sum${r} * smaller${r};
+        //% for c in range(2 * tile[0])
+        s${r}_${c} = exp(s${r}_${c} - new${r}) * 1024.0f;
+        sum${r} = sum${r} + ((s${r}_${c}.x + s${r}_${c}.y) + (s${r}_${c}.z + s${r}_${c}.w));
+        shares[shares_at + ${16 * r}u * SHARES_ROW + ${2 * c}u] = vec4<f16>(s${r}_${c});
+        //% endfor
+        //% endfor
+        ${barrier};
+        //% for r in range(tile[1])
+        //% for k in range(tile[0])
+        let p${r}_${k}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&shares[SHARES_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * k}u], SHARES_ROW);
+        //% endfor
+        //% endfor
+        //% for c in range(E16)
+        {
+            //% for k in range(tile[0])
+            let v${k}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[KEYS * KEY_ROW + ${16 * k}u * VALUE_ROW + ${4 * c}u], VALUE_ROW);
+            //% endfor
+            //% for r in range(tile[1])
+            var out${r}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
+            //% for k in range(tile[0])
+            out${r} = coopMultiplyAdd(p${r}_${k}, v${k}, out${r});
+            //% endfor
+            coopStoreT(out${r}, &passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * c}u], PASSED_ROW);
+            //% endfor
+        }
+        //% endfor
+        ${barrier};
+        //% for r in range(tile[1])
+        //% for c in range(2 * E16)
+        sums${r}_${c} = fma(sums${r}_${c}, vec4<f32>(smaller${r}), passed[passed_at + ${16 * r}u * PASSED_ROW + ${2 * c}u]);
+        //% endfor
+        //% endfor
+    }
+    //% for r in range(tile[1])
+    let all${r}: f32 = sum${r} + subgroupShuffleXor(sum${r}, 1u);
+    if (first_row + 16u * (TILE_Y * wave + ${r}u) + lane / 2u <= last_row) {
+        let to${r}: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * member${r} + params.dst_row * own${r} + params.dst_first + side;
+        //% for c in range(2 * E16)
+        //% if 2 * c < E4
+        //% if 2 * c + 1 == E4
+        if (side == 0u) {
+        //% else
+        {
+        //% endif
+            //% if ZERO
+            let result: vec4<f32> = select(sums${r}_${c} / all${r}, vec4<f32>(0.0f), all${r} == 0.0f);
+            //% else
+            let result: vec4<f32> = sums${r}_${c} / all${r};
+            //% endif
+            dst[to${r} + ${2 * c}u] = vec4<f16>(result);
+        }
+        //% endif
+        //% endfor
+    }
+    //% endfor
+}
