@@ -1,6 +1,7 @@
 //# softmax(scale Q K^T + bias) V of few queries: a work-group of SIZE invocations has ROWS queries of a head of
 //# keys. Of SIZE keys at a time an invocation has the scores with one; then SLICES invocations share the keys of a
-//# unit of features. A unit is a vec4 where rows are of whole ones (LANES), else a scalar.
+//# unit of features. A unit is a vec4 where rows are of whole ones (LANES), else a scalar. Of keys in PARTS a
+//# work-group has one part, and writes the logarithm of the sum of its exponentials behind each row.
 ${constants}
 
 ${interface}
@@ -28,6 +29,9 @@ var<workgroup> joined: array<${unit}, JOINED>;
 fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let b: u32 = group.z / params.heads;
     let h: u32 = group.z % params.heads;
+    //% if PARTS
+    let part: u32 = group.x;
+    //% endif
     let first_row: u32 = ROWS * group.y;
     let last_row: u32 = params.all_rows - 1u;
     //% include "shared/attended"
@@ -59,8 +63,15 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
     //% else
     let until: u32 = end;
     //% endif
+    //% if PARTS
+    let start: u32 = min(part * params.span, until);
+    let count_all: u32 = min(until - start, params.span);
+    //% else
+    let count_all: u32 = until;
+    //% endif
     ${barrier};
-    for (var first: u32 = 0u; first < until; first += SIZE) {
+    for (var done: u32 = 0u; done < count_all; done += SIZE) {
+        let first: u32 = ${"start + done" if PARTS else "done"};
         let key_at: u32 = key_from + params.key_row * min(first + lid, params.keys - 1u);
         //% for r in range(tile[1])
         var s${r}: f32 = 0.0f;
@@ -90,6 +101,9 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         //% endfor
         //% for r in range(tile[1])
         ${scored("s" ~ r, r, "(first + lid)") | trim | indent(4)}
+        //% if PARTS
+        s${r} = select(s${r}, params.none, done + lid >= count_all);
+        //% endif
         shares[${r}u * SIZE + lid] = s${r};
         //% endfor
         ${barrier};
@@ -110,7 +124,7 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         //% endfor
         //% endfor
         ${barrier};
-        let count: u32 = min(SIZE, until - first);
+        let count: u32 = min(SIZE, count_all - done);
         if (slice < SLICES) {
             //% set together = 8 // COLUMNS if COLUMNS < 8 else 1
             for (var j: u32 = slice; j < count; j += ${together}u * SLICES) {
@@ -146,7 +160,7 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
     for (var i: u32 = 0u; i < 16u; i += 1u) {
         sum${r} = sum${r} + partial[${16 * r}u + i];
     }
-    let to${r}: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * member${r} + params.dst_row * own${r} + params.dst_first;
+    let to${r}: u32 = ${"params.dst_part * part + " if PARTS else ""}params.dst_batch * b + params.dst_head * h + params.dst_group * member${r} + params.dst_row * own${r} + params.dst_first;
     //% for c in range(COLUMNS)
     //% if SLICES > 1
     if (slice > 0u && slice < SLICES) {
@@ -173,5 +187,11 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         //% endif
     }
     //% endfor
+    //% if PARTS
+    if (lid == 0u && first_row + ${r}u <= last_row) {
+        let all${r}: f32 = select(most${r} + log(sum${r}), most${r}, sum${r} == 0.0f);
+        dst[to${r} + E] = ${"vec4<f32>(all" ~ r ~ ", 0.0f, 0.0f, 0.0f)" if LANES == 4 else "all" ~ r};
+    }
+    //% endif
     //% endfor
 }

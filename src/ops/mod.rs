@@ -8,6 +8,7 @@
 mod activated;
 pub mod arg;
 pub mod attention;
+pub mod attention_join;
 pub mod concat;
 pub mod conv2d;
 pub mod convert;

@@ -2,6 +2,7 @@
 
 use super::arg::{self, ArgOp};
 use super::attention::{self, AttentionOp};
+use super::attention_join::{self, AttentionJoinOp};
 use super::concat::{self, ConcatOp};
 use super::conv2d::{self, Conv2dOp};
 use super::convert::{self, ConvertOp};
@@ -70,6 +71,7 @@ fn variants<O: Definition>() -> Vec<VariantEntry> {
 static ALL: &[OpEntry] = &[
     OpEntry::of::<ArgOp>(arg::examples, arg::NUMBERS),
     OpEntry::of::<AttentionOp>(attention::examples, attention::NUMBERS),
+    OpEntry::of::<AttentionJoinOp>(attention_join::examples, attention_join::NUMBERS),
     OpEntry::of::<ConcatOp>(concat::examples, concat::NUMBERS),
     OpEntry::of::<Conv2dOp>(conv2d::examples, conv2d::NUMBERS),
     OpEntry::of::<ConvertOp>(convert::examples, convert::NUMBERS),

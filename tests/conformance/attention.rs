@@ -3,10 +3,13 @@
 use crate::cases::Breadth;
 use crate::problem::Problem;
 use diptych::internals::emit::Operand;
+use diptych::internals::ops::attention::AttentionOp;
+use diptych::internals::ops::attention_join::AttentionJoinOp;
 use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::nn::{Attention, MaskRule};
 use diptych::{Bits, DType, Dims, Precision};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Batch, heads of queries and of keys, queries, keys, and features of keys and of values.
 type Extents = [usize; 7];
@@ -92,5 +95,44 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
         let added = [(Operand::Bias, &mask[..], DType::F32), (Operand::Mask, &bias[..], DType::F32)];
         push(extents, Attention { mask: hides, ..turned }, &added, Variants);
     }
+    // Keys in parts, the last of them short or without any, and what joins them.
+    for extents in [[1, 6, 2, 1, 300, 8, 12], [2, 4, 4, 3, 41, 5, 3], [1, 2, 1, 2, 9, 16, 4]] {
+        let ends = [(Operand::Ends, &[1][..], DType::I32)];
+        let causal = Attention { behind: Some(0), begin: 30, ..turned };
+        for (parts, options, more) in
+            [(2, plain, &[][..]), (7, turned, &[]), (5, causal, &[]), (3, plain, &ends)]
+        {
+            for precision in [Precision::F32, Precision::F16Storage] {
+                let whole = problem(extents, options, more, precision);
+                let whole = whole.as_any().downcast_ref::<AttentionOp>().expect("an attention");
+                let name = format!("{extents:?} {options:?} {more:?} in {parts} {precision}");
+                let in_parts: Problem = Arc::new(whole.in_parts(parts).expect("parts"));
+                table.push((name.clone(), in_parts, Tiles));
+                if precision == Precision::F32 {
+                    let join = AttentionJoinOp::of(whole, parts).expect("parts");
+                    table.push((format!("{name} joined"), Arc::new(join), Variants));
+                }
+            }
+        }
+    }
     table
+}
+
+/// `parts` of the keys of few queries.
+pub(crate) fn in_parts(parts: usize) -> Problem {
+    let whole = problem([1, 2, 1, 2, 301, 8, 12], Attention::default(), &[], Precision::F32);
+    let whole = whole.as_any().downcast_ref::<AttentionOp>().expect("an attention");
+    Arc::new(whole.in_parts(parts).expect("parts"))
+}
+
+/// The join of `parts` of many queries.
+pub(crate) fn join(parts: usize) -> Problem {
+    let whole = problem(
+        [2, 6, 2, 5, 90, 8, 12],
+        Attention { places_first: true, ..Attention::default() },
+        &[],
+        Precision::F32,
+    );
+    let whole = whole.as_any().downcast_ref::<AttentionOp>().expect("an attention");
+    Arc::new(AttentionJoinOp::of(whole, parts).expect("parts"))
 }

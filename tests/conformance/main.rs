@@ -92,7 +92,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
+    attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
     integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
     quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
@@ -230,7 +230,8 @@ fn a_wrong_kernel_is_refused(api: &str) {
 /// [`cases::widest`], each through one of the APIs at least. A change that meets fewer is a mistake.
 const PAIRS: &[(&str, [usize; 2])] = &[
     ("arg", [3, 3]),
-    ("attention", [10, 10]),
+    ("attention", [12, 12]),
+    ("attention_join", [1, 1]),
     ("concat", [2, 2]),
     ("conv2d", [62, 69]),
     ("convert", [5, 9]),

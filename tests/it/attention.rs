@@ -408,3 +408,46 @@ fn products_that_an_attention_alone_reads_are_one() {
         }
     }
 }
+
+/// A decoder's attention: few queries, many keys, of which an input says how many there are.
+#[test]
+fn few_queries_attend_many_keys_in_parts_on_a_gpu_with_the_result_of_the_cpu() {
+    let (heads, keys, depth) = (4, 1100, 8);
+    let q = values(&[1, 2 * heads, 1, depth], 1);
+    let k = values(&[1, heads, keys, depth], 2);
+    let v = values(&[1, heads, keys, depth], 3);
+    let graph = || {
+        let mut graph = Graph::new();
+        let mut input = |name: &str, of: &HostTensor| graph.input(name, of.dims()).expect("an input");
+        let [query, key, value] = [("q", &q), ("k", &k), ("v", &v)].map(|(name, of)| input(name, of));
+        let ends = input("ends", &values(&[1], 0));
+        let more = AttentionInputs { ends: Some(ends), ..AttentionInputs::default() };
+        let causal = Attention { behind: Some(0), begin: keys, ..Attention::default() };
+        let y = graph.attention("y", [query, key, value], more, causal);
+        graph.output(y.expect("an attention")).expect("an output");
+        graph
+    };
+    let one = Dims::new(&[1]).expect("small");
+    let mut results: Vec<Vec<Vec<f32>>> = Vec::new();
+    for context in &everywhere() {
+        let mut session = Session::new(context, &graph(), SessionOptions::default()).expect("a session");
+        let steps: Vec<_> = session.steps().into_iter().map(|step| step.op).collect();
+        let gpu = context.info().backend != diptych::Backend::Cpu;
+        let wanted = if gpu { &["attention", "attention_join"][..] } else { &["attention"] };
+        assert_eq!(steps, wanted, "{}", context.info());
+        // All keys; some of the second part's; none.
+        let run = |count: usize| {
+            let ends = HostTensor::new(one, vec![count as f32]).expect("one number");
+            let given = [("q", &q), ("k", &k), ("v", &v), ("ends", &ends)];
+            session.run(&given).expect("a run")[0].to_f32().to_vec()
+        };
+        results.push([keys, 300, 0].map(run).into());
+    }
+    let [wanted, others @ ..] = &results[..] else { panic!("no backend") };
+    assert!(wanted[2].iter().all(|&value| value == 0.0));
+    for found in others {
+        for (found, wanted) in found.iter().flatten().zip(wanted.iter().flatten()) {
+            assert!((found - wanted).abs() <= 1e-5, "{found} {wanted}");
+        }
+    }
+}

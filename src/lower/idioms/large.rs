@@ -1,11 +1,14 @@
-//! Normalisations of large maps as two units: moments of parts of a map, and what is made of them. One work-group for
-//! each slice of channels leaves most of a GPU idle. What the CPU computes stays one.
+//! Normalisations of large maps as two units: moments of parts of a map, and what is made of them; and attentions of few queries
+//! to many keys: those to parts of the keys, and their join. One work-group for each slice of channels, or for each head, leaves
+//! most of a GPU idle. What the CPU computes stays one.
 
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::lower::unit::{Input, Network, Unit};
+use crate::ops::attention::{Attention, AttentionOp, MOST_PARTS, Strided};
+use crate::ops::attention_join::AttentionJoin;
 use crate::ops::moments::{Moments, MomentsOfParts};
 use crate::ops::normalize::{Finished, MOST_KEPT, Normalize};
 use std::any::Any;
@@ -14,15 +17,31 @@ use std::sync::Arc;
 /// Slices of all images of which a work-group each keeps a GPU busy.
 const MANY_SLICES: usize = 512;
 
-/// Makes two units of each normalisation of a large map, but for those that `alone` names.
+/// Queries that share a head of keys, at most: more read keys together.
+const FEW_QUERIES: usize = 8;
+
+/// Keys of a part, at least.
+const KEYS_OF_PART: usize = 256;
+
+/// Parts of all heads and queries that keep a GPU busy.
+const MANY_PARTS: usize = 256;
+
+/// Makes two units of each normalisation of a large map and of each attention of few queries to many keys, but for those that
+/// `alone` names.
 pub(in crate::lower) fn share_large(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut units = Vec::new();
     for unit in network.take_units() {
         let stays = alone(&unit.name) || unit.host.is_some();
-        let large = if stays { None } else { large(&unit) };
-        match large.map(|(operator, dims)| two(network, &unit, operator, dims)) {
-            Some(Some(two)) => units.extend(two),
-            _ => units.push(unit),
+        let two = if stays {
+            None
+        } else if let Some((operator, dims)) = large(&unit) {
+            two(network, &unit, operator, dims)
+        } else {
+            attention_in_parts(network, &unit)
+        };
+        match two {
+            Some(two) => units.extend(two),
+            None => units.push(unit),
         }
     }
     network.set_units(units);
@@ -55,4 +74,38 @@ fn two(network: &mut Network<'_>, unit: &Unit, operator: Finished, dims: Dims) -
     ];
     two.iter_mut().for_each(|part| part.precision.clone_from(&unit.precision));
     two.iter().all(|part| part.op(network.graph, Precision::F32).is_ok()).then_some(two)
+}
+
+/// An attention of few queries to many keys as two units.
+fn attention_in_parts(network: &mut Network<'_>, unit: &Unit) -> Option<[Unit; 2]> {
+    let whole = strided(network, unit)?;
+    let sizes = &whole.sizes;
+    let queries = sizes.group * sizes.rows;
+    let heads = sizes.batch * sizes.heads;
+    let parts = (sizes.keys / KEYS_OF_PART).min(MANY_PARTS / (heads * queries).max(1)).min(MOST_PARTS);
+    if whole.parts != 1 || queries > FEW_QUERIES || parts < 2 {
+        return None;
+    }
+    let in_parts = whole.in_parts(parts).ok()?;
+    let dims = in_parts.output;
+    let between = network.add_value(dims);
+    let src = vec![(Operand::Src, Input::Value(between), dims)];
+    let name = format!("{} (parts)", unit.name);
+    let mut two = [
+        Unit::of_node(name, Arc::new(in_parts), unit.given(), vec![between]),
+        Unit::of_node(unit.name.clone(), Arc::new(AttentionJoin { whole, parts }), src, unit.outputs.clone()),
+    ];
+    two.iter_mut().for_each(|part| part.precision.clone_from(&unit.precision));
+    two.iter().all(|part| part.op(network.graph, Precision::F32).is_ok()).then_some(two)
+}
+
+/// The attention that `unit` is, with everything's place.
+fn strided(network: &Network<'_>, unit: &Unit) -> Option<Strided> {
+    let operator = unit.operator()? as &dyn Any;
+    if let Some(strided) = operator.downcast_ref::<Strided>() {
+        return Some(strided.clone());
+    }
+    operator.downcast_ref::<Attention>()?;
+    let op = unit.op(network.graph, Precision::F32).ok()?;
+    op.as_any().downcast_ref::<AttentionOp>().map(|op| op.strided())
 }

@@ -24,6 +24,11 @@ impl AttentionOp {
         self.given.values().find_map(|(_, dtype)| wide_obstacle(*dtype))
     }
 
+    /// Why a kernel that takes all keys cannot serve, if it cannot.
+    pub(super) fn parts_obstacle(&self) -> Option<String> {
+        (self.parts > 1).then(|| format!("keys in {} parts", self.parts))
+    }
+
     /// Elements of a unit that an invocation reads at once.
     pub(super) fn lanes(&self) -> usize {
         if self.is_wide() { 4 } else { 1 }
@@ -40,7 +45,12 @@ impl AttentionOp {
         let given = self.given.iter();
         let inputs =
             given.map(|(&operand, (_, dtype))| binding(operand, element(operand, *dtype), Access::Read));
-        inputs.chain([binding(Operand::Dst, wide, Access::Write)]).collect()
+        let result = match (self.parts, lanes) {
+            (1, _) => wide,
+            (_, 4) => Element::Vec4(DType::F32),
+            _ => Element::Scalar(DType::F32),
+        };
+        inputs.chain([binding(Operand::Dst, result, Access::Write)]).collect()
     }
 
     /// Places in units of `lanes`; what the text does not ask for is left out.
@@ -59,6 +69,10 @@ impl AttentionOp {
             let numbers = names.into_iter().zip([first, batch, head, group, row]);
             let named = numbers.filter(|(name, _)| !name.is_empty());
             params.extend(named.map(|(name, number)| (name, unsigned(number / lanes))));
+        }
+        if self.parts > 1 {
+            params.push(("span", unsigned(self.span())));
+            params.push(("dst_part", unsigned(self.part_step() / lanes)));
         }
         for (names, added) in [(BIAS, self.bias), (MASK, self.mask)] {
             let Some(Added { steps }) = added else { continue };
@@ -98,7 +112,8 @@ impl AttentionOp {
             ("BEHIND", self.rules.behind.is_some()),
             ("BEGINS", self.has(Operand::Begins)),
             ("ENDS", self.has(Operand::Ends)),
-            ("ZERO", !self.rules.nan_if_nothing),
+            ("ZERO", !self.rules.nan_if_nothing || self.parts > 1),
+            ("PARTS", self.parts > 1),
         ];
         let mask = match (self.mask, self.rules.mask_adds, self.rules.mask.hides) {
             (None, ..) => 0,

@@ -1,6 +1,6 @@
 //! The attention on the CPU: a block of queries of one head at a time, its scores in scratch memory.
 
-use super::{Added, AttentionOp, OP, Rules, Sizes};
+use super::{Added, AttentionOp, NO_KEY, OP, Rules, Sizes};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::with_scratch;
 use crate::cpu::product::{Factors, Matrix, multiply};
@@ -49,6 +49,8 @@ struct Block<'a> {
     /// Batch, head of keys, head that shares it, and query of the first.
     first: [usize; 4],
     dst: &'a mut [f32],
+    /// Of all keys, those that it takes: from the first to the one behind the last.
+    keys: [usize; 2],
 }
 
 impl AttentionKernel {
@@ -83,10 +85,29 @@ impl AttentionKernel {
             for (number, dst) in dst.chunks_mut(block * width).enumerate() {
                 let at = number * block;
                 let (g, row) = if across { (at, 0) } else { (g, at) };
-                blocks.push(Block { first: [index / heads, index % heads, g, row], dst });
+                let first = [index / heads, index % heads, g, row];
+                blocks.push(Block { first, dst, keys: [0, self.op.sizes.keys] });
             }
         }
-        try_each(blocks.into_iter(), |block| self.attend(inputs, block))
+        try_each(blocks.into_iter(), |block| self.attend(inputs, block, &mut []))
+    }
+
+    /// The results of each part, query by query.
+    fn parts(&self, inputs: &Inputs<'_>, dst: &mut [f32]) -> Result<()> {
+        let Sizes { heads, group, rows, keys, width, batch, .. } = self.op.sizes;
+        let count = batch * heads * group * rows;
+        for (index, row) in dst.chunks_exact_mut(width + self.op.strided().tail()).enumerate() {
+            let (part, index) = (index / count, index % count);
+            let (query, index) = (index % rows, index / rows);
+            let (g, index) = (index % group, index / group);
+            let from = (part * self.op.span()).min(keys);
+            let (dst, behind) = row.split_at_mut(width);
+            behind.fill(0.0);
+            let first = [index / heads, index % heads, g, query];
+            let block = Block { first, dst, keys: [from, (from + self.op.span()).min(keys)] };
+            self.attend(inputs, block, behind.get_mut(..1).unwrap_or_default())?;
+        }
+        Ok(())
     }
 
     /// The keys that some query of a block attends, from the first to the one behind the last; and its place.
@@ -106,16 +127,25 @@ impl AttentionKernel {
         ([first as usize, end as usize], place)
     }
 
-    fn attend(&self, inputs: &Inputs<'_>, Block { first, dst }: Block<'_>) -> Result<()> {
+    /// The results of a block, and where asked for the logarithm of each query's sum of exponentials.
+    fn attend(
+        &self,
+        inputs: &Inputs<'_>,
+        Block { first, dst, keys: within }: Block<'_>,
+        logarithms: &mut [f32],
+    ) -> Result<()> {
         let op = &self.op;
         let Sizes { depth, width, .. } = op.sizes;
         let (_, across) = self.line();
         let count = dst.len() / width;
         let ([from, to], place) = self.reach(inputs, first, count);
+        let (from, to) = (from.max(within[0]), to.min(within[1]));
         let [b, h, g, row] = first;
-        let keys = to - from;
+        let keys = to.saturating_sub(from);
+        let nothing = if op.rules.nan_if_nothing && op.parts == 1 { f32::NAN } else { 0.0 };
         if keys == 0 {
-            dst.fill(if op.rules.nan_if_nothing { f32::NAN } else { 0.0 });
+            dst.fill(nothing);
+            logarithms.fill(NO_KEY);
             return Ok(());
         }
         let step = |steps: [usize; 4]| if across { steps[2] } else { steps[3] };
@@ -145,7 +175,7 @@ impl AttentionKernel {
                 let place = place + if across { 0 } else { index as i64 };
                 self.finish(inputs, [b, h, g, row, from], place, scores);
             }
-            self.arch.dispatch(Shares { scores, keys, sums });
+            self.arch.dispatch(Shares { scores, keys, sums, logarithms });
             multiply(
                 [count, width, keys],
                 dst,
@@ -156,7 +186,7 @@ impl AttentionKernel {
             )?;
             for (row, &sum) in dst.chunks_exact_mut(width).zip(&*sums) {
                 if sum == 0.0 {
-                    row.fill(if op.rules.nan_if_nothing { f32::NAN } else { 0.0 });
+                    row.fill(nothing);
                 } else {
                     let share = 1.0 / sum;
                     row.iter_mut().for_each(|value| *value *= share);
@@ -203,11 +233,13 @@ impl AttentionKernel {
     }
 }
 
-/// Rows of scores, which become their exponentials; `sums` become those of the rows.
+/// Rows of scores, which become their exponentials; `sums` become those of the rows, and `logarithms`, as many as there are, those
+/// of the sums of what is not divided by the largest.
 struct Shares<'a> {
     scores: &'a mut [f32],
     keys: usize,
     sums: &'a mut [f32],
+    logarithms: &'a mut [f32],
 }
 
 impl WithSimd for Shares<'_> {
@@ -215,17 +247,21 @@ impl WithSimd for Shares<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
+        let mut logarithms = self.logarithms.iter_mut();
         for (row, sum) in self.scores.chunks_exact_mut(self.keys).zip(self.sums) {
             let largest = largest_of(row);
+            let mut logarithm = logarithms.next();
             if largest == f32::NEG_INFINITY && row.iter().all(|score| *score == largest) {
                 row.fill(0.0);
                 *sum = 0.0;
+                logarithm.iter_mut().for_each(|logarithm| **logarithm = NO_KEY);
                 continue;
             }
             for score in row.iter_mut() {
                 *score = exp(*score - largest);
             }
             *sum = sum_of(row);
+            logarithm.iter_mut().for_each(|logarithm| **logarithm = largest + sum.ln());
         }
     }
 }
@@ -254,6 +290,9 @@ impl CpuKernel for AttentionKernel {
         };
         let dst = output(OP, outputs, Operand::Dst)?;
         check_len(OP, "dst", dst.len(), op.output.elements())?;
+        if op.parts > 1 {
+            return self.parts(&inputs, dst);
+        }
         let Sizes { heads, group, rows, width, .. } = op.sizes;
         let of_head = op.dst.at([0, 0, 0, 1]) == width || rows == 1;
         let in_order = [

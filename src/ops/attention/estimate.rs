@@ -65,7 +65,7 @@ pub(super) fn cycles(op: &AttentionOp, group: &Group, limits: &Limits) -> Option
         return None;
     }
     let sizes = &op.sizes;
-    let groups = (op.all_rows().div_ceil(group.rows) * sizes.batch * sizes.heads) as f64;
+    let groups = (op.parts * op.all_rows().div_ceil(group.rows) * sizes.batch * sizes.heads) as f64;
     let each = (groups / units(limits)).ceil();
     let of_unit = u64::from(limits.local_memory_of_unit().unwrap_or(limits.local_memory));
     let resident = (of_unit / group.bytes.max(1))
@@ -86,7 +86,7 @@ pub(super) fn cycles(op: &AttentionOp, group: &Group, limits: &Limits) -> Option
         }
     };
     let step = together * factor * pairs / PAIRS_PER_CYCLE + wait;
-    Some(each / together * sizes.keys.div_ceil(group.keys) as f64 * step)
+    Some(each / together * op.span().div_ceil(group.keys) as f64 * step)
 }
 
 #[cfg(test)]

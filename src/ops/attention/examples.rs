@@ -88,6 +88,11 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         )?,
     ];
     all.push(packed(precision)?);
+    for (place, parts) in [(3, 4), (2, 3)] {
+        if let Some(op) = all.get(place) {
+            all.push(op.in_parts(parts)?);
+        }
+    }
     Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }
 
@@ -114,6 +119,7 @@ fn packed(precision: Precision) -> Result<AttentionOp> {
         bias: Some(Added { steps: [0, rows * rows, 0, rows, 1] }),
         mask: None,
         rules: own.rules,
+        parts: 1,
         output: own.output,
     };
     let whole = (Dims::new(&[rows, 3 * wide])?, DType::F32);

@@ -166,7 +166,7 @@ impl Kernel<AttentionOp> for Matrix {
         }
         let whole = self.whole();
         let uneven = (!op.is_whole(whole)).then(|| format!("rows that are not of whole {whole}s of halves"));
-        uneven.or_else(|| op.count_obstacle())
+        uneven.or_else(|| op.count_obstacle()).or_else(|| op.parts_obstacle())
     }
 
     fn choice_obstacle(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<String> {

@@ -19,6 +19,10 @@
 //! than all scores before it (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
 //! *FlashAttention*, 2022). Sums are in f32. With f16 storage, `q`, `k`, `v` and `y` are rows of halves.
 //!
+//! Keys in parts ([`Strided::in_parts`], which the lowering makes): `y` has a row of each part and query, in the order part, batch,
+//! head, query. It is the attention to the keys of that part, and behind it the logarithm of the sum of the exponentials of the
+//! part's scores; `attention_join` makes one result of them.
+//!
 //! A NaN among the scores of a query makes its row of `y` NaN, and so does a score of positive infinity. A key whose score is
 //! negative infinity has the share 0. If all scores of a query are negative infinity, its row is 0, or NaN if
 //! [`Attention::nan_if_nothing`] asks for that. An infinity or a NaN in `v` may reach every row of its head, even rows that do not
@@ -47,6 +51,12 @@ use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
 const OP: &str = "attention";
+
+/// Parts of keys, at most.
+pub(crate) const MOST_PARTS: usize = 64;
+
+/// The logarithm of the sum of a part of which no key is attended.
+pub(crate) const NO_KEY: f32 = f32::MIN;
 
 /// Options of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -143,6 +153,8 @@ pub struct AttentionOp {
     bias: Option<Added>,
     mask: Option<Added>,
     rules: Rules,
+    /// How many parts keys are taken in; each has a result of its own.
+    parts: usize,
     /// The extents of what is read, and the type of its words.
     given: BTreeMap<Operand, (Dims, DType)>,
     /// Those of the result.
@@ -161,16 +173,25 @@ impl AttentionOp {
         precision: Precision,
     ) -> Result<Self> {
         let precision = precision.with_f32_sums();
-        let Strided { sizes, query, key, value, dst, bias, mask, rules, output } = strided.clone();
-        let op = AttentionOp { sizes, query, key, value, dst, bias, mask, rules, given, output, precision };
+        let Strided { sizes, query, key, value, dst, bias, mask, rules, parts, output } = strided.clone();
+        let op =
+            AttentionOp { sizes, query, key, value, dst, bias, mask, rules, parts, given, output, precision };
         op.check()?;
         Ok(op)
     }
 
+    /// The same with keys in `parts`, each with a result of its own.
+    ///
+    /// # Errors
+    /// If there are other than 2 to 64 parts, or more elements than a tensor may have.
+    pub fn in_parts(&self, parts: usize) -> Result<Self> {
+        AttentionOp::new(&self.strided().in_parts(parts)?, self.given.clone(), self.precision)
+    }
+
     /// Where all that it reads and writes lies, and what it does.
     pub(crate) fn strided(&self) -> Strided {
-        let &AttentionOp { sizes, query, key, value, dst, bias, mask, rules, output, .. } = self;
-        Strided { sizes, query, key, value, dst, bias, mask, rules, output }
+        let &AttentionOp { sizes, query, key, value, dst, bias, mask, rules, parts, output, .. } = self;
+        Strided { sizes, query, key, value, dst, bias, mask, rules, parts, output }
     }
 
     /// From the number that an operand says for one batch to the next one's.
@@ -240,7 +261,28 @@ impl AttentionOp {
                 return refuse(found, &format!("1 or {batch} of i32 or f32"));
             }
         }
+        if self.parts != 1 {
+            let count = self.parts * self.part_step();
+            let fits = (2..=MOST_PARTS).contains(&self.parts) && self.output.elements() == count;
+            let wanted = format!("2 to {MOST_PARTS} parts of {} elements each", self.part_step());
+            return if fits {
+                Ok(())
+            } else {
+                refuse(format!("{} parts in {}", self.parts, self.output), &wanted)
+            };
+        }
         self.dst.fills(self.sizes.of(Operand::Dst), &self.output)
+    }
+
+    /// Keys of a part, but for the last.
+    fn span(&self) -> usize {
+        self.sizes.keys.div_ceil(self.parts)
+    }
+
+    /// Elements of the results of a part: rows, each with the logarithm behind it.
+    fn part_step(&self) -> usize {
+        let Sizes { batch, heads, width, .. } = self.sizes;
+        batch * heads * self.all_rows() * (width + self.strided().tail())
     }
 
     fn place(&self, operand: Operand) -> &Place {

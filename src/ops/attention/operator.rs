@@ -21,7 +21,32 @@ pub(crate) struct Strided {
     pub(crate) bias: Option<Added>,
     pub(crate) mask: Option<Added>,
     pub(crate) rules: Rules,
+    /// How many parts keys are taken in.
+    pub(crate) parts: usize,
     pub(crate) output: Dims,
+}
+
+impl Strided {
+    /// Elements behind a row of a part: its logarithm, in a vec4 where rows are of those.
+    pub(crate) fn tail(&self) -> usize {
+        let Sizes { depth, width, .. } = self.sizes;
+        let places = [&self.query, &self.key, &self.value];
+        let wide = [depth, width].iter().all(|features| features.is_multiple_of(4));
+        if wide && places.iter().all(|place| place.is_whole(4)) { 4 } else { 1 }
+    }
+
+    /// The same with keys in `parts`, whose results [`AttentionJoin`](crate::ops::attention_join::AttentionJoin) makes one.
+    ///
+    /// # Errors
+    /// If there are more elements than a tensor may have.
+    pub(crate) fn in_parts(&self, parts: usize) -> Result<Strided> {
+        let Sizes { batch, heads, group, rows, width, .. } = self.sizes;
+        let row = width + self.tail();
+        let dst =
+            Place { first: 0, steps: [heads * group * rows * row, group * rows * row, rows * row, row] };
+        let output = Dims::new(&[parts, batch * heads * group * rows, row])?;
+        Ok(Strided { dst: dst.reduced(self.sizes.of(Operand::Dst)), parts, output, ..self.clone() })
+    }
 }
 
 impl Attention {
@@ -91,6 +116,7 @@ impl Attention {
                 mask_adds: false,
                 nan_if_nothing: self.nan_if_nothing,
             },
+            parts: 1,
             output,
         })
     }

@@ -9,9 +9,10 @@
 //! The result is a sum of `n` terms, divided: `sum p_j abs(v_j) (w_j + mean w + gamma(2 n + 8))`. Powers that are flushed to
 //! zero lose the smallest normal number each. Stored halves move a score by `2 v16 scale sum abs(q k)`, and a term and the result by
 //! `v16` of themselves. Shares of halves (matrix units) move a term by `v16` once more; below `2^-24` of the largest share of
-//! their step, a term may be lost.
+//! their step, a term may be lost. The logarithm of a part's sum is off by the mean of `w_j`, by `e_m`, by `gamma(n)` and by what
+//! rounds the largest score and a logarithm, `1e-6` of one and of the logarithm (WGSL's `log` near 1 is off by `2^-21`).
 
-use super::{AttentionOp, Sizes};
+use super::{AttentionOp, NO_KEY, Sizes};
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
@@ -54,18 +55,22 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
     let (scale, cap) = (f64::from(op.rules.scale.0), f64::from(op.rules.softcap.0));
     let count = op.output.elements();
     let (mut value, mut bound) = (vec![f64::NAN; count], vec![0.0; count]);
-    let each = (0..batch * heads * group * rows).map(|index| {
+    let each = (0..op.parts * batch * heads * group * rows).map(|index| {
         let (row, index) = (index % rows, index / rows);
         let (g, index) = (index % group, index / group);
-        [index / heads, index % heads, g, row]
+        let (h, index) = (index % heads, index / heads);
+        (index / batch, [index % batch, h, g, row])
     });
-    for [b, h, g, row] in each {
+    for (part, [b, h, g, row]) in each {
+        let first = (part * op.span()).min(keys);
+        let keys = (keys - first).min(op.span());
         let query = op.query.at([b, h, g, row]);
         let begin =
             begins.get(b * op.count_step(Operand::Begins)).copied().unwrap_or(op.rules.begin as f64).trunc();
-        let end = ends.get(b * op.count_step(Operand::Ends)).copied().unwrap_or(keys as f64).trunc();
+        let end = ends.get(b * op.count_step(Operand::Ends)).copied().unwrap_or(op.sizes.keys as f64).trunc();
         let place = begin + row as f64;
         let score = |j: usize| {
+            let j = first + j;
             let key = op.key.at([b, h, 0, j]);
             let products = (0..depth).map(|d| at(q, query + d) * at(k, key + d));
             let (sum, magnitude) =
@@ -112,16 +117,35 @@ pub(super) fn oracle(op: &AttentionOp, operands: &Operands<'_>) -> Reference {
         let sum: f64 = powers.iter().sum();
         let some = || scores.iter().zip(&powers).enumerate().filter(|(_, (_, power))| **power != 0.0);
         let mean: f64 = some().map(|(_, (score, power))| relative(score) * power).sum::<f64>() / sum;
-        let nothing = most == f64::NEG_INFINITY && !op.rules.nan_if_nothing;
-        let to = op.dst.at([b, h, g, row]);
+        let whole = op.parts == 1;
+        let none = most == f64::NEG_INFINITY;
+        let nothing = none && !(whole && op.rules.nan_if_nothing);
+        let to = op.dst.at([b, h, g, row]) + if whole { 0 } else { part * op.part_step() };
+        if !whole {
+            let all = if none { f64::from(NO_KEY) } else { most + sum.ln() };
+            let rounded = 2.0 * unit * most.abs() + 1e-6 * (1.0 + sum.ln().abs());
+            let off = if none { 0.0 } else { mean + most_error + gamma(keys + 8) + rounded };
+            for (index, (found, off)) in [(all, off), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)]
+                .into_iter()
+                .take(op.strided().tail())
+                .enumerate()
+            {
+                if let (Some(value), Some(bound)) =
+                    (value.get_mut(to + width + index), bound.get_mut(to + width + index))
+                {
+                    (*value, *bound) = (found, off);
+                }
+            }
+        }
         for e in 0..width {
             let (mut result, mut error) = (0.0, 0.0);
             for (j, (score, power)) in some() {
-                let term = power * at(v, op.value.at([b, h, 0, j]) + e);
+                let term = power * at(v, op.value.at([b, h, 0, first + j]) + e);
                 result += term;
                 error += term.abs() * (relative(score) + mean + gamma(2 * keys + 8) + 2.0 * store);
             }
-            let lost = (0..keys).map(|j| at(v, op.value.at([b, h, 0, j]) + e).abs()).fold(0.0, f64::max);
+            let lost =
+                (0..keys).map(|j| at(v, op.value.at([b, h, 0, first + j]) + e).abs()).fold(0.0, f64::max);
             let lost = if lost.is_finite() { lost * keys as f64 * share_tiny } else { 0.0 };
             if let (Some(value), Some(bound)) = (value.get_mut(to + e), bound.get_mut(to + e)) {
                 let (result, error) = (result / sum, 1.02 * error / sum + lost / sum + 8.0 * tiny);

@@ -74,13 +74,13 @@ pub(crate) struct Place {
 
 impl Place {
     /// Where element 0 of a row lies.
-    pub(super) fn at(&self, [b, h, g, row]: [usize; 4]) -> usize {
+    pub(crate) fn at(&self, [b, h, g, row]: [usize; 4]) -> usize {
         let [batch, head, group, place] = self.steps;
         self.first + b * batch + h * head + g * group + row * place
     }
 
     /// Whether every row begins at a multiple of `unit` elements.
-    pub(super) fn is_whole(&self, unit: usize) -> bool {
+    pub(crate) fn is_whole(&self, unit: usize) -> bool {
         self.first.is_multiple_of(unit) && self.steps.iter().all(|step| step.is_multiple_of(unit))
     }
 

@@ -23,7 +23,8 @@ impl Definition for AttentionOp {
     }
 
     fn problem_key(&self) -> String {
-        let AttentionOp { sizes: s, query, key, value, dst, bias, mask, rules, given, output, .. } = self;
+        let AttentionOp { sizes: s, query, key, value, dst, bias, mask, rules, parts, given, output, .. } =
+            self;
         let mut text = format!(
             "b{} h{} g{} m{} n{} d{} e{} q{:?} k{:?} v{:?} y{:?} to{output}",
             s.batch, s.heads, s.group, s.rows, s.keys, s.depth, s.width, query, key, value, dst
@@ -31,7 +32,11 @@ impl Definition for AttentionOp {
         for (operand, (dims, dtype)) in given {
             text.push_str(&format!(" {} {dims} {dtype}", operand.name()));
         }
-        text + &format!(" {bias:?} {mask:?} {rules:?}")
+        text.push_str(&format!(" {bias:?} {mask:?} {rules:?}"));
+        if *parts > 1 {
+            text.push_str(&format!(" in{parts}"));
+        }
+        text
     }
 
     fn precision(&self) -> Precision {

@@ -45,7 +45,8 @@ impl Kernel<AttentionOp> for Row {
     }
 
     fn grid(&self, op: &AttentionOp, tile: [u32; 3]) -> [u32; 3] {
-        [tile[0], extent(op.all_rows()).div_ceil(tile[1]), extent(op.sizes.batch * op.sizes.heads)]
+        let all = extent(op.sizes.batch * op.sizes.heads);
+        [tile[0] * extent(op.parts), extent(op.all_rows()).div_ceil(tile[1]), all]
     }
 
     fn work_groups(&self, _op: &AttentionOp, tile: [u32; 3]) -> Vec<[u32; 3]> {

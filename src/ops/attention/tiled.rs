@@ -65,7 +65,7 @@ impl Kernel<AttentionOp> for Tiled {
     }
 
     fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
-        let tiles = TILES.into_iter().filter(|_| op.is_wide());
+        let tiles = TILES.into_iter().filter(|_| op.is_wide() && op.parts == 1);
         offers(if op.all_rows() < FEW { 2 } else { 0 }, tiles)
     }
 
@@ -85,7 +85,7 @@ impl Kernel<AttentionOp> for Tiled {
 
     fn obstacle(&self, op: &AttentionOp, _limits: &Limits) -> Option<String> {
         let uneven = (!op.is_wide()).then(|| "rows that are not of whole vec4s".to_owned());
-        uneven.or_else(|| op.count_obstacle())
+        uneven.or_else(|| op.count_obstacle()).or_else(|| op.parts_obstacle())
     }
 
     fn choice_obstacle(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<String> {

@@ -81,6 +81,7 @@ impl Whole {
             bias: added(&self.bias)?,
             mask: added(&self.mask)?,
             rules: self.rules,
+            parts: 1,
             output: dims,
         };
         let named = [Operand::Query, Operand::Key, Operand::Value, Operand::Bias, Operand::Mask];

@@ -1,0 +1,42 @@
+//! The join as a node of a network: `Src` alone. The lowering makes it; a graph has none.
+
+use super::{AttentionJoinOp, OP};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::ops::attention::Strided;
+use crate::ops::op::Op;
+use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use std::sync::Arc;
+
+/// The operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AttentionJoin {
+    /// The attention to all keys.
+    pub(crate) whole: Strided,
+    pub(crate) parts: usize,
+}
+
+impl Operator for AttentionJoin {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+        let dims = arguments.need(OP, Operand::Src)?;
+        let wanted = self.whole.in_parts(self.parts)?.output;
+        if dims != wanted {
+            return Err(Error::shape(OP, format!("an input of {dims}"), format!("{wanted}")));
+        }
+        Ok(Lowered::Op(Arc::new(AttentionJoinOp::new(self.whole.clone(), self.parts)?)))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
+        vec![self.whole.output]
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        same(self, other)
+    }
+}
