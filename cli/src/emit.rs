@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use diptych::internals::ops::{self, BoundKernel, Launch, Op, OpEntry};
 use diptych::internals::tune::work_group;
-use diptych::{Choice, Limits, Precision, WorkGroup};
+use diptych::{Limits, Precision, WorkGroup};
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,8 @@ fn emit(arguments: &Arguments) -> Result<String> {
 fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch> {
     let given = arguments.work_group.map_or(WorkGroup::Table, WorkGroup::Fixed);
     if arguments.variant.is_none() && arguments.tile.is_none() {
-        let choice = work_group::untuned(op, given, limits)?;
+        let layout = work_group::layouts(op, limits).first().copied().unwrap_or_default();
+        let choice = work_group::untuned_in(op, given, layout, limits)?;
         return Ok(op.plan(&choice, limits)?);
     }
     let wanted = arguments.variant.as_deref();
@@ -108,7 +109,7 @@ fn launch(op: &dyn Op, arguments: &Arguments, limits: &Limits) -> Result<Launch>
             WorkGroup::Table => work_group::table(kernel, tile.map(|extent| extent.max(1)), limits),
             other => bail!("work-groups by {other:?} are not for one kernel"),
         };
-        match kernel.plan(&Choice::new(kernel.name(), tile, work_group), limits) {
+        match kernel.plan(&kernel.choice(tile, work_group), limits) {
             Ok(launch) => return Ok(launch),
             Err(error) => refused.push(error.to_string()),
         }

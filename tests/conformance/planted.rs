@@ -296,8 +296,8 @@ fn mistakes_in_matrix_convolutions() -> Vec<Mistake> {
     rows.collect()
 }
 
-/// Mistakes in attention's kernels for matrix units. Keys end within a work-group's.
-fn mistakes_in_matrix_attention() -> Vec<Mistake> {
+/// Mistakes in the kernels for matrix units of attention, whose keys end within a work-group's, and of convolutions of bytes.
+fn mistakes_in_other_matrices() -> Vec<Mistake> {
     let problem = || {
         crate::attention::problem(
             [1, 2, 1, 33, 131, 40, 24],
@@ -330,11 +330,22 @@ fn mistakes_in_matrix_attention() -> Vec<Mistake> {
             "VALUE_ROW * (lane % 8u)",
         ),
     ];
+    let bytes = [
+        ("the last step left out", [4, 1, 1], "step < steps; step", "step + 1u < steps; step"),
+        ("words of other lanes", [2, 1, 1], "4u * (lane % 4u)", "2u * (lane % 4u)"),
+        ("pairs of channels exchanged", [1, 1, 1], "(taken, sum0_0.zw)", "(sum0_0.zw, taken)"),
+        ("a layer not added", [4, 1, 2], "sum0_1 += ", "sum0_1 += 0 * "),
+        ("zeros outside", [4, 2, 1], "(outside))", "(0u))"),
+    ];
+    let bytes = bytes.map(|(what, tile, from, to)| {
+        let (problem, layout) = (crate::quantized::padded(), Layout::Nhwc);
+        Mistake { what, problem, variant: "matrix_ptx", tile, layout, from, to }
+    });
     let mistake = |(what, variant, tile, from, to)| {
         let (problem, layout) = (problem(), Layout::Nhwc);
         Mistake { what, problem, variant, tile, layout, from, to }
     };
-    rows.map(mistake).into()
+    rows.map(mistake).into_iter().chain(bytes).collect()
 }
 
 /// Mistakes in the kernel that shuffles: each runs where subgroups are offered.
@@ -601,22 +612,6 @@ fn mistakes() -> Vec<Mistake> {
             "until - start",
         ),
         (
-            "parts alike",
-            crate::attention::join(3),
-            "rows",
-            [1, 1, 1],
-            "exp(src[at + UNITS].x - most)",
-            "1.0f",
-        ),
-        (
-            "rows of another head",
-            crate::attention::join(3),
-            "rows",
-            [1, 1, 1],
-            "@dst_head * h",
-            "@dst_head * b",
-        ),
-        (
             "a key too many",
             attended(Attention { behind: Some(0), ..Attention::default() }),
             "tiled",
@@ -780,6 +775,22 @@ fn mistakes() -> Vec<Mistake> {
         StridedSlice { ranges: [AxisRange::ALL; 3].into_iter().chain([AxisRange::new(0, 6)]).collect() };
     let filled = border(PadMode::Constant(Bits(0.5)));
     let of_rows = vec![
+        (
+            "parts alike",
+            crate::attention::join(3),
+            "rows",
+            [1, 1, 1],
+            "exp(src[at + UNITS].x - most)",
+            "1.0f",
+        ),
+        (
+            "rows of another head",
+            crate::attention::join(3),
+            "rows",
+            [1, 1, 1],
+            "@dst_head * h",
+            "@dst_head * b",
+        ),
         ("rows one element apart", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "@stride2 * i2", "i2"),
         (
             "a tile not turned",
@@ -1073,7 +1084,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(mistakes_on_matrix_units())
         .chain(mistakes_of_warp_groups())
         .chain(mistakes_in_matrix_convolutions())
-        .chain(mistakes_in_matrix_attention())
+        .chain(mistakes_in_other_matrices())
         .chain(mistakes_in_subgroups())
         .chain(mistakes_in_elements())
         .chain(crate::reductions::mistakes())

@@ -28,6 +28,12 @@ pub(crate) fn convolution(input: Shape, weights: [usize; 3], options: QuantizedC
     Arc::new(QuantizedConv2dOp::new(input, weights, &options).expect("a valid row"))
 }
 
+/// A convolution whose windows reach beyond a map, and whose words fill no step of a matrix unit.
+pub(crate) fn padded() -> Problem {
+    let options = QuantizedConv2d { padding: Padding::Same, ..QuantizedConv2d::new(131, RANGE) };
+    convolution(Shape::nhwc(1, 7, 6, 12), [37, 3, 3], options)
+}
+
 pub(crate) fn depthwise(input: Shape, weights: [usize; 2], options: QuantizedDepthwise) -> Problem {
     let weights = Shape::nhwc(1, weights[0], weights[1], input.c);
     Arc::new(QuantizedDepthwiseOp::new(input, weights, &options).expect("a valid row"))
@@ -65,6 +71,9 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     for (input, weights, options, breadth) in [
         (Shape::nhwc(2, 5, 9, 3), [17, 1, 1], plain, Tiles),
         (Shape::nhwc(1, 7, 9, 2), [33, 3, 3], QuantizedConv2d { padding: same, ..plain }, Tiles),
+        // Words that lanes of matrix units read four at once, and one by one; more of them than steps of all layers.
+        (Shape::nhwc(2, 7, 9, 24), [67, 3, 3], QuantizedConv2d { padding: same, ..plain }, Tiles),
+        (Shape::nhwc(1, 9, 7, 13), [40, 3, 3], plain, Tiles),
         (
             Shape::nhwc(2, 8, 7, 1),
             [8, 3, 3],

@@ -609,7 +609,7 @@ fn an_op_has_the_same_name_in_every_tree() {
         assert_eq!(folders, ops, "folders of {tree} against the registry");
     }
     // What WGSL cannot say.
-    let only = ["attention", "conv2d", "gemm", "pointwise", PIECES].map(str::to_owned);
+    let only = ["attention", "conv2d", "gemm", "pointwise", "quantized_conv2d", PIECES].map(str::to_owned);
     assert_eq!(folders("cl"), BTreeSet::from(only), "folders of cl");
     for op in &ops {
         let has = |file: &str| root().join("src/ops").join(op).join(file).is_file();

@@ -8,6 +8,7 @@ use super::baselines::Baseline;
 use super::baselines_cpu;
 use super::baselines_matrix::matrices;
 use super::network::{Model, Network};
+use super::networks::{self, Named};
 use super::rounds::{self, Effort};
 use super::row::{Note, Record, Row};
 use super::start::Starts;
@@ -69,6 +70,12 @@ pub(super) fn all(arguments: &Arguments) -> Result<Record> {
     }
     if run.wants(Suite::Posenet) || run.wants(Suite::Start) {
         run.networks()?;
+    }
+    if run.wants(Suite::Networks) {
+        run.made("networks", networks::usual, true)?;
+    }
+    if run.wants(Suite::Growth) {
+        run.made("growth", networks::growing, false)?;
     }
     if run.record.rows.iter().all(|row| row.suite == "baseline") {
         bail!("nothing was measured: {}", reasons(&run.record.notes, &arguments.case));
@@ -263,7 +270,7 @@ impl Measurement<'_> {
             for batch in BATCHES {
                 let case = format!("{name} batch {batch}");
                 match graph.with_batch(batch) {
-                    Ok(graph) => models.push(Model::new(case, graph)?),
+                    Ok(graph) => models.push(Model::new(case, graph, &suites::PRECISIONS)?),
                     // What a file says of a batch of one may be no more than that.
                     Err(error) if batch > 1 => {
                         let error = anyhow::anyhow!("left out: {error}");
@@ -273,7 +280,7 @@ impl Measurement<'_> {
                 }
             }
             models.retain(|model| model.name.contains(&self.arguments.case));
-            self.network(&models);
+            self.network("posenet", &models);
         }
         if self.wants(Suite::Start) {
             let starts = self.targets.iter().map(|target| Box::new(Starts::new(target, &path)) as _);
@@ -284,16 +291,30 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn network(&mut self, models: &[Model]) {
-        let mut subjects: Vec<Box<dyn Subject + '_>> = Vec::new();
+    /// Networks that `make` gives. Those of a size each have no rows for nodes.
+    fn made(&mut self, suite: &str, make: fn() -> Result<Vec<Named>>, nodes: bool) -> Result<()> {
+        for Named { name, graph, bytes } in make()? {
+            if !name.contains(&self.arguments.case) {
+                continue;
+            }
+            let precisions = if bytes { &[Precision::F32][..] } else { &suites::PRECISIONS };
+            let mut model = Model::new(name, graph, precisions)?;
+            model.nodes = nodes;
+            self.network(suite, &[model]);
+        }
+        Ok(())
+    }
+
+    fn network(&mut self, suite: &str, models: &[Model]) {
+        let mut subjects: Vec<Box<dyn Subject + '_>> = self.baselines();
         let mut failed = Vec::new();
         for target in &self.targets {
             for model in models {
-                for precision in suites::PRECISIONS {
+                for &precision in model.precisions {
                     if target.context.device().is_none() && precision != Precision::F32 {
                         continue;
                     }
-                    match Network::new(target, model, precision, self.longest) {
+                    match Network::new(target, suite, model, precision, self.longest) {
                         Ok(network) => subjects.push(Box::new(network)),
                         Err(error) => {
                             let case = format!("{} {precision}", model.name);
@@ -304,9 +325,9 @@ impl Measurement<'_> {
             }
         }
         for (case, backend, error) in failed {
-            self.note("posenet", &case, &backend, &error);
+            self.note(suite, &case, &backend, &error);
         }
-        self.time("posenet", subjects, self.effort);
+        self.time(suite, subjects, self.effort);
     }
 
     /// The model's file; none, with a note, if no one asked for it by name and it is not there.

@@ -11,6 +11,7 @@ mod cpu;
 mod machine;
 mod measure;
 mod network;
+mod networks;
 mod op;
 mod report;
 mod rounds;
@@ -123,6 +124,10 @@ pub(crate) enum Suite {
     WorkGroups,
     /// A network: host to host, on the device, node by node.
     Posenet,
+    /// Networks of usual kinds: convolutions, bytes, transformers, a decoder's token.
+    Networks,
+    /// The same at several batches, resolutions, lengths of sequences and widths.
+    Growth,
     /// The first result of a new process.
     Start,
     /// All of them.

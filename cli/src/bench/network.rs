@@ -4,7 +4,8 @@ use super::cpu::noise;
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Result, bail, ensure};
-use diptych::{Backend, Context, Graph, HostTensor, Precision, Session, SessionOptions, Step, Tuning};
+use diptych::{Backend, Context, DType, Graph, HostTensor, Precision, Session, SessionOptions, Step, Tuning};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Runs whose median is a host-to-host sample, at most, and about how long they may take.
@@ -15,6 +16,10 @@ const SAMPLE: Duration = Duration::from_millis(20);
 pub(super) struct Model {
     pub(super) name: String,
     pub(super) graph: Graph,
+    /// In which precisions it is measured.
+    pub(super) precisions: &'static [Precision],
+    /// Whether each node has a row.
+    pub(super) nodes: bool,
     input: String,
     /// Two, in turn, so that nothing can remember a result.
     pictures: [HostTensor; 2],
@@ -26,7 +31,7 @@ impl Model {
     ///
     /// # Errors
     /// If the graph has not one input, or does not run.
-    pub(super) fn new(name: String, graph: Graph) -> Result<Self> {
+    pub(super) fn new(name: String, graph: Graph, precisions: &'static [Precision]) -> Result<Self> {
         let [input] = graph.inputs() else {
             bail!("{name} has {} inputs, wanted one", graph.inputs().len());
         };
@@ -39,7 +44,25 @@ impl Model {
             session.run(&[(input.as_str(), &pictures[0])])?,
             session.run(&[(input.as_str(), &pictures[1])])?,
         ];
-        Ok(Model { name, graph, input, pictures, wanted })
+        Ok(Model { name, graph, precisions, nodes: true, input, pictures, wanted })
+    }
+
+    /// Bytes that a run must at least move: inputs, outputs and constants once, numbers as they are stored.
+    fn bytes(&self, precision: Precision) -> Result<u64> {
+        let mut seen = BTreeSet::new();
+        let mut bytes = 0;
+        let values = self.graph.nodes().iter().flat_map(|node| node.inputs()).map(|(_, value)| *value);
+        for value in values.chain(self.graph.outputs().iter().copied()) {
+            let constant = self.graph.tensor(value)?.is_some();
+            let outer = self.graph.inputs().contains(&value) || self.graph.outputs().contains(&value);
+            if !seen.insert(value.index()) || !(constant || outer) {
+                continue;
+            }
+            let kind = self.graph.tensor_type(value)?;
+            let dtype = if constant && kind.dtype == DType::F32 { precision.storage() } else { kind.dtype };
+            bytes += (self.graph.dims(value)?.elements() * dtype.bytes()) as u64;
+        }
+        Ok(bytes)
     }
 
     /// How far `session` is off, as a share of each output's largest value.
@@ -91,6 +114,7 @@ impl<'m> Network<'m> {
     /// If it does not run, an output is wrong, or one run takes longer than `longest`.
     pub(super) fn new(
         target: &Target,
+        suite: &str,
         model: &'m Model,
         precision: Precision,
         longest: Duration,
@@ -121,13 +145,15 @@ impl<'m> Network<'m> {
         let case = format!("{} {precision}", model.name);
         let steps = session.steps();
         let flops = steps.iter().map(|step| step.flops).sum();
-        let mut host = target.row("posenet", &case, "host");
+        let mut host = target.row(suite, &case, "host");
         host.precision = precision.to_string();
         host.checked = checked;
         host.flops = flops;
         host.kernel = format!("{} steps", steps.len());
         host.chosen_by = if target.database.is_some() { "the tuner's record" } else { "rule" }.to_owned();
-        let mut rows = vec![host.clone(), Row { metric: "device".to_owned(), ..host.clone() }];
+        let bytes = model.bytes(precision)?;
+        let mut rows = vec![host.clone(), Row { metric: "device".to_owned(), bytes, ..host.clone() }];
+        let steps = if model.nodes { steps } else { Vec::new() };
         rows.extend(steps.iter().enumerate().map(|(index, step)| Row {
             metric: "node".to_owned(),
             node: Some(format!("{} {}{}", index + 1, step.name, suffix(step))),

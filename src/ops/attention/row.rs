@@ -11,8 +11,7 @@ use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 /// Invocations of a work-group, and queries that it has.
-const TILES: [[u32; 3]; 8] =
-    [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1], [512, 1, 1], [1024, 1, 1]];
+const TILES: [[u32; 3]; 6] = [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1]];
 
 /// Slices of a work-group, at most: what is joined at the end.
 const MOST_SLICES: usize = 32;

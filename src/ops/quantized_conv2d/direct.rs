@@ -49,7 +49,7 @@ impl Kernel<QuantizedConv2dOp> for Direct {
                 && (*pixels == 1 || *pixels < 2 * extent(output.w))
                 && (*splits == 1 || *splits <= extent(op.windows.input.c))
         };
-        let offer = |(at, tile)| Offer { preference: extent(at), tile };
+        let offer = |(at, tile)| Offer { preference: 1 + extent(at), tile };
         TILES.into_iter().filter(fits).enumerate().map(offer).collect()
     }
 

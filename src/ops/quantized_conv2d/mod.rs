@@ -17,6 +17,7 @@
 mod cpu;
 mod direct;
 mod examples;
+mod matrix;
 mod operator;
 mod oracle;
 mod plan;

@@ -1,6 +1,6 @@
 //! What `quantized_conv2d` is, and its kernels.
 
-use super::{OP, QuantizedConv2dOp, cpu, direct, oracle};
+use super::{OP, QuantizedConv2dOp, cpu, direct, matrix, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -20,7 +20,7 @@ impl Definition for QuantizedConv2dOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&direct::Direct]
+        &[&matrix::MatrixPtx, &direct::Direct]
     }
 
     fn problem_key(&self) -> String {

@@ -29,12 +29,14 @@ fn makers(rows: &[Row]) -> Vec<String> {
 }
 
 /// The suites with a title, in the order of the report.
-const SUITES: [(&str, &str); 7] = [
+const SUITES: [(&str, &str); 9] = [
     ("baseline", "What the device can do"),
     ("gemm", "Matrix products"),
     ("ops", "Convolutions"),
     ("work-groups", "Time against work-group size"),
     ("posenet", "A network"),
+    ("networks", "Networks of usual kinds"),
+    ("growth", "How cost grows"),
     ("start", "First result of a new process"),
     ("peers", "Beside another engine"),
 ];

@@ -33,9 +33,10 @@ pub(in crate::bench) fn page(record: &Record) -> Result<String> {
             "baseline" => drawn(&plots::rooflines(rows), HALF)?,
             "work-groups" => drawn(&plots::work_groups(rows), HALF)?,
             "posenet" => drawn(&plots::nodes(rows), WIDE)?,
+            "growth" => drawn(&plots::growth(rows), HALF)?,
             _ => Vec::new(),
         };
-        let half = matches!(suite, "baseline" | "work-groups");
+        let half = matches!(suite, "baseline" | "work-groups" | "growth");
         let shown: Vec<&Row> = of_suite.iter().copied().filter(|row| row.metric != "node").collect();
         let table = if suite == "work-groups" { Vec::new() } else { lines(&shown, colour) };
         let extremes = if suite == "work-groups" { extremes(&of_suite, colour) } else { Vec::new() };
@@ -131,7 +132,7 @@ fn lines(rows: &[&Row], colour: impl Fn(&Row) -> usize) -> Vec<Value> {
                 case => row.node.clone().unwrap_or_else(|| row.case.clone()),
                 metric => metric(row),
                 // Where one case has several.
-                told => (matches!(row.suite.as_str(), "posenet" | "start") || row.metric == "chain") && row.node.is_none(),
+                told => (matches!(row.suite.as_str(), "posenet" | "networks" | "growth" | "start") || row.metric == "chain") && row.node.is_none(),
                 maker => maker(row),
                 colour => colour(row),
                 time => time(row.median),
@@ -199,6 +200,8 @@ mod tests {
             ("work-groups", "pointwise_f32 n1", "device", Some("(8,8,1)"), [8, 8, 1]),
             ("posenet", "net f32", "host", None, [0; 3]),
             ("posenet", "net f32", "node", Some("1 conv"), [8, 4, 8]),
+            ("growth", "net, batch=2 f32", "device", None, [0; 3]),
+            ("growth", "net, batch=4 f32", "device", None, [0; 3]),
             ("start", "net f32, empty caches", "process", None, [0; 3]),
         ] {
             let mut row = row(case, &[2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -235,6 +238,7 @@ mod tests {
             "left out: &quot;too long&quot;",
             "<svg",
             "Time against work-group size",
+            "net: time against batch",
             "not optimised",
             "prefers-color-scheme",
         ] {
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_record_of_one_row_has_a_page_too() {
-        let record = Record { rows: record().rows.split_off(8), ..Default::default() };
+        let record = Record { rows: record().rows.split_off(10), ..Default::default() };
         assert!(page(&record).expect("a page").contains("First result of a new process"));
     }
 }

@@ -166,6 +166,64 @@ pub(super) fn nodes(rows: &[Row]) -> Vec<Chart> {
     cases.iter().map(chart).collect()
 }
 
+/// One chart for each network of the suite `growth`: the device's time against what grows, beside the least that the baselines
+/// allow.
+pub(super) fn growth(rows: &[Row]) -> Vec<Chart> {
+    let grown: Vec<(&Row, Grown<'_>)> = rows
+        .iter()
+        .filter(|row| row.suite == "growth" && row.metric == "device")
+        .filter_map(|row| Some((row, Grown::of(&row.case)?)))
+        .collect();
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for (_, grown) in &grown {
+        if !names.contains(&(grown.network, grown.axis)) {
+            names.push((grown.network, grown.axis));
+        }
+    }
+    let everyone = makers(rows);
+    let chart = |&(network, axis): &(&str, &str)| {
+        let of = || grown.iter().filter(|(_, grown)| (grown.network, grown.axis) == (network, axis));
+        let mut all = Vec::new();
+        for (colour, who) in everyone.iter().enumerate() {
+            for (precision, shift) in [("f32", 0), ("f16s", 3)] {
+                let own = || of().filter(|(row, _)| maker(row) == *who && row.precision == precision);
+                let points: Vec<(f64, f64)> = own().map(|(row, grown)| (grown.size, row.median)).collect();
+                let least = own().filter_map(|(row, grown)| Some((grown.size, row.median * row.roofline?)));
+                let least: Vec<(f64, f64)> = least.filter(|(_, time)| *time > 0.0).collect();
+                if !points.is_empty() {
+                    all.push(series(format!("{who} {precision}"), points, Mark::Line, colour + shift));
+                }
+                if least.len() > 1 {
+                    all.push(series(format!("{who} {precision}, least"), least, Mark::Limit, colour + shift));
+                }
+            }
+        }
+        Chart {
+            title: format!("{network}: time against {axis}"),
+            x: Axis::new(axis, Scale::Log2),
+            y: Axis::new("microseconds", Scale::Log10),
+            series: all,
+        }
+    };
+    names.iter().map(chart).collect()
+}
+
+/// What a case of the suite `growth` says: `MobileNet, resolution=224 f32`.
+struct Grown<'c> {
+    network: &'c str,
+    axis: &'c str,
+    size: f64,
+}
+
+impl<'c> Grown<'c> {
+    fn of(case: &'c str) -> Option<Self> {
+        let (network, rest) = case.rsplit_once(", ")?;
+        let (axis, size) = rest.split_once('=')?;
+        let size = size.split(' ').next()?.parse().ok()?;
+        Some(Grown { network, axis, size })
+    }
+}
+
 /// The cases of `rows`, in their order.
 fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     let mut cases: Vec<&str> = Vec::new();
