@@ -210,7 +210,7 @@ pub(super) fn mobilenet(batch: usize, resolution: usize) -> Result<Graph> {
         let (name, weights) = (builder.name("depthwise"), builder.weights(&[1, 3, 3, channels], 5)?);
         let bias = builder.bias(channels)?;
         x = builder.graph.depthwise(&name, x, weights, Extras::bias(bias), options)?;
-        let options = Pointwise { activation: Activation::Relu6, ..Pointwise::default() };
+        let options = Pointwise { activation: Activation::Relu6 };
         let (name, weights) =
             (builder.name("pointwise"), builder.weights(&[wide, 1, 1, channels], channels / 2)?);
         let bias = builder.bias(wide)?;
