@@ -19,11 +19,12 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| (random.next() >> 54) as f32 / 512.0 - 1.0).collect()
 }
 
-/// What `op` reads, the same at every call.
-pub(super) fn operands(op: &dyn Op) -> Operands<'static> {
+/// What `op` reads, the same at every call. Sets differ in the op's inputs.
+pub(super) fn operands(op: &dyn Op, set: u64) -> Operands<'static> {
     let infos = op.operands().into_iter().filter(|info| info.role != Role::Output);
     sorted::map(infos.map(|info| {
-        let (seed, len) = (info.operand.number() + 1, info.elements());
+        let set = if info.role == Role::Input { set } else { 0 };
+        let (seed, len) = (info.operand.number() + 1 + (set << 32), info.elements());
         let values = match (info.dtype, info.operand) {
             (DType::U32, _) => bits(seed, len),
             (DType::I32, _) => {
@@ -81,6 +82,21 @@ impl Expectation {
             return Err(Error::Internal(format!("{} of {wanted} expected elements", elements.len())));
         }
         Ok(Expectation { output, elements })
+    }
+
+    /// The largest error of what a kernel stored in `form` over the bound of its element; infinite where one is no number.
+    pub(super) fn ratio(&self, form: Form, stored: &[f32]) -> f64 {
+        let stored = word::numbers(self.output.dtype.device_word(), stored);
+        let of_bound = |(index, &(wanted, tolerance)): (usize, &(f64, f64))| {
+            let place = self.output.stored_place(form, index);
+            let error = (stored.get(place).copied().unwrap_or(f64::NAN) - wanted).abs();
+            match error / tolerance {
+                _ if error == 0.0 => 0.0,
+                ratio if ratio.is_nan() => f64::INFINITY,
+                ratio => ratio,
+            }
+        };
+        self.elements.iter().enumerate().map(of_bound).fold(0.0, f64::max)
     }
 
     /// Compares what a kernel stored in `form`.

@@ -5,8 +5,9 @@
 //! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
 //! 3. **Duel.** The finalists are compared with the default in fresh rounds: see [`super::verdict`].
-//! 4. **Confirm.** The winner's output is compared again, many times: see `confirm`. One that is wrong in one run of
-//!    ten passes its first check nine times of ten. If it is found wrong, the next finalist takes its place.
+//! 4. **Confirm.** The winner's output and the default's are looked at again, in at least 64 runs each
+//!    ([`super::repeat`]): one that is wrong in one run of ten passes its first check nine times of ten. In place of a
+//!    winner that is flaky the next finalist is looked at, in place of a flaky default another candidate: see `confirm`.
 //!
 //! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
 //! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
@@ -154,7 +155,7 @@ enum Action {
     Warm(usize),
     /// Some rounds of the duel in one submission.
     Bout,
-    /// Compare the output again.
+    /// Run it again and again.
     Confirm(usize),
 }
 
@@ -222,8 +223,10 @@ pub struct TuningRun {
     rounds: usize,
     pending: Option<Action>,
     costs: [Cost; 7],
-    /// What comparing an output again costs, as the bench says.
-    recheck_cost: Duration,
+    /// What a round of repeated runs costs, as the bench says.
+    repeat_cost: Duration,
+    /// What may take the place of a flaky default.
+    replacement: Option<usize>,
     spent: Duration,
     cut_short: bool,
     /// The API and the limit of a wait that was given up.
@@ -286,7 +289,8 @@ impl TuningRun {
             rounds: 0,
             pending: None,
             costs: [Cost::default(); 7],
-            recheck_cost: Duration::ZERO,
+            repeat_cost: Duration::ZERO,
+            replacement: None,
             spent: Duration::ZERO,
             cut_short: false,
             hung: None,

@@ -26,7 +26,7 @@ pub(super) fn row(device: &DeviceKey, width: u32, x: u32, text: &str, verdict: V
     let time =
         Timing { median_ns: 1000 + u64::from(x), p10_ns: 900, p90_ns: 1200, samples: 9, default_ns: None };
     let from = Provenance { unix_ms, ..Provenance::measured() };
-    Row { key, verdict, time: Some(time), open: false, from }
+    Row { key, verdict, time: Some(time), open: false, repeats: None, from }
 }
 
 fn text(database: &Database) -> String {

@@ -24,7 +24,7 @@ impl OpBench {
         Ok(image)
     }
 
-    async fn conversion(&self, op: &ConvertOp, from: Resource, to: Resource) -> Result<Dispatch> {
+    pub(super) async fn conversion(&self, op: &ConvertOp, from: Resource, to: Resource) -> Result<Dispatch> {
         let limits = &self.device.info().limits;
         let choice = untuned(op, WorkGroup::Table, limits)?;
         let launch = op.kernel(choice.variant)?.plan(&choice, limits)?;

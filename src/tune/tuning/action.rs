@@ -31,7 +31,10 @@ impl TuningRun {
                     self.entries[index].better = None;
                     self.refuse(index, &error);
                 }
-                self.settle(bench, index);
+                match self.phase {
+                    Phase::Confirm => self.found_out(bench, index),
+                    _ => self.settle(bench, index),
+                }
             }
             Action::Bout => {}
         }
@@ -69,7 +72,7 @@ impl TuningRun {
             }
         };
         self.entries[index].checked_in = bench.now().saturating_sub(start);
-        self.recheck_cost = bench.recheck_cost();
+        self.repeat_cost = bench.repeat_cost();
         Ok(())
     }
 

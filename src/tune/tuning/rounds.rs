@@ -121,7 +121,8 @@ impl TuningRun {
     }
 
     pub(super) fn conclude(&mut self, bench: &mut dyn Bench) -> Result<()> {
-        // What was not confirmed is not recorded: the default stays.
+        // What differed in the rounds that it had is not used; what was not confirmed is not recorded: the default stays.
+        self.entries.iter_mut().for_each(Entry::judge);
         let challenger = self.winner().filter(|&index| self.is_confirmed(index));
         let chosen = challenger.or(self.baseline.filter(|&index| self.is_confirmed(index)));
         let scores = chosen.and_then(|index| self.entries[index].score());
