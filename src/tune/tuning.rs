@@ -40,6 +40,7 @@ use super::bench::{Bench, Check};
 use super::entry::{Entry, State};
 use super::explore::Explorer;
 use super::random::Random;
+use super::repeat::Repeats;
 use super::search::{Search, WorkGroups, boxes, candidates, handful};
 use super::statistics::{median, race_half_width, spread};
 use super::verdict::{Call, Outcome, Rule, Trial, Verdict};
@@ -71,6 +72,8 @@ const PAIR_ROUNDS: [usize; 2] = [5, 25];
 const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
 const MAX_RACED_SLOWDOWN: f64 = 1.5;
+/// How often an output that was wrong is looked at again: one that is right then is flaky.
+const WRONG_CHECKS: u32 = 3;
 /// Rounds of a duel in one submission, and how long each is made to last.
 const DUEL_ROUNDS_PER_SUBMISSION: usize = 5;
 const DUEL_ROUND_TIME: Duration = Duration::from_micros(400);

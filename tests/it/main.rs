@@ -16,6 +16,7 @@ mod cpu_runs;
 mod custom;
 mod dispatches;
 mod fastest;
+mod flaky;
 mod forms;
 mod graph;
 mod half_rows;

@@ -20,6 +20,9 @@ use crate::tune::repeat::{Repeated, Round};
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// Runs with other inputs, all of them wrong, that tell a wrong kernel from a flaky one.
+const ATTEMPTS: u32 = 4;
+
 /// What repeated runs need.
 #[derive(Debug, Default)]
 pub(super) struct Repeating {
@@ -109,7 +112,7 @@ impl OpBench {
     }
 
     /// The arguments of a candidate with other inputs. The first run with them is compared with what is expected; one that
-    /// is wrong is tried once more, to tell a kernel that is always wrong from one that sometimes is.
+    /// is wrong is tried again, to tell a kernel that is always wrong from one that sometimes is.
     async fn with_other_inputs(
         &mut self,
         wait: Wait,
@@ -141,14 +144,14 @@ impl OpBench {
         if self.repeating.right.contains_key(&(*choice, true)) {
             return Ok(arguments);
         }
-        for attempt in 0..2 {
+        for attempt in 0..ATTEMPTS {
             let compared = self.compared(wait, other, choice, &arguments).await?;
             match compared.check {
                 Check::Correct => {
                     self.repeating.was_right(*choice, true, &compared.stored);
                     break;
                 }
-                Check::Wrong { detail } if attempt == 0 => {
+                Check::Wrong { detail } if attempt + 1 < ATTEMPTS => {
                     found.differed += 1;
                     found.detail.get_or_insert(format!("with other inputs: {detail}"));
                 }

@@ -31,7 +31,9 @@ fn searches(count: u64, fault: Fault) -> [usize; 3] {
         let trial = verdict.trials.iter().find(|trial| trial.choice == flaky).expect("tried");
         match &trial.outcome {
             Outcome::Flaky { repeats, .. } => {
-                assert!(repeats.differed > 0 && repeats.runs >= LEAST_RUNS, "{seed}: {trial:?}");
+                // Some were found out by their first check.
+                let enough = repeats.runs >= LEAST_RUNS || trial.samples == 0;
+                assert!(repeats.differed > 0 && enough, "{seed}: {trial:?}");
                 assert_eq!(trial.repeats, Some(*repeats), "{seed}");
             }
             _ => assert_eq!(trial.repeats.map_or(0, |repeats| repeats.differed), 0, "{seed}: {trial:?}"),
@@ -190,6 +192,27 @@ fn a_search_of_the_default_alone_finds_what_replaces_it() {
         verdict.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Flaky { .. })).count(),
         2
     );
+}
+
+#[test]
+fn a_default_that_is_flaky_at_its_first_check_is_replaced_too() {
+    let mut replaced = 0;
+    for seed in 0..40 {
+        let mut fake = Fake::new(seed);
+        fake.faults.insert(fake.default, Fault::WrongSometimes(50));
+        let verdict = tune(&mut fake, options(Search::Table, seed));
+        let outcome = &verdict.trials[0].outcome;
+        match outcome {
+            // Four checks that are all wrong.
+            Outcome::Wrong { .. } => assert_eq!(verdict.choice, None, "{seed}"),
+            Outcome::Flaky { repeats, .. } => {
+                replaced += usize::from(repeats.runs < LEAST_RUNS);
+                assert!(verdict.choice.is_some_and(|choice| choice != fake.default), "{seed}");
+            }
+            _ => panic!("{seed}: {outcome}"),
+        }
+    }
+    assert!(replaced > 8, "{replaced} found out by their first check");
 }
 
 #[test]
