@@ -256,7 +256,7 @@ pub use weights::Weights;
 pub mod internals {
     pub use crate::layout::Form;
     #[cfg(not(target_family = "wasm"))]
-    pub use crate::tune_network::Comparison;
+    pub use crate::tune_network::{Checked, Comparison, Finding};
 
     pub mod device {
         pub use crate::device::*;

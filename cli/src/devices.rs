@@ -110,7 +110,7 @@ fn as_json(listings: &[DeviceListing], threads: Option<usize>) -> Value {
     Value::Array(entries)
 }
 
-fn device(info: &DeviceInfo) -> Value {
+pub(crate) fn device(info: &DeviceInfo) -> Value {
     let limits = &info.limits;
     json!({
         "api": info.api,

@@ -89,12 +89,7 @@ impl Expectation {
         let stored = word::numbers(self.output.dtype.device_word(), stored);
         let of_bound = |(index, &(wanted, tolerance)): (usize, &(f64, f64))| {
             let place = self.output.stored_place(form, index);
-            let error = (stored.get(place).copied().unwrap_or(f64::NAN) - wanted).abs();
-            match error / tolerance {
-                _ if error == 0.0 => 0.0,
-                ratio if ratio.is_nan() => f64::INFINITY,
-                ratio => ratio,
-            }
+            of_bound(stored.get(place).copied().unwrap_or(f64::NAN), wanted, tolerance)
         };
         self.elements.iter().enumerate().map(of_bound).fold(0.0, f64::max)
     }
@@ -107,9 +102,7 @@ impl Expectation {
         for (index, &(wanted, tolerance)) in self.elements.iter().enumerate() {
             let place = self.output.stored_place(form, index);
             let found = stored.get(place).copied().unwrap_or(f64::NAN);
-            let error = (found - wanted).abs();
-            // NaN, which an unwritten element holds, is not within.
-            if error <= tolerance {
+            if of_bound(found, wanted, tolerance) <= 1.0 {
                 continue;
             }
             if wrong == 0 {
@@ -121,6 +114,17 @@ impl Expectation {
             return Check::Correct;
         }
         Check::Wrong { detail: format!("{first}; {wrong} of {} elements are off", self.elements.len()) }
+    }
+}
+
+/// An element's error over its bound. NaN, which one that is not written holds, is right only where it is wanted, as where a
+/// function has no value.
+fn of_bound(found: f64, wanted: f64, tolerance: f64) -> f64 {
+    let error = (found - wanted).abs();
+    match error / tolerance {
+        _ if found == wanted || (found.is_nan() && wanted.is_nan()) => 0.0,
+        ratio if ratio.is_nan() => f64::INFINITY,
+        ratio => ratio,
     }
 }
 

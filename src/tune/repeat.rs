@@ -99,8 +99,6 @@ pub struct Repeated {
     pub differed: u32,
     /// What was wrong with the first of them.
     pub detail: Option<String>,
-    /// The largest error of those that were looked at over the bound of its element; infinite where one is no number.
-    pub worst: f64,
     /// What is wrong with every output for the other inputs.
     pub wrong: Option<String>,
 }

@@ -28,21 +28,18 @@ impl OpBench {
         self.round_trip = begun.elapsed();
         if check == Check::Correct {
             self.repeating.was_right(*choice, false, &stored);
+        } else {
+            let dtype = self.target(&arguments, 0)?.1;
+            let ratio = self.inputs.expected(choice).ratio(self.form(choice)?, &decode(&stored, dtype));
+            self.repeating.worst = self.repeating.worst.max(ratio);
         }
         Ok(check)
     }
 
-    /// The error of a candidate's last check over its bound, at its largest: of what one more run stores.
-    ///
-    /// # Errors
-    /// If it does not run.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn largest_error(&mut self, choice: &Choice) -> Result<f64> {
-        let arguments = self.prepared(choice)?.arguments.clone();
-        let run = self.compared(Wait::Blocks, &self.inputs, choice, &arguments);
-        let stored = crate::task::block_on(run)?.stored;
-        let (form, dtype) = (self.form(choice)?, self.target(&arguments, 0)?.1);
-        Ok(self.inputs.expected(choice).ratio(form, &decode(&stored, dtype)))
+    /// The largest error of the outputs of the candidate that was checked last that were wrong or differed, over the bound
+    /// of its element; infinite where one is no number.
+    pub fn worst(&self) -> f64 {
+        self.repeating.worst
     }
 
     /// Compares what a run of the first set of operands stores.

@@ -52,6 +52,7 @@ impl OpBench {
             chains: None,
         };
         self.prepared.insert(*choice, prepared);
+        self.repeating.worst = 0.0;
         Ok(())
     }
 

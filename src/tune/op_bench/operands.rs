@@ -90,9 +90,10 @@ impl OpBench {
             return kernel.pack(choice, operand, given()?);
         };
         let info = self.info(operand)?;
-        match binding.access {
-            Access::Write => Ok(vec![f32::NAN; info.stored_elements(form)]),
-            Access::Read | Access::ReadWrite => info.stored(form, given()?, 0.0),
+        // A kernel may keep something there meanwhile.
+        match (binding.access, info.role) {
+            (Access::Write, _) | (_, Role::Output) => Ok(vec![f32::NAN; info.stored_elements(form)]),
+            (Access::Read | Access::ReadWrite, _) => info.stored(form, given()?, 0.0),
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Repeating {
     other: Option<Inputs>,
     /// The checksums of outputs that were right: with the inputs of the timed runs and with the others.
     right: HashMap<(Choice, bool), Vec<u32>>,
+    /// The largest error of an output that was wrong, over its bound: of the candidate that was made ready last.
+    pub(super) worst: f64,
     /// What destinations hold before a run, by the candidates' keys of them.
     before: HashMap<Key, Slice>,
 }
@@ -261,18 +263,24 @@ impl OpBench {
     }
 
     /// Looks at an output that is not the one that was right.
-    async fn differs(&self, wait: Wait, part: &Part<'_>, stored: &Slice, found: &mut Repeated) -> Result<()> {
+    async fn differs(
+        &mut self,
+        wait: Wait,
+        part: &Part<'_>,
+        stored: &Slice,
+        found: &mut Repeated,
+    ) -> Result<()> {
         found.differed += 1;
         let read = decode(&wait.read(&*self.device, stored).await?, part.dtype);
         let inputs = if part.other { self.repeating.other.as_ref() } else { Some(&self.inputs) };
         let Some(inputs) = inputs else { return Ok(()) };
         let (expected, form) = (inputs.expected(part.choice), self.form(part.choice)?);
         let ratio = expected.ratio(form, &read);
-        found.worst = found.worst.max(ratio);
         found.detail.get_or_insert_with(|| match expected.compare(form, &read) {
             Check::Wrong { detail } => detail,
             Check::Correct => format!("other bits, {ratio:.3} of the bound"),
         });
+        self.repeating.worst = self.repeating.worst.max(ratio);
         Ok(())
     }
 }

@@ -96,3 +96,14 @@ fn a_thousand_half_terms_still_have_a_bound() {
     let expectation = Expectation::new(&op, &operands(&op, 0)).expect("a result");
     assert!(expectation.elements.iter().all(|(_, tolerance)| tolerance.is_finite()));
 }
+
+#[test]
+fn a_function_without_a_value_wants_nan_and_an_infinite_one_infinity() {
+    let same = |found, wanted| of_bound(found, wanted, 1e-3) <= 1.0;
+    let [nan, infinity] = [f64::NAN, f64::INFINITY];
+    assert!(same(nan, nan) && same(infinity, infinity) && same(1.0, 1.0005));
+    assert!(!same(nan, 1.0) && !same(1.0, nan) && !same(infinity, 1.0) && !same(-infinity, infinity));
+    assert!(!same(1.0, 1.002) && of_bound(1.0, 1.002, 1e-3) > 1.9);
+    assert_eq!((of_bound(1.0, 1.0, 0.0), of_bound(1.0, 2.0, 0.0)), (0.0, f64::INFINITY));
+    assert_eq!(of_bound(nan, 1.0, infinity), infinity, "a bound without end takes numbers alone");
+}
