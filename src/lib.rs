@@ -264,6 +264,9 @@ pub mod internals {
     pub mod emit {
         pub use crate::emit::*;
     }
+    pub mod faults {
+        pub use crate::limits::faults::*;
+    }
     pub mod file {
         pub use crate::file::*;
     }

@@ -176,6 +176,9 @@ fn as_text(arguments: &Arguments, found: &Found) -> Result<String> {
     for (name, fact) in facts {
         writeln!(text, "- {name}: {fact}")?;
     }
+    for fault in limits.faults.iter() {
+        writeln!(text, "- known fault: {fault}")?;
+    }
     let bad: Vec<&Checked> = found.bad().collect();
     writeln!(text, "\n{} of {} kernels are wrong, flaky or do not run\n", bad.len(), checked.len())?;
     for one in &bad {

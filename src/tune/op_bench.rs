@@ -28,7 +28,7 @@ use super::quirks::compilers;
 use super::repeat::{Repeated, Round};
 use super::work_group::{WorkGroup, table, untuned_in};
 use crate::clock::Instant;
-use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait, family};
+use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -115,7 +115,7 @@ impl OpBench {
     /// If the expected result cannot be computed.
     pub fn checking(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
         let info = device.info();
-        let policy = Policy::of(&family::facts(info.limits.family, &info.name));
+        let policy = Policy::of(info.limits.faults);
         let inputs = Inputs::new(&*op, 0)?;
         let values: usize = op.operands().iter().map(OperandInfo::elements).sum();
         let bytes = (values * op.precision().storage().bytes()).max(1);
@@ -170,11 +170,12 @@ impl OpBench {
 
     /// Leaves the device alone, where the thread may wait: a browser's may not.
     fn rest(wait: Wait, pause: Duration) {
-        match wait {
-            #[cfg(not(target_family = "wasm"))]
-            Wait::Blocks if !pause.is_zero() => std::thread::sleep(pause),
-            _ => {}
+        #[cfg(not(target_family = "wasm"))]
+        if wait == Wait::Blocks && !pause.is_zero() {
+            std::thread::sleep(pause);
         }
+        #[cfg(target_family = "wasm")]
+        let _ = (wait, pause);
     }
 
     fn launch(&self, choice: &Choice) -> Result<Launch> {

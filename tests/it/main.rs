@@ -22,6 +22,7 @@ mod graph;
 mod half_rows;
 mod idioms;
 mod integers;
+mod known_faults;
 mod lost;
 mod machine;
 mod memory;
