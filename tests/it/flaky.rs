@@ -340,6 +340,34 @@ fn planted_faults_are_seen_as_often_as_they_strike_and_sound_kernels_are_not_acc
     }
 }
 
+#[test]
+fn outputs_in_images_and_large_ones_are_summed_up_too() {
+    for device in devices() {
+        let limits = device.info().limits.clone();
+        let (input, weights) = (Shape::nhwc(1, 90, 91, 16), Shape::nhwc(1, 3, 3, 16));
+        let op = DepthwiseOp::new(input, weights, &Depthwise::default(), true, false, Precision::F32);
+        let op: Arc<dyn Op> = Arc::new(op.expect("a valid op"));
+        for layout in [diptych::Layout::C4, diptych::Layout::Image2d] {
+            let Ok(choice) = work_group::untuned_in(&*op, work_group::WorkGroup::Table, layout, &limits)
+            else {
+                continue;
+            };
+            let mut bench =
+                OpBench::new(Arc::clone(&device), Arc::clone(&op)).expect("a bench").in_layout(layout);
+            let found = rounds(&mut bench, &choice);
+            assert_eq!(found, Repeats { differed: 0, runs: LEAST_RUNS }, "{} {layout}", device.info());
+            // What is wrong in a buffer is seen however large it is; images are not struck.
+            if layout == diptych::Layout::C4 {
+                let bad = [label(&*op, &choice, &*device)];
+                let flaky = Flaky::new(Arc::clone(&device), Fault::OneOf(4), &bad, 1);
+                let mut bench = OpBench::new(Arc::new(flaky), Arc::clone(&op)).expect("a bench");
+                let found = rounds(&mut bench, &choice);
+                assert!((4..=30).contains(&found.differed), "{}: {found}", device.info());
+            }
+        }
+    }
+}
+
 /// Tunes the problem on a device with bad kernels that seem fast.
 fn tuned(
     device: &Arc<dyn Device>,

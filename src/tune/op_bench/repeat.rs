@@ -7,15 +7,12 @@
 use super::OpBench;
 use super::operands::{Inputs, Key, decode};
 use super::sums::{self, Sums};
-use crate::device::{Dispatch, Memory, Resource, Slice, Wait};
+use crate::device::{Dispatch, Resource, Slice, Wait};
 use crate::dtype::DType;
 use crate::emit::Access;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use crate::ops::convert::ConvertOp;
 use crate::ops::{Choice, Role};
 use crate::tune::bench::Check;
-use crate::tune::problem::output;
 use crate::tune::repeat::{Repeated, Round};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -192,12 +189,7 @@ impl OpBench {
             let restore = sums.map(|sums| sums.restore(&part.before, &stored)).transpose()?;
             return Ok(Around { restore: restore.into_iter().collect(), fetch: Vec::new(), stored });
         }
-        let (map, precision) = (output(&*self.op)?.map, self.op.precision());
-        let stored = self.device.alloc(part.before.bytes(), Memory::Device)?.whole();
-        let fill = ConvertOp::new(map, Layout::C4, Layout::Image2d, precision)?;
-        let fill = self.conversion(&fill, part.before.clone().into(), target.clone()).await?;
-        let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, precision)?;
-        let fetch = self.conversion(&fetch, target, stored.clone().into()).await?;
+        let (fill, fetch, stored) = self.around_image(&part.before, target).await?;
         Ok(Around { restore: vec![fill], fetch: vec![fetch], stored })
     }
 
