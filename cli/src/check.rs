@@ -1,7 +1,6 @@
 //! `diptych check`: every kernel of a network, again and again, against the oracle and against itself.
 
 use crate::output::{print, say};
-use crate::table::{Rows, Stream};
 use crate::tune::{PrecisionName, bar};
 use anyhow::{Context as _, Result, bail};
 use diptych::internals::ops;
@@ -190,17 +189,15 @@ fn as_text(arguments: &Arguments, found: &Found) -> Result<String> {
     if !bad.is_empty() {
         writeln!(text)?;
     }
-    let mut rows = Rows::new(["op", "problem", "kernel", "runs", "differed"]).numbers(&[3, 4]);
-    for one in checked {
-        rows.add([
-            one.op.to_owned(),
-            format!("{} {}", one.problem, one.precision),
-            one.choice.to_string(),
-            one.repeats.runs.to_string(),
-            one.repeats.differed.to_string(),
-        ]);
+    writeln!(text, "| op | problem | kernel | runs | differed |\n|---|---|---|---|---|")?;
+    for Checked { op, problem, precision, choice, repeats, .. } in checked {
+        let problem = problem.replace('|', "\\|");
+        writeln!(
+            text,
+            "| {op} | {problem} {precision} | {choice} | {} | {} |",
+            repeats.runs, repeats.differed
+        )?;
     }
-    writeln!(text, "```\n{}\n```", rows.text(Stream::Stdout).trim_end())?;
     Ok(text)
 }
 

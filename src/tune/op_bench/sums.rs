@@ -1,8 +1,9 @@
 //! Checksums of what a kernel has stored, worked out where it lies, and the copy that puts something else there before.
 //!
-//! Of `n` words `w`, lane `l` of `L` takes words `l`, `l + L`, and so on, and works out
-//! `sum w[i] (2 i + 1)` and `mix = rotate(mix, 5) xor w[i]`, in 32 bits that wrap. A word that changes changes the first,
-//! because its factor is odd. Many lanes have their results summed up in the same way, by [`LANES`].
+//! Of vectors of four words, lane `l` of `L` takes `l`, `l + L`, and so on. Of their words `w[i]` it works out
+//! `sum w[i] (2 i + 1)` and, for each of the four places, `mix = rotate(mix, 5) xor w[i]`, in 32 bits that wrap; the four are
+//! rotated against each other and made one by xor. A word that changes changes the sum, because its factor is odd. Many lanes
+//! have their results summed up in the same way, by [`LANES`].
 
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice, Wait};
 use crate::dtype::DType;
@@ -14,71 +15,80 @@ use crate::tune::random::Random;
 
 /// Lanes whose results are read.
 const LANES: u32 = 64;
-/// Lanes at most, and words of each where that is less.
+/// Lanes at most, and vectors of each where that is less.
 const MAX_LANES: u32 = 1 << 16;
-const WORDS_OF_LANE: u32 = 64;
+const VECTORS_OF_LANE: u32 = 16;
 /// Bytes of one checksum.
 pub(super) const BYTES: u64 = 8 * LANES as u64;
 
 const CHECKSUM: &str = "
-struct Params { words: u32, lanes: u32, at: u32 }
-@group(0) @binding(0) var<storage, read> src: array<u32>;
+struct Params { vectors: u32, lanes: u32, at: u32 }
+@group(0) @binding(0) var<storage, read> src: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
 @group(0) @binding(2) var<uniform> params: Params;
+fn turned(word: u32, bits: u32) -> u32 {
+    return (word << bits) | (word >> (32u - bits));
+}
 @compute @workgroup_size(64)
 fn checksum(@builtin(global_invocation_id) id: vec3<u32>) {
     let lane: u32 = id.x;
     if (lane >= params.lanes) { return; }
-    var sum: u32 = 0u;
-    var mix: u32 = 0u;
-    for (var i: u32 = lane; i < params.words; i += params.lanes) {
-        let word: u32 = src[i];
-        sum += word * (2u * i + 1u);
-        mix = ((mix << 5u) | (mix >> 27u)) ^ word;
+    var sum: vec4<u32> = vec4<u32>(0u);
+    var mix: vec4<u32> = vec4<u32>(0u);
+    for (var i: u32 = lane; i < params.vectors; i += params.lanes) {
+        let words: vec4<u32> = src[i];
+        sum += words * (vec4<u32>(8u * i) + vec4<u32>(1u, 3u, 5u, 7u));
+        mix = ((mix << vec4<u32>(5u)) | (mix >> vec4<u32>(27u))) ^ words;
     }
-    dst[params.at + 2u * lane] = sum;
-    dst[params.at + 2u * lane + 1u] = mix;
+    dst[params.at + 2u * lane] = sum.x + sum.y + sum.z + sum.w;
+    dst[params.at + 2u * lane + 1u] = mix.x ^ turned(mix.y, 9u) ^ turned(mix.z, 17u) ^ turned(mix.w, 25u);
 }
 ";
 
 const COPY: &str = "
-struct Params { words: u32, lanes: u32, at: u32 }
-@group(0) @binding(0) var<storage, read> src: array<u32>;
-@group(0) @binding(1) var<storage, read_write> dst: array<u32>;
+struct Params { vectors: u32, lanes: u32, at: u32 }
+@group(0) @binding(0) var<storage, read> src: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read_write> dst: array<vec4<u32>>;
 @group(0) @binding(2) var<uniform> params: Params;
 @compute @workgroup_size(64)
 fn restore(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= params.lanes) { return; }
-    for (var i: u32 = id.x; i < params.words; i += params.lanes) {
+    for (var i: u32 = id.x; i < params.vectors; i += params.lanes) {
         dst[params.at + i] = src[i];
     }
 }
 ";
 
-/// Lanes for so many words.
-fn lanes(words: u32) -> u32 {
-    (words / WORDS_OF_LANE).next_power_of_two().clamp(LANES, MAX_LANES)
+/// Words of a vector.
+const VECTOR: usize = 4;
+
+/// Lanes for so many vectors.
+fn lanes(vectors: u32) -> u32 {
+    (vectors / VECTORS_OF_LANE).next_power_of_two().clamp(LANES, MAX_LANES)
 }
 
 fn lanes_of(words: &[u32], lanes: u32) -> Vec<u32> {
-    let mut sums = vec![0u32; 2 * lanes as usize];
-    for (line, words) in words.chunks(lanes as usize).enumerate() {
-        let first = line as u32 * lanes;
-        for ((lane, word), pair) in (0..).zip(words).zip(sums.chunks_exact_mut(2)) {
-            let place: u32 = first.wrapping_add(lane);
-            if let [sum, mix] = pair {
+    let mut found = vec![(0u32, [0u32; VECTOR]); lanes as usize];
+    let mut place = 0u32;
+    for line in words.chunks(VECTOR * lanes as usize) {
+        for (vector, (sum, mix)) in line.chunks(VECTOR).zip(&mut found) {
+            for (word, mix) in vector.iter().zip(mix) {
                 *sum = sum.wrapping_add(word.wrapping_mul(place.wrapping_mul(2).wrapping_add(1)));
                 *mix = mix.rotate_left(5) ^ word;
+                place = place.wrapping_add(1);
             }
         }
     }
-    sums
+    let one = |(sum, [x, y, z, w]): (u32, [u32; VECTOR])| {
+        [sum, x ^ y.rotate_left(9) ^ z.rotate_left(17) ^ w.rotate_left(25)]
+    };
+    found.into_iter().flat_map(one).collect()
 }
 
-/// The checksum of `bytes`, whole words, on the host.
+/// The checksum of `bytes`, whole vectors, on the host.
 pub(super) fn sums(bytes: &[u8]) -> Vec<u32> {
     let words: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
-    let lanes = lanes(words.len() as u32);
+    let lanes = lanes(u32::try_from(words.len() / VECTOR).unwrap_or(u32::MAX));
     let sums = lanes_of(&words, lanes);
     if lanes > LANES { lanes_of(&sums, LANES) } else { sums }
 }
@@ -95,8 +105,8 @@ pub(super) struct Sums {
     room: u32,
 }
 
-fn kernel(label: &str, text: &str) -> KernelSource {
-    let binding = |operand, access| Binding::new(operand, Element::Scalar(DType::U32), access);
+fn kernel(label: &str, text: &str, written: Element) -> KernelSource {
+    let vectors = Element::Vec4(DType::U32);
     let param = |name| Param { name, ty: ParamType::U32 };
     KernelSource {
         label: format!("tuner_{label}"),
@@ -104,34 +114,37 @@ fn kernel(label: &str, text: &str) -> KernelSource {
         dialect: Dialect::Wgsl,
         text: text.to_owned(),
         interface: Interface {
-            bindings: vec![binding(Operand::Src, Access::Read), binding(Operand::Dst, Access::ReadWrite)],
-            params: vec![param("words"), param("lanes"), param("at")],
+            bindings: vec![
+                Binding::new(Operand::Src, vectors, Access::Read),
+                Binding::new(Operand::Dst, written, Access::ReadWrite),
+            ],
+            params: vec![param("vectors"), param("lanes"), param("at")],
         },
         work_group: [64, 1, 1],
     }
 }
 
-fn dispatch(pipeline: &Pipeline, from: Slice, to: Slice, words: u32, lanes: u32, at: u32) -> Dispatch {
+fn dispatch(pipeline: &Pipeline, from: Slice, to: Slice, vectors: u32, lanes: u32, at: u32) -> Dispatch {
     Dispatch {
         pipeline: pipeline.clone(),
         resources: vec![from.into(), to.into()],
-        params: [words, lanes, at].map(Scalar::U32).to_vec(),
+        params: [vectors, lanes, at].map(Scalar::U32).to_vec(),
         groups: [lanes.div_ceil(64), 1, 1],
     }
 }
 
-fn words_of(slice: &Slice) -> Result<u32> {
-    u32::try_from(slice.bytes() / 4).map_err(|_| Error::Internal("an output of 16 GiB".to_owned()))
+fn vectors_of(slice: &Slice) -> Result<u32> {
+    u32::try_from(slice.bytes() / 16).map_err(|_| Error::Internal("an output of 64 GiB".to_owned()))
 }
 
 impl Sums {
     /// Compiles both kernels for up to `room` checksums; `None` where the device's are not the host's, which read what is
     /// stored then.
     pub(super) async fn on(wait: Wait, device: &dyn Device, room: u32) -> Result<Option<Self>> {
-        let compile = async |label, text| device.compile_async(&kernel(label, text)).await;
+        let compile = async |label, text, written| device.compile_async(&kernel(label, text, written)).await;
         let sums = Sums {
-            checksum: compile("checksum", CHECKSUM).await?,
-            copy: compile("restore", COPY).await?,
+            checksum: compile("checksum", CHECKSUM, Element::Scalar(DType::U32)).await?,
+            copy: compile("restore", COPY, Element::Vec4(DType::U32)).await?,
             many: None,
             results: device.alloc(BYTES * u64::from(room.max(1)), Memory::Device)?,
             room: room.max(1),
@@ -142,7 +155,7 @@ impl Sums {
     /// Itself, if it sums up words that the host knows.
     async fn proven(mut self, wait: Wait, device: &dyn Device) -> Result<Option<Self>> {
         let mut random = Random::new(7);
-        for words in [64, 3, 9001] {
+        for words in [64, 4, 36004] {
             let known: Vec<u32> = (0..words).map(|_| (random.next() >> 32) as u32).collect();
             let bytes = bytemuck::cast_slice::<u32, u8>(&known).to_vec();
             let from = device.alloc(bytes.len() as u64, Memory::Device)?.slice(0, bytes.len() as u64)?;
@@ -160,8 +173,8 @@ impl Sums {
 
     /// Copies `from` to `to`, which is as long.
     pub(super) fn restore(&self, from: &Slice, to: &Slice) -> Result<Dispatch> {
-        let words = words_of(to)?;
-        Ok(dispatch(&self.copy, from.clone(), to.clone(), words, lanes(words), 0))
+        let vectors = vectors_of(to)?;
+        Ok(dispatch(&self.copy, from.clone(), to.clone(), vectors, lanes(vectors), 0))
     }
 
     /// Sums up `stored` as result `index`.
@@ -169,14 +182,14 @@ impl Sums {
         if index >= self.room {
             return Err(Error::Internal(format!("checksum {index} of {}", self.room)));
         }
-        let (words, at) = (words_of(stored)?, 2 * LANES * index);
-        let lanes = lanes(words);
+        let (vectors, at) = (vectors_of(stored)?, 2 * LANES * index);
+        let lanes = lanes(vectors);
         if lanes <= LANES {
             return Ok(vec![dispatch(
                 &self.checksum,
                 stored.clone(),
                 self.results.whole(),
-                words,
+                vectors,
                 lanes,
                 at,
             )]);
@@ -188,8 +201,8 @@ impl Sums {
         };
         let between = self.many.insert(many).whole();
         Ok(vec![
-            dispatch(&self.checksum, stored.clone(), between.clone(), words, lanes, 0),
-            dispatch(&self.checksum, between, self.results.whole(), 2 * lanes, LANES, at),
+            dispatch(&self.checksum, stored.clone(), between.clone(), vectors, lanes, 0),
+            dispatch(&self.checksum, between, self.results.whole(), lanes / 2, LANES, at),
         ])
     }
 
@@ -206,7 +219,7 @@ mod tests {
     #[test]
     fn a_bit_or_a_place_that_changes_changes_the_checksum() {
         let mut random = Random::new(3);
-        for words in [1usize, 4, 64, 65, 4096, 9000] {
+        for words in [4usize, 64, 68, 4096, 36000] {
             let stored: Vec<u32> = (0..words).map(|_| (random.next() >> 32) as u32).collect();
             let of = |words: &[u32]| sums(bytemuck::cast_slice(words));
             assert_eq!(of(&stored).len(), 2 * LANES as usize);
