@@ -101,7 +101,8 @@ impl Work {
         let start = Instant::now();
         let mut counted = start;
         let mut inner = (0, 0);
-        if !self.proven && !(self.jobs.is_empty() && self.current.is_none()) {
+        let any = self.current.is_some() || !self.jobs.is_empty();
+        if any && !self.proven {
             proof::computes(Self::WAIT, &*self.device).await?;
             self.proven = true;
         }

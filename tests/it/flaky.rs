@@ -114,7 +114,7 @@ impl Flaky {
                     state.random =
                         state.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     let struck = match self.fault {
-                        Fault::OneOf(runs) => (state.random >> 33) % u64::from(runs) == 0,
+                        Fault::OneOf(runs) => (state.random >> 33).is_multiple_of(u64::from(runs)),
                         Fault::AfterIdle => idle && first && index == 0,
                         Fault::Never | Fault::Dead => false,
                     };

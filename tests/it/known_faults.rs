@@ -5,8 +5,11 @@ use diptych::internals::ops::{self, Op};
 use diptych::internals::tune::work_group::{WorkGroup, untuned_in};
 use diptych::{Family, Layout, Limits, MaliArchitecture, Precision};
 
-/// A device that has the fault, and one that comes near it and has it not.
-const DEVICES: &[(&str, [(Family, &str, &str, &str); 2])] = &[
+/// Family, name, API and driver.
+type Device = (Family, &'static str, &'static str, &'static str);
+
+/// Of each row a device that has the fault, and one that comes near it and has it not.
+const DEVICES: &[(&str, [Device; 2])] = &[
     (
         "Adreno 840's products by work-group",
         [
@@ -107,25 +110,25 @@ const DEVICES: &[(&str, [(Family, &str, &str, &str); 2])] = &[
 ];
 
 const QUALCOMM: &str = "Qualcomm Technologies Inc. Adreno Vulkan Driver Driver Build: 512.842.19";
-const NVIDIA: [(Family, &str, &str, &str); 2] = [
+const NVIDIA: [Device; 2] = [
     (Family::Nvidia, "NVIDIA H200", "OpenCL", "NVIDIA CUDA 580.159"),
     (Family::Nvidia, "NVIDIA H200", "Vulkan", "NVIDIA 580.159"),
 ];
-const MALI: [(Family, &str, &str, &str); 2] = [
+const MALI: [Device; 2] = [
     (Family::Mali(MaliArchitecture::Valhall), "Mali-G78", "OpenCL", "ARM Platform 3.0"),
     (Family::PowerVr, "PowerVR B-Series BXM-8-256", "OpenCL", "PowerVR"),
 ];
 
-fn faults((family, name, api, driver): (Family, &str, &str, &str)) -> Faults {
+fn faults((family, name, api, driver): Device) -> Faults {
     Faults::of(&Identified { family, name, api, driver })
 }
 
-fn devices_of(fault: &Fault) -> [(Family, &'static str, &'static str, &'static str); 2] {
+fn devices_of(fault: &Fault) -> [Device; 2] {
     let found = DEVICES.iter().find(|(name, _)| *name == fault.name);
     found.unwrap_or_else(|| panic!("no device for {:?}", fault.name)).1
 }
 
-fn limits(device: (Family, &str, &str, &str)) -> Limits {
+fn limits(device: Device) -> Limits {
     let base = if device.2 == "OpenCL" { Limits::opencl() } else { Limits::webgpu() };
     let faults = faults(device);
     Limits { family: device.0, max_turns: faults.turns(), faults, ..base }
