@@ -1,4 +1,4 @@
-//! Faults that people reported on particular devices and drivers, as rows of one table ([`table`]), and what follows from them.
+//! Faults that people reported on particular devices and drivers, as rows of one table ([`FAULTS`]), and what follows from them.
 //!
 //! A row says which devices have the fault, what is avoided there, until which version of the driver if that is known, and
 //! where it was reported. What the report does not say the row does not guess: where the cause is not known nothing is

@@ -1,5 +1,5 @@
 //! What some drivers need while kernels are timed: what follows from the quirks in the table of known faults
-//! ([`crate::limits::faults`]).
+//! (`limits/faults/table.rs`).
 //!
 //! Source: TensorFlow Lite's `cl_command_queue.cc` (`GetBestWorkGroupIndex`).
 //!
