@@ -4,6 +4,7 @@
 //! A device that stands before the real one lets a second kernel run behind each run of the bad one, which changes a bit of
 //! what that stored where the host says so: what is computed on the device from the output is wrong as well.
 
+use diptych::internals::Finding;
 use diptych::internals::device::{
     Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Resource, Slice,
 };
@@ -436,6 +437,51 @@ fn a_flaky_default_is_replaced_and_it_is_said() {
         let chosen = database.choose(&device, &*op, diptych::Layout::C4, &limits).expect("a choice");
         assert_eq!(chosen.choice, choice, "{search:?}");
     }
+}
+
+#[test]
+fn a_check_tells_what_is_flaky_from_what_is_wrong_and_what_is_steady() {
+    let Some(device) = devices().into_iter().next() else { return };
+    let op = problem(Precision::F32);
+    let bad = candidate(&*op, &*device);
+    let labels = [label(&*op, &bad, &*device)];
+    let checked = |fault| {
+        let flaky = Flaky::new(Arc::clone(&device), fault, &labels, 3);
+        let mut tuner = Tuner::on(Arc::new(flaky));
+        tuner.begin_problem("planted", problem(Precision::F32)).expect("lined up");
+        let mut told = 0;
+        let checked = tuner.check(64, true, |_, _| told += 1);
+        (checked.map(|checked| (told, checked)), tuner.shared_database())
+    };
+    for fault in [Fault::OneOf(5), Fault::OneOf(1), Fault::Never] {
+        let (found, database) = checked(fault);
+        let (told, found) = found.expect("checked");
+        assert!(told == found.len() && told > 3, "{told} of {}", found.len());
+        assert!(database.lock().expect("no panic").is_empty(), "nothing is recorded");
+        for one in &found {
+            let (finding, repeats) = (&one.finding, one.repeats);
+            let planted = one.choice == bad;
+            match (fault, finding) {
+                (Fault::OneOf(5), Finding::Flaky { detail }) if planted => {
+                    assert!(repeats.runs >= 64 && (3..40).contains(&repeats.differed), "{repeats}");
+                    assert!(!detail.is_empty() && one.worst > 1.0, "{detail}: {}", one.worst);
+                }
+                (Fault::OneOf(1), Finding::Wrong { detail }) if planted => {
+                    assert!(
+                        repeats.differed == repeats.runs && detail.contains("wanted"),
+                        "{repeats} {detail}"
+                    );
+                }
+                (_, Finding::Steady) if !planted || fault == Fault::Never => {
+                    assert_eq!((repeats.differed, one.worst), (0, 0.0), "{one:?}");
+                }
+                _ => panic!("{fault:?}: {one:?}"),
+            }
+            assert_eq!(one.is_bad(), planted && fault != Fault::Never);
+        }
+    }
+    let error = checked(Fault::Dead).0.expect_err("a dead device");
+    assert!(error.to_string().contains("came back as zeros"), "{error}");
 }
 
 #[test]
