@@ -256,13 +256,16 @@ pub use weights::Weights;
 pub mod internals {
     pub use crate::layout::Form;
     #[cfg(not(target_family = "wasm"))]
-    pub use crate::tune_network::Comparison;
+    pub use crate::tune_network::{Checked, Comparison, Finding};
 
     pub mod device {
         pub use crate::device::*;
     }
     pub mod emit {
         pub use crate::emit::*;
+    }
+    pub mod faults {
+        pub use crate::limits::faults::*;
     }
     pub mod file {
         pub use crate::file::*;

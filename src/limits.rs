@@ -1,7 +1,10 @@
 //! What a device allows and offers, as planning needs it. Filled in by `device`, read by `ops`.
 
 use crate::emit::dialect::Dialect;
+use faults::Faults;
 use std::fmt;
+
+pub(crate) mod faults;
 
 /// Vendor and architecture of a GPU, or the driver that runs kernels on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,6 +127,9 @@ pub struct Limits {
     /// Turns after which the driver ends the loops of an invocation, all of them counted together, without an error:
     /// 65,535 with Mesa's llvmpipe.
     pub max_turns: Option<u32>,
+    /// What people reported of it: kernels that a report names do not fit.
+    #[doc(hidden)]
+    pub faults: Faults,
 }
 
 impl Limits {
@@ -174,6 +180,7 @@ impl Limits {
             subgroup: None,
             compute_units: None,
             max_turns: None,
+            faults: Faults::NONE,
         }
     }
 
@@ -195,6 +202,7 @@ impl Limits {
             subgroup: None,
             compute_units: None,
             max_turns: None,
+            faults: Faults::NONE,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::table::{self, Stream};
 use crate::tune::record;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Subcommand, ValueEnum};
-use diptych::internals::tune::db::{Database, Filter, MergePolicy, Row};
+use diptych::internals::tune::db::{Database, Filter, MergePolicy, Row, Verdict};
 use diptych::internals::tune::key::DeviceKey;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show the winners of each device, or every row.
+    /// Show the winners of each device and the kernels that are flaky there, or every row.
     Show(Show),
     /// Add the rows of other records to this one.
     Merge(Merge),
@@ -118,8 +118,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     match &arguments.verb {
         Verb::Show(show) => {
             let database = read(&show.place.path()?)?;
-            let rows = show.rows.filter(!show.all);
-            let text = self::show(&database.export(&rows), show)?;
+            let text = self::show(&database.export(&show.rows.filter(false)), show)?;
             writeln!(stdout, "{text}")?;
         }
         Verb::Merge(merge) => self::merge(merge)?,
@@ -191,13 +190,15 @@ fn merge(arguments: &Merge) -> Result<()> {
 
 /// A table for each device, or a JSON list.
 fn show(database: &Database, arguments: &Show) -> Result<String> {
+    let shown = |row: &&Row| arguments.all || row.verdict == Verdict::Winner || row.flaky().is_some();
+    let rows: Vec<&Row> = database.rows().filter(shown).collect();
     if arguments.json {
-        return Ok(serde_json::to_string_pretty(&database.rows().collect::<Vec<_>>())?);
+        return Ok(serde_json::to_string_pretty(&rows)?);
     }
     let mut text = String::new();
     let mut device: Option<&DeviceKey> = None;
     let mut table = new_table();
-    for row in database.rows() {
+    for row in rows {
         if device != Some(&row.key.device) {
             finish(&mut text, device, &table)?;
             device = Some(&row.key.device);
@@ -233,7 +234,7 @@ fn cells(row: &Row) -> [String; 7] {
     [
         row.key.problem.to_string(),
         row.key.choice.to_string(),
-        row.verdict.to_string(),
+        verdict(row),
         time.map_or_else(none, |time| microseconds(time.median_ns)),
         time.map_or_else(none, |time| {
             format!("{} to {}", microseconds(time.p10_ns), microseconds(time.p90_ns))
@@ -241,6 +242,15 @@ fn cells(row: &Row) -> [String; 7] {
         time.and_then(|time| time.ratio()).map_or_else(none, |ratio| format!("{ratio:.3}")),
         format!("{} {}{note}", from.origin, date(from.unix_ms)),
     ]
+}
+
+/// What came of a row's candidate, and in how many runs its output was the same.
+fn verdict(row: &Row) -> String {
+    match row.repeats {
+        Some(repeats) if repeats.differed == 0 => format!("{}, {} equal runs", row.verdict, repeats.runs),
+        Some(_) => row.reason(),
+        None => row.verdict.to_string(),
+    }
 }
 
 fn microseconds(nanoseconds: u64) -> String {
@@ -267,7 +277,8 @@ fn date(unix_ms: u64) -> String {
 mod tests {
     use super::*;
     use diptych::Choice;
-    use diptych::internals::tune::db::{Timing, Verdict};
+    use diptych::internals::tune::Repeats;
+    use diptych::internals::tune::db::Timing;
     use diptych::internals::tune::key::{Key, ProblemKey, SourceHash};
 
     fn row(gpu: &str, x: u32, verdict: Verdict) -> Row {
@@ -312,7 +323,7 @@ mod tests {
 
     fn shown(all: bool, json: bool) -> String {
         let rows = Rows { op: None, device: None };
-        let database = database().export(&rows.filter(!all));
+        let database = database().export(&rows.filter(false));
         show(&database, &Show { place: Place { db: None }, rows, all, json }).expect("shown")
     }
 
@@ -332,6 +343,31 @@ mod tests {
         assert!(!text.contains("T4") && !text.contains("registers"), "{text}");
         let text = shown(true, false);
         assert!(text.contains("T4 (Vulkan, 580.95)") && text.contains("failed: no registers left"), "{text}");
+    }
+
+    #[test]
+    fn flaky_kernels_are_named_with_how_often_they_differed() {
+        let mut database = database();
+        let wrong = Verdict::Wrong { detail: "element 3 is 5, wanted 4".to_owned() };
+        let repeats = |differed| Some(Repeats { differed, runs: 64 });
+        database
+            .append_all([
+                row("A840", 8, wrong).with_repeats(repeats(7)),
+                row("A840", 16, Verdict::Winner).with_repeats(repeats(0)),
+            ])
+            .expect("memory takes all");
+        let text = |json| {
+            let rows = Rows { op: None, device: None };
+            show(&database, &Show { place: Place { db: None }, rows, all: false, json }).expect("shown")
+        };
+        for words in
+            ["flaky: its output differed in 7 of 64 runs: element 3 is 5, wanted 4", "winner, 64 equal runs"]
+        {
+            assert!(text(false).contains(words), "no {words:?} in\n{}", text(false));
+        }
+        let rows: Vec<Row> = serde_json::from_str(&text(true)).expect("JSON");
+        assert_eq!(rows.iter().filter(|row| row.flaky().is_some()).count(), 1);
+        assert_eq!(rows.len(), 3, "two winners, and what is flaky");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::output::print;
 use crate::table::{Rows, Stream};
 use anyhow::Result;
+use diptych::internals::faults::Fault;
 use diptych::{Backend, DeviceInfo, DeviceListing};
 use serde_json::{Value, json};
 
@@ -53,11 +54,25 @@ fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
     let cpu = Backend::Cpu.to_string();
     table.add([&cpu, "CPU", "-", "-", "-", "-", &units, "-"].map(str::to_owned));
     let mut text = table.text(Stream::Stdout);
-    for line in missing {
+    for line in missing.into_iter().chain(faults(listings)) {
         text.push('\n');
         text.push_str(&line);
     }
     text
+}
+
+/// A line for each fault that people reported of a device, once for all APIs that have it.
+fn faults(listings: &[DeviceListing]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for info in by_backend(listings).into_iter().filter_map(|(_, found)| found.ok()).flatten() {
+        for fault in info.limits.faults.iter() {
+            let line = format!("known fault of {} ({}): {fault}", info.name, info.api);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }
 
 /// The devices of each GPU backend, or why it has none.
@@ -110,7 +125,7 @@ fn as_json(listings: &[DeviceListing], threads: Option<usize>) -> Value {
     Value::Array(entries)
 }
 
-fn device(info: &DeviceInfo) -> Value {
+pub(crate) fn device(info: &DeviceInfo) -> Value {
     let limits = &info.limits;
     json!({
         "api": info.api,
@@ -128,12 +143,18 @@ fn device(info: &DeviceInfo) -> Value {
         "compute_units": limits.compute_units,
         "native_f16": limits.native_half,
         "timestamps": info.timestamps,
+        "known_faults": limits.faults.iter().map(fault).collect::<Vec<_>>(),
     })
+}
+
+fn fault(fault: &Fault) -> Value {
+    json!({ "name": fault.name, "seen": fault.seen, "remedy": fault.remedy, "source": fault.source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diptych::internals::faults::{Faults, Identified};
     use diptych::{Error, Limits};
 
     fn listings() -> Vec<DeviceListing> {
@@ -191,6 +212,23 @@ mod tests {
             text.ends_with("wgpu: no device\nopencl: the program was built without feature `opencl`"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn known_faults_are_listed_with_their_source() {
+        let mut listings = listings();
+        let Ok(devices) = &mut listings[0].devices else { panic!("no devices") };
+        let (name, driver) = ("Adreno (TM) 840", "Qualcomm Technologies Inc. Adreno Vulkan Driver 512.842");
+        let family = diptych::Family::Adreno(840);
+        devices[0].limits.faults = Faults::of(&Identified { family, name, api: "Vulkan", driver });
+        let text = as_text(&listings, None);
+        for words in ["known fault of Some GPU (Vulkan): Adreno 840's products", "#22327", "8 x 8"] {
+            assert!(text.contains(words), "no {words:?} in\n{text}");
+        }
+        let value = as_json(&listings, None);
+        let faults = value[0]["device"]["known_faults"].as_array().expect("a list");
+        assert!(faults.iter().any(|fault| fault["source"] == "pytorch/executorch #21938"), "{faults:?}");
+        assert_eq!(as_json(&self::listings(), None)[0]["device"]["known_faults"], json!([]));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod article;
 mod bench;
 mod candidates;
 mod charts;
+mod check;
 mod compare;
 mod db;
 mod devices;
@@ -40,6 +41,12 @@ enum Command {
     Db(db::Arguments),
     /// Time the kernels of a model or an op on this machine's devices, and keep the fastest in the record.
     Tune(tune::Arguments),
+    /// Run every kernel of a model or of the ops' examples many times on this machine's devices, and compare the results with
+    /// the oracles and with each other.
+    ///
+    /// Nothing is timed or recorded. The report has the device, its driver and each kernel, to be attached to a bug. The command
+    /// fails if a kernel is wrong, flaky or does not run.
+    Check(check::Arguments),
     /// Time two records' choices for a model against each other.
     Compare(compare::Arguments),
     /// Time a network's nodes with several work-groups, untuned and tuned, on every API.
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
+        Command::Check(arguments) => check::main(arguments),
         Command::Compare(arguments) => compare::main(arguments),
         Command::Article(arguments) => article::main(arguments),
         Command::Bench(arguments) => bench::main(arguments),

@@ -78,22 +78,6 @@ pub struct WaveSize {
     pub half: u32,
 }
 
-/// What a driver does differently from what its API promises, or what it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Quirk {
-    /// Profiling events can be wrong: wait after each launch that is timed, and when picking drop
-    /// times over 100 s and times under a tenth of the average (Adreno 3xx).
-    UnreliableEvents,
-    /// Wait for every 8th event while many launches are timed: the driver's memory grows
-    /// otherwise (Mali).
-    WaitEveryEighthEvent,
-    /// Make the kernel anew after tuning: that releases the pool of its trial launches (Mali).
-    RecreateKernelAfterTuning,
-    /// Flush long queues from time to time (Mali).
-    FlushPeriodically,
-}
-
 /// What is known about a GPU beyond what its driver says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -107,15 +91,6 @@ pub struct Facts {
     pub max_waves: Option<u32>,
     /// Bytes of registers of one compute unit.
     pub register_bytes: Option<u32>,
-    /// What to mind.
-    pub quirks: &'static [Quirk],
-}
-
-impl Facts {
-    /// Whether the device has `quirk`.
-    pub fn has(&self, quirk: Quirk) -> bool {
-        self.quirks.contains(&quirk)
-    }
 }
 
 /// Multiprocessors of some NVIDIA models, from their data sheets; longer names first.
@@ -144,11 +119,6 @@ pub fn facts(family: Family, name: &str) -> Facts {
             wave_size: None,
             max_waves: None,
             register_bytes: None,
-            quirks: &[
-                Quirk::WaitEveryEighthEvent,
-                Quirk::RecreateKernelAfterTuning,
-                Quirk::FlushPeriodically,
-            ],
         },
         _ => Facts {
             family,
@@ -159,7 +129,6 @@ pub fn facts(family: Family, name: &str) -> Facts {
             wave_size: None,
             max_waves: None,
             register_bytes: None,
-            quirks: &[],
         },
     }
 }
@@ -229,7 +198,6 @@ fn adreno_facts(model: u32) -> Facts {
             (6 | 7, _) => Some(192 << 10),
             _ => None,
         },
-        quirks: if series == 3 { &[Quirk::UnreliableEvents] } else { &[] },
     }
 }
 
@@ -328,24 +296,23 @@ mod tests {
     #[test]
     fn adreno_facts_follow_model_and_series() {
         let rows = [
-            (750, Some(6), Some(128), Some(16), Some(196_608), false),
-            (660, Some(3), Some(128), Some(16), Some(131_072), false),
-            (640, Some(2), Some(128), Some(30), Some(294_912), false),
-            (630, Some(2), Some(128), Some(16), Some(196_608), false),
-            (540, Some(4), Some(64), None, None, false),
-            (330, Some(4), Some(32), None, None, true),
-            (225, None, Some(32), None, None, false),
-            (830, None, None, None, None, false),
-            (0, None, None, None, None, false),
+            (750, Some(6), Some(128), Some(16), Some(196_608)),
+            (660, Some(3), Some(128), Some(16), Some(131_072)),
+            (640, Some(2), Some(128), Some(30), Some(294_912)),
+            (630, Some(2), Some(128), Some(16), Some(196_608)),
+            (540, Some(4), Some(64), None, None),
+            (330, Some(4), Some(32), None, None),
+            (225, None, Some(32), None, None),
+            (830, None, None, None, None),
+            (0, None, None, None, None),
         ];
-        for (model, units, wave, waves, registers, events) in rows {
+        for (model, units, wave, waves, registers) in rows {
             let facts = facts(Family::Adreno(model), "");
             assert_eq!(facts.compute_units, units, "{model}");
             assert_eq!(facts.wave_size.map(|size| size.full), wave, "{model}");
             assert_eq!(facts.wave_size.map(|size| size.half), wave.map(|full| full / 2), "{model}");
             assert_eq!(facts.max_waves, waves, "{model}");
             assert_eq!(facts.register_bytes, registers, "{model}");
-            assert_eq!(facts.has(Quirk::UnreliableEvents), events, "{model}");
         }
     }
 
@@ -360,8 +327,6 @@ mod tests {
         ] {
             let facts = facts(family(name, ARM, false), name);
             assert_eq!(facts.compute_units, units, "{name}");
-            assert!(facts.has(Quirk::WaitEveryEighthEvent), "{name}");
         }
-        assert!(facts(Family::Nvidia, "NVIDIA H200").quirks.is_empty());
     }
 }

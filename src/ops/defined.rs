@@ -20,6 +20,7 @@ use crate::emit::{Binding, Dialect, Element, KernelSpec, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use crate::limits::faults::Launched;
 use crate::shape::Shape;
 use crate::sorted;
 use std::any::Any;
@@ -177,6 +178,9 @@ trait Asked: BoundKernel {
     /// The op's precision.
     fn precision(&self) -> Precision;
 
+    /// The extents of what it writes.
+    fn output(&self) -> Option<Shape>;
+
     /// As [`Kernel::obstacle`].
     fn obstacle(&self, limits: &Limits) -> Option<String>;
 
@@ -195,6 +199,10 @@ impl<O: Definition> Asked for Bound<'_, O> {
 
     fn precision(&self) -> Precision {
         Definition::precision(self.op)
+    }
+
+    fn output(&self) -> Option<Shape> {
+        Definition::operands(self.op).last().map(|info| info.shape)
     }
 
     fn obstacle(&self, limits: &Limits) -> Option<String> {
@@ -250,7 +258,19 @@ fn fits(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Result<()> {
     let label = spec::label(kernel.op(), choice);
     check_work_group(&label, choice.work_group, limits)?;
     check_grid(&label, choice.work_group, kernel.grid(choice.tile), limits)?;
-    kernel.choice_obstacle(choice, limits).map_or(Ok(()), reject)
+    if let Some(reason) = kernel.choice_obstacle(choice, limits) {
+        return reject(reason);
+    }
+    reported(kernel, choice, limits).map_or(Ok(()), reject)
+}
+
+/// Why a fault that was reported of the device keeps `choice` from it, if one does.
+fn reported(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Option<String> {
+    if limits.faults.is_empty() {
+        return None;
+    }
+    let (op, work_group, output) = (kernel.op(), choice.work_group, kernel.output()?);
+    limits.faults.obstacle(&Launched { op, kernel: choice.variant, work_group, output })
 }
 
 /// The role of an operand that an op may have as a constant, if `data` has its length.

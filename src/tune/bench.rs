@@ -1,5 +1,6 @@
 //! What the tuner needs of a device for one problem. A fake device with a fake clock can stand in.
 
+use super::repeat::{Repeated, Round};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -79,18 +80,16 @@ pub trait Bench {
     #[cfg(not(target_family = "wasm"))]
     fn check(&mut self, choice: &Choice) -> Result<Check>;
 
-    /// [`Bench::check`] of a choice that passed it, for the `turn`-th time: again on a destination full of NaN, after the
-    /// device was left alone for `pause`.
+    /// Runs a choice that passed [`Bench::check`] in the way of `round`, and compares each output with the one that passed,
+    /// to the bit.
     ///
     /// # Errors
     /// If it does not run.
     #[cfg(not(target_family = "wasm"))]
-    fn recheck(&mut self, choice: &Choice, _turn: u32, _pause: Duration) -> Result<Check> {
-        self.check(choice)
-    }
+    fn repeat(&mut self, choice: &Choice, round: &Round) -> Result<Repeated>;
 
-    /// What [`Bench::recheck`] of the choice that was checked last is likely to take.
-    fn recheck_cost(&self) -> Duration {
+    /// What a round of [`Bench::repeat`] of the choice that was checked last is likely to take, beside the runs and pauses.
+    fn repeat_cost(&self) -> Duration {
         Duration::ZERO
     }
 
@@ -167,31 +166,21 @@ pub trait Bench {
     #[cfg(target_family = "wasm")]
     fn check_async<'a>(&'a mut self, choice: &'a Choice) -> Local<'a, Result<Check>>;
 
-    /// Compares what `choice` computes once more, awaited.
+    /// [`Bench::repeat`], awaited.
     ///
     /// # Errors
     /// If it does not run.
     #[cfg(not(target_family = "wasm"))]
-    fn recheck_async<'a>(
-        &'a mut self,
-        choice: &'a Choice,
-        turn: u32,
-        pause: Duration,
-    ) -> Local<'a, Result<Check>> {
-        Box::pin(ready(self.recheck(choice, turn, pause)))
+    fn repeat_async<'a>(&'a mut self, choice: &'a Choice, round: &'a Round) -> Local<'a, Result<Repeated>> {
+        Box::pin(ready(self.repeat(choice, round)))
     }
 
-    /// Compares what `choice` computes once more, awaited. A browser gives no pause.
+    /// [`Bench::repeat`], awaited. A browser gives no pause.
     ///
     /// # Errors
     /// If it does not run.
     #[cfg(target_family = "wasm")]
-    fn recheck_async<'a>(
-        &'a mut self,
-        choice: &'a Choice,
-        turn: u32,
-        pause: Duration,
-    ) -> Local<'a, Result<Check>>;
+    fn repeat_async<'a>(&'a mut self, choice: &'a Choice, round: &'a Round) -> Local<'a, Result<Repeated>>;
 
     /// Device time of `repeats` runs back to back, together, awaited.
     ///

@@ -1,5 +1,6 @@
 //! A candidate in a tuning run: its state and its samples.
 
+use super::repeat::{ROUNDS, Repeated, Repeats, Round};
 use super::statistics::{Interval, median, percentile, spread};
 use super::verdict::{Outcome, Trial};
 use crate::error::Error;
@@ -47,8 +48,10 @@ pub(super) struct Entry {
     pub(super) duel: Vec<f64>,
     /// What a look at the duel found, if it beats the default.
     pub(super) better: Option<Interval>,
-    /// How often its output was compared again, and was right.
-    pub(super) confirmed: u32,
+    /// Rounds of repeated runs that it has behind it, what they found, and what was wrong with the first that differed.
+    pub(super) rounds: u32,
+    pub(super) repeated: Repeats,
+    pub(super) detail: Option<String>,
     /// What an earlier run found, where that is not measured again.
     known: Option<Trial>,
 }
@@ -67,7 +70,9 @@ impl Entry {
             times: Vec::new(),
             duel: Vec::new(),
             better: None,
-            confirmed: 0,
+            rounds: 0,
+            repeated: Repeats::default(),
+            detail: None,
             known: None,
         }
     }
@@ -75,8 +80,12 @@ impl Entry {
     /// Takes over what an earlier run found: reasons for good, and relative times above `bound`, which are not
     /// measured again.
     pub(super) fn recall(&mut self, trial: &Trial, bound: f64) {
+        if let Some(repeats) = trial.repeats.filter(Repeats::is_steady) {
+            (self.rounds, self.repeated) = (ROUNDS, repeats);
+        }
         match &trial.outcome {
             outcome @ (Outcome::Wrong { .. }
+            | Outcome::Flaky { .. }
             | Outcome::Rejected { .. }
             | Outcome::Failed { .. }
             | Outcome::TimedOut { .. }
@@ -90,6 +99,34 @@ impl Entry {
             },
         }
         self.known = Some(trial.clone());
+    }
+
+    /// Takes in a round of repeated runs; what differed settles it once all rounds are over.
+    pub(super) fn repeat(&mut self, round: &Round, found: Repeated) {
+        self.rounds += 1;
+        self.repeated.runs += round.runs;
+        self.repeated.differed += found.differed.min(round.runs);
+        if let Some(detail) = found.detail {
+            self.detail.get_or_insert(detail);
+        }
+        if let Some(detail) = found.wrong {
+            self.state = State::Settled(Outcome::Wrong { detail });
+        } else if self.rounds >= ROUNDS {
+            self.judge();
+        }
+    }
+
+    /// Settles it if an output differed.
+    pub(super) fn judge(&mut self) {
+        if self.repeated.differed > 0 && !matches!(self.state, State::Settled(_)) {
+            let detail = self.detail.clone().unwrap_or_default();
+            self.state = State::Settled(Outcome::Flaky { repeats: self.repeated, detail });
+        }
+    }
+
+    /// Whether it was right as often as a choice must be.
+    pub(super) fn is_steady(&self) -> bool {
+        self.rounds >= ROUNDS && self.repeated.is_steady() && !matches!(self.state, State::Settled(_))
     }
 
     /// The median score. Of samples that were taken alone the lower one of an even count: of two the
@@ -128,8 +165,9 @@ impl Entry {
             (State::Out | State::Live, Some(ratio)) => Outcome::Loser { ratio },
             _ => Outcome::Cancelled,
         };
+        let repeats = (self.repeated.runs > 0).then_some(self.repeated);
         if let Some(known) = &self.known {
-            return Some(Trial { outcome, ..known.clone() });
+            return Some(Trial { outcome, repeats: repeats.or(known.repeats), ..known.clone() });
         }
         let middle = median(&self.times);
         let mut sorted = self.times.clone();
@@ -149,6 +187,7 @@ impl Entry {
                 .map(|(low, high)| [low, high].map(|seconds| Duration::from_secs_f64(seconds.max(0.0)))),
             relative: score.map(|score| (score - anchor).exp()),
             samples: self.times.len(),
+            repeats,
         })
     }
 }

@@ -13,6 +13,8 @@ mod check;
 mod images;
 mod measure;
 mod operands;
+mod repeat;
+mod sums;
 mod turns;
 
 #[cfg(not(target_family = "wasm"))]
@@ -20,23 +22,24 @@ use super::ahead::Ahead;
 use super::bench::{Bench, Check};
 use super::clock::{Clock, ClockKind};
 use super::heat::Heat;
-use super::problem::{Expectation, operands};
 use super::quirks::Policy;
 #[cfg(not(target_family = "wasm"))]
 use super::quirks::compilers;
+use super::repeat::{Repeated, Round};
 use super::work_group::{WorkGroup, table, untuned_in};
 use crate::clock::Instant;
-use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait, family};
+use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::ops::{Choice, Launch, Op, OperandInfo, Operands, Purpose};
+use crate::ops::{Choice, Launch, Op, OperandInfo, Purpose};
 #[cfg(target_family = "wasm")]
 use crate::task::Local;
 #[cfg(not(target_family = "wasm"))]
 use crate::task::block_on;
-use operands::Key;
+use operands::{Inputs, Key};
+use repeat::Repeating;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,10 +56,7 @@ pub struct OpBench {
     op: Arc<dyn Op>,
     /// Of the feature maps of every candidate.
     layout: Layout,
-    operands: Operands<'static>,
-    expected: Expectation,
-    /// Of kernels that sum other terms than the op's own, by variant.
-    variants: HashMap<&'static str, Option<Expectation>>,
+    inputs: Inputs,
     clock: Clock,
     calibrated: bool,
     policy: Policy,
@@ -81,8 +81,7 @@ pub struct OpBench {
     turn: usize,
     /// How long the last check's run took, with what was uploaded and downloaded.
     round_trip: Duration,
-    /// What a candidate has stored that was found right.
-    right: Option<(Choice, Vec<u8>)>,
+    repeating: Repeating,
     start: Instant,
 }
 
@@ -104,13 +103,20 @@ impl OpBench {
     /// # Errors
     /// If its kernels are not measured ([`Op::obstacle`]).
     pub fn new(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
-        if let Some(why) = op.obstacle(Purpose::Tuning) {
-            return Err(Error::unsupported(format!("tuning {}", op.name()), why));
+        match op.obstacle(Purpose::Tuning) {
+            Some(why) => Err(Error::unsupported(format!("tuning {}", op.name()), why)),
+            None => Self::checking(device, op),
         }
+    }
+
+    /// [`OpBench::new`] for any op: its kernels are compared with what is expected of them, and not with each other.
+    ///
+    /// # Errors
+    /// If the expected result cannot be computed.
+    pub fn checking(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
         let info = device.info();
-        let policy = Policy::of(&family::facts(info.limits.family, &info.name));
-        let operands = operands(&*op);
-        let expected = Expectation::new(&*op, &operands)?;
+        let policy = Policy::of(info.limits.faults);
+        let inputs = Inputs::new(&*op, 0)?;
         let values: usize = op.operands().iter().map(OperandInfo::elements).sum();
         let bytes = (values * op.precision().storage().bytes()).max(1);
         let cache: usize = match info.limits.family {
@@ -124,9 +130,7 @@ impl OpBench {
         let width = 0;
         Ok(OpBench {
             device,
-            operands,
-            expected,
-            variants: HashMap::new(),
+            inputs,
             clock,
             calibrated: false,
             policy,
@@ -146,7 +150,7 @@ impl OpBench {
             too_many: HashMap::new(),
             turn: 0,
             round_trip: Duration::ZERO,
-            right: None,
+            repeating: Repeating::default(),
             start: Instant::now(),
         })
     }
@@ -164,6 +168,16 @@ impl OpBench {
         &self.clock
     }
 
+    /// Leaves the device alone, where the thread may wait: a browser's may not.
+    fn rest(wait: Wait, pause: Duration) {
+        #[cfg(not(target_family = "wasm"))]
+        if wait == Wait::Blocks && !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        #[cfg(target_family = "wasm")]
+        let _ = (wait, pause);
+    }
+
     fn launch(&self, choice: &Choice) -> Result<Launch> {
         self.op.plan(choice, self.limits())
     }
@@ -175,9 +189,21 @@ impl OpBench {
 
     /// `runs` dispatches that take turns among the sets, beginning with set `first`.
     fn dispatches(&self, prepared: &Prepared, first: usize, runs: usize) -> Result<Vec<Dispatch>> {
+        self.runs(prepared, &prepared.arguments, first, runs)
+    }
+
+    /// The same with these arguments.
+    fn runs(
+        &self,
+        prepared: &Prepared,
+        arguments: &[Key],
+        first: usize,
+        runs: usize,
+    ) -> Result<Vec<Dispatch>> {
         let dispatch = |run: usize| -> Result<Dispatch> {
-            let resources = prepared.arguments.iter().map(|key| {
-                let set = self.resources.get(key).and_then(|sets| sets.get(run % self.sets));
+            let resources = arguments.iter().map(|key| {
+                let sets = self.resources.get(key);
+                let set = sets.and_then(|sets| sets.get(run % sets.len().max(1)));
                 set.cloned().ok_or_else(|| Error::Internal(format!("no {}", key.operand.name())))
             });
             Ok(Dispatch {
@@ -263,24 +289,16 @@ impl Bench for OpBench {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    fn recheck(&mut self, choice: &Choice, turn: u32, pause: Duration) -> Result<Check> {
-        if !pause.is_zero() {
-            std::thread::sleep(pause);
-        }
-        block_on(self.rechecked(Wait::Blocks, choice, turn))
+    fn repeat(&mut self, choice: &Choice, round: &Round) -> Result<Repeated> {
+        block_on(self.repeated(Wait::Blocks, choice, round))
     }
 
     #[cfg(target_family = "wasm")]
-    fn recheck_async<'a>(
-        &'a mut self,
-        choice: &'a Choice,
-        turn: u32,
-        _pause: Duration,
-    ) -> Local<'a, Result<Check>> {
-        Box::pin(self.rechecked(Wait::Awaits, choice, turn))
+    fn repeat_async<'a>(&'a mut self, choice: &'a Choice, round: &'a Round) -> Local<'a, Result<Repeated>> {
+        Box::pin(self.repeated(Wait::Awaits, choice, round))
     }
 
-    fn recheck_cost(&self) -> Duration {
+    fn repeat_cost(&self) -> Duration {
         self.round_trip
     }
 
@@ -366,7 +384,7 @@ impl Bench for OpBench {
         self.prepared.clear();
         self.packed.clear();
         self.resources.clear();
-        self.right = None;
+        self.repeating = Repeating::default();
         #[cfg(not(target_family = "wasm"))]
         self.device.wait()?;
         Ok(())

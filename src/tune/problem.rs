@@ -19,11 +19,12 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| (random.next() >> 54) as f32 / 512.0 - 1.0).collect()
 }
 
-/// What `op` reads, the same at every call.
-pub(super) fn operands(op: &dyn Op) -> Operands<'static> {
+/// What `op` reads, the same at every call. Sets differ in the op's inputs.
+pub(super) fn operands(op: &dyn Op, set: u64) -> Operands<'static> {
     let infos = op.operands().into_iter().filter(|info| info.role != Role::Output);
     sorted::map(infos.map(|info| {
-        let (seed, len) = (info.operand.number() + 1, info.elements());
+        let set = if info.role == Role::Input { set } else { 0 };
+        let (seed, len) = (info.operand.number() + 1 + (set << 32), info.elements());
         let values = match (info.dtype, info.operand) {
             (DType::U32, _) => bits(seed, len),
             (DType::I32, _) => {
@@ -83,6 +84,16 @@ impl Expectation {
         Ok(Expectation { output, elements })
     }
 
+    /// The largest error of what a kernel stored in `form` over the bound of its element; infinite where one is no number.
+    pub(super) fn ratio(&self, form: Form, stored: &[f32]) -> f64 {
+        let stored = word::numbers(self.output.dtype.device_word(), stored);
+        let of_bound = |(index, &(wanted, tolerance)): (usize, &(f64, f64))| {
+            let place = self.output.stored_place(form, index);
+            of_bound(stored.get(place).copied().unwrap_or(f64::NAN), wanted, tolerance)
+        };
+        self.elements.iter().enumerate().map(of_bound).fold(0.0, f64::max)
+    }
+
     /// Compares what a kernel stored in `form`.
     pub(super) fn compare(&self, form: Form, stored: &[f32]) -> Check {
         let mut wrong = 0usize;
@@ -91,9 +102,7 @@ impl Expectation {
         for (index, &(wanted, tolerance)) in self.elements.iter().enumerate() {
             let place = self.output.stored_place(form, index);
             let found = stored.get(place).copied().unwrap_or(f64::NAN);
-            let error = (found - wanted).abs();
-            // NaN, which an unwritten element holds, is not within.
-            if error <= tolerance {
+            if of_bound(found, wanted, tolerance) <= 1.0 {
                 continue;
             }
             if wrong == 0 {
@@ -105,6 +114,17 @@ impl Expectation {
             return Check::Correct;
         }
         Check::Wrong { detail: format!("{first}; {wrong} of {} elements are off", self.elements.len()) }
+    }
+}
+
+/// An element's error over its bound. NaN, which one that is not written holds, is right only where it is wanted, as where a
+/// function has no value.
+fn of_bound(found: f64, wanted: f64, tolerance: f64) -> f64 {
+    let error = (found - wanted).abs();
+    match error / tolerance {
+        _ if found == wanted || (found.is_nan() && wanted.is_nan()) => 0.0,
+        ratio if ratio.is_nan() => f64::INFINITY,
+        ratio => ratio,
     }
 }
 

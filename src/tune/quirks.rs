@@ -1,19 +1,19 @@
-//! What some drivers need while kernels are timed. The facts are in [`crate::device::family`];
-//! this is what follows from them.
+//! What some drivers need while kernels are timed: what follows from the quirks in the table of known faults
+//! (`limits/faults/table.rs`).
 //!
 //! Source: TensorFlow Lite's `cl_command_queue.cc` (`GetBestWorkGroupIndex`).
 //!
-//! | device | its driver | what is done |
-//! |---|---|---|
-//! | Adreno 3xx | profiling events can be wrong | wait after each launch; a sample has at least 5 runs, those above 100 s or under a tenth of the average are dropped |
-//! | Mali | memory grows with the events in flight | wait for every 8th |
-//! | NVIDIA, OpenCL | compiles one program at a time, however many threads ask (580.159: 8 threads build 16 programs in the time of 16) | nothing is compiled ahead |
-//! | any that runs on the CPU | compiling takes the cores that run the kernels | nothing is compiled ahead |
-//! | Mali | a kernel keeps a pool of its trial launches | make kernels anew after tuning |
+//! | quirk | what is done |
+//! |---|---|
+//! | events can be wrong | wait after each launch; a sample has at least 5 runs, those above 100 s or under a tenth of the average are dropped |
+//! | memory grows with the events in flight | wait for every 8th |
+//! | one program is compiled at a time | nothing is compiled ahead |
+//! | a kernel keeps a pool of its trial launches | make kernels anew after tuning |
+//!
+//! Drivers that run kernels on the CPU compile on the cores that run them: there nothing is compiled ahead either.
 
 use crate::device::DeviceInfo;
-use crate::device::family::{Facts, Quirk};
-use crate::limits::Family;
+use crate::limits::faults::{Faults, Quirk};
 use std::time::Duration;
 
 /// A time that no kernel takes.
@@ -27,7 +27,7 @@ const MAX_COMPILED_AHEAD: usize = 12;
 
 /// How many kernels to compile side by side ahead of need, on a machine with this many cores.
 pub fn compilers(info: &DeviceInfo, cores: usize) -> usize {
-    let one_at_a_time = info.api == "OpenCL" && info.limits.family == Family::Nvidia;
+    let one_at_a_time = info.limits.faults.has(Quirk::CompilesOneAtATime);
     if one_at_a_time || info.is_cpu { 0 } else { cores.saturating_sub(1).min(MAX_COMPILED_AHEAD) }
 }
 
@@ -43,14 +43,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What follows from a device's facts.
-    pub fn of(facts: &Facts) -> Self {
-        let filter = facts.has(Quirk::UnreliableEvents);
-        let eighth = facts.has(Quirk::WaitEveryEighthEvent).then_some(8);
+    /// What follows from a device's faults.
+    pub fn of(faults: Faults) -> Self {
+        let filter = faults.has(Quirk::UnreliableEvents);
+        let eighth = faults.has(Quirk::WaitEveryEighthEvent).then_some(8);
         Policy {
             filter,
             in_flight: if filter { Some(1) } else { eighth },
-            recreate: facts.has(Quirk::RecreateKernelAfterTuning),
+            recreate: faults.has(Quirk::RecreateKernelAfterTuning),
         }
     }
 
@@ -100,11 +100,11 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::family::facts;
+    use crate::limits::faults::Identified;
     use crate::limits::{Family, MaliArchitecture};
 
     fn policy(family: Family) -> Policy {
-        Policy::of(&facts(family, ""))
+        Policy::of(Faults::of(&Identified { family, name: "", api: "OpenCL", driver: "" }))
     }
 
     fn milliseconds(times: &[u64]) -> Vec<Duration> {

@@ -5,8 +5,9 @@
 //! 2. **Race.** The survivors are sampled in shuffled rounds. After each, those whose interval lies
 //!    wholly above the best one's are dropped, and from the second sample on the slower half.
 //! 3. **Duel.** The finalists are compared with the default in fresh rounds: see [`super::verdict`].
-//! 4. **Confirm.** The winner's output is compared again, many times: see `confirm`. One that is wrong in one run of
-//!    ten passes its first check nine times of ten. If it is found wrong, the next finalist takes its place.
+//! 4. **Confirm.** The winner's output and the default's are looked at again, in at least 64 runs each
+//!    ([`super::repeat`]): one that is wrong in one run of ten passes its first check nine times of ten. In place of a
+//!    winner that is flaky the next finalist is looked at, in place of a flaky default another candidate: see `confirm`.
 //!
 //! Where the bench can take turns within one submission ([`Bench::interleaves`]) and the kernels are
 //! short, every sample is a pair: anchor and candidate alternate for some rounds, and the score is
@@ -39,6 +40,7 @@ use super::bench::{Bench, Check};
 use super::entry::{Entry, State};
 use super::explore::Explorer;
 use super::random::Random;
+use super::repeat::Repeats;
 use super::search::{Search, WorkGroups, boxes, candidates, handful};
 use super::statistics::{median, race_half_width, spread};
 use super::verdict::{Call, Outcome, Rule, Trial, Verdict};
@@ -70,6 +72,8 @@ const PAIR_ROUNDS: [usize; 2] = [5, 25];
 const ESTIMATE_ROUNDS: usize = 3;
 /// A candidate this many times slower than the best in a pair's first rounds is not raced.
 const MAX_RACED_SLOWDOWN: f64 = 1.5;
+/// How often an output that was wrong is looked at again: one that is right then is flaky.
+const WRONG_CHECKS: u32 = 3;
 /// Rounds of a duel in one submission, and how long each is made to last.
 const DUEL_ROUNDS_PER_SUBMISSION: usize = 5;
 const DUEL_ROUND_TIME: Duration = Duration::from_micros(400);
@@ -154,7 +158,7 @@ enum Action {
     Warm(usize),
     /// Some rounds of the duel in one submission.
     Bout,
-    /// Compare the output again.
+    /// Run it again and again.
     Confirm(usize),
 }
 
@@ -222,8 +226,10 @@ pub struct TuningRun {
     rounds: usize,
     pending: Option<Action>,
     costs: [Cost; 7],
-    /// What comparing an output again costs, as the bench says.
-    recheck_cost: Duration,
+    /// What a round of repeated runs costs, as the bench says.
+    repeat_cost: Duration,
+    /// What may take the place of a flaky default.
+    replacement: Option<usize>,
     spent: Duration,
     cut_short: bool,
     /// The API and the limit of a wait that was given up.
@@ -286,7 +292,8 @@ impl TuningRun {
             rounds: 0,
             pending: None,
             costs: [Cost::default(); 7],
-            recheck_cost: Duration::ZERO,
+            repeat_cost: Duration::ZERO,
+            replacement: None,
             spent: Duration::ZERO,
             cut_short: false,
             hung: None,

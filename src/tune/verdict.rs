@@ -14,6 +14,7 @@
 //! all finalists and the looks at the data (Bonferroni), so that the whole duel picks one of
 //! several equal candidates with probability at most `alpha`. Anything else keeps the default.
 
+use super::repeat::Repeats;
 use super::statistics::{Interval, median, signed_rank_interval};
 use crate::ops::Choice;
 use std::fmt;
@@ -88,6 +89,13 @@ pub enum Outcome {
         /// The first bad element.
         detail: String,
     },
+    /// Its output was right, and in some runs another one: it is never used.
+    Flaky {
+        /// How often.
+        repeats: Repeats,
+        /// What was wrong with the first output that differed.
+        detail: String,
+    },
     /// It cannot run on this device.
     Rejected {
         /// The broken constraint.
@@ -118,6 +126,7 @@ impl Outcome {
         matches!(
             self,
             Outcome::Wrong { .. }
+                | Outcome::Flaky { .. }
                 | Outcome::Failed { .. }
                 | Outcome::TimedOut { .. }
                 | Outcome::Barred { .. }
@@ -131,6 +140,7 @@ impl fmt::Display for Outcome {
             Outcome::Winner => f.write_str("winner"),
             Outcome::Loser { ratio } => write!(f, "{ratio:.2} times the winner's time"),
             Outcome::Wrong { detail } => write!(f, "wrong: {detail}"),
+            Outcome::Flaky { repeats, detail } => write!(f, "flaky: {repeats}: {detail}"),
             Outcome::Rejected { reason } => write!(f, "rejected: {reason}"),
             Outcome::Failed { message } => write!(f, "failed: {message}"),
             Outcome::TimedOut { after } => write!(f, "timed out after {after:.1?}"),
@@ -159,6 +169,8 @@ pub struct Trial {
     pub relative: Option<f64>,
     /// Samples taken.
     pub samples: usize,
+    /// How often its output was looked at again, and differed; none if it was not.
+    pub repeats: Option<Repeats>,
 }
 
 /// The end of a tuning run.
@@ -186,7 +198,13 @@ impl Verdict {
         self.trials.iter().find(|trial| trial.outcome == Outcome::Winner)
     }
 
-    /// Whether the default was beaten.
+    /// How often the default's output differed, if it is flaky.
+    pub fn flaky_default(&self) -> Option<Repeats> {
+        let default = self.trials.iter().find(|trial| trial.choice == self.default)?;
+        default.repeats.filter(|repeats| repeats.differed > 0)
+    }
+
+    /// Whether the default was beaten, or replaced.
     pub fn beats_default(&self) -> bool {
         self.choice.is_some_and(|choice| choice != self.default)
     }

@@ -65,7 +65,18 @@ pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32;
         Ordinary::Workload => tables::gl_workload(limits.family, kernel.grid(tile)[2]),
     };
     let size = shrink(size, limits);
-    if limits.has_lanes() { within(size, kernel.grid(tile)) } else { size }
+    let size = if limits.has_lanes() { within(size, kernel.grid(tile)) } else { size };
+    if limits.faults.is_empty() { size } else { reshaped(kernel, tile, size, limits) }
+}
+
+/// Another shape of as many invocations, where a fault of the device keeps `size` from the kernel.
+fn reshaped(kernel: &dyn BoundKernel, tile: [u32; 3], [x, y, z]: [u32; 3], limits: &Limits) -> [u32; 3] {
+    let wider = [2, 4, 8].map(|factor| [x * factor, y / factor, z]);
+    let taller = [2, 4, 8].map(|factor| [x / factor, y * factor, z]);
+    let fits = |size: &[u32; 3]| kernel.fits(&kernel.choice(tile, *size), limits).is_ok();
+    let all = [[x, y, z]].into_iter().chain(wider).chain(taller);
+    let mut whole = all.filter(|size| size.iter().product::<u32>() == x * y * z);
+    whole.find(fits).unwrap_or([x, y, z])
 }
 
 /// Halves each extent as long as a work-group covers the grid.

@@ -144,7 +144,7 @@ impl Work {
                 };
                 let open = verdict.cut_short && outcome == RowVerdict::Winner;
                 let row = Row::measured(keys.of(&trial.choice), outcome, timing(trial, default_time));
-                Some(row.with_open(open))
+                Some(row.with_open(open).with_repeats(trial.repeats))
             })
             .collect();
         // The winner of a search that was cut short, if it is none any more and was not timed again.

@@ -8,6 +8,7 @@ use crate::task::Local;
 use crate::tune::db::{Database, Verdict};
 use crate::tune::journal::{Journal, Phase, Trial};
 use crate::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
+use crate::tune::repeat::{Repeated, Round};
 use crate::tune::{Bench, Check};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -139,12 +140,12 @@ impl Bench for Guarded<'_> {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    fn recheck(&mut self, choice: &Choice, turn: u32, pause: Duration) -> Result<Check> {
-        self.bench.recheck(choice, turn, pause)
+    fn repeat(&mut self, choice: &Choice, round: &Round) -> Result<Repeated> {
+        self.bench.repeat(choice, round)
     }
 
-    fn recheck_cost(&self) -> Duration {
-        self.bench.recheck_cost()
+    fn repeat_cost(&self) -> Duration {
+        self.bench.repeat_cost()
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -176,13 +177,8 @@ impl Bench for Guarded<'_> {
         })
     }
 
-    fn recheck_async<'a>(
-        &'a mut self,
-        choice: &'a Choice,
-        turn: u32,
-        pause: Duration,
-    ) -> Local<'a, Result<Check>> {
-        self.bench.recheck_async(choice, turn, pause)
+    fn repeat_async<'a>(&'a mut self, choice: &'a Choice, round: &'a Round) -> Local<'a, Result<Repeated>> {
+        self.bench.repeat_async(choice, round)
     }
 
     fn sample_async<'a>(&'a mut self, choice: &'a Choice, repeats: u32) -> Local<'a, Result<Duration>> {

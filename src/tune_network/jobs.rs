@@ -55,6 +55,11 @@ pub(super) fn worth_trying(limits: &Limits) -> Vec<Layout> {
 
 impl Work {
     pub(super) fn begin(&mut self, graph: &Graph) -> Result<()> {
+        self.begin_units(graph, true)
+    }
+
+    /// Lines up the problems of all units, or of those that are to be `tunable`.
+    pub(super) fn begin_units(&mut self, graph: &Graph, tunable: bool) -> Result<()> {
         let graph = &*graph.on_device()?;
         let mut network = simplified(graph, &|_| false)?;
         let alignment = self.device.info().limits.binding_alignment;
@@ -64,7 +69,7 @@ impl Work {
             network.units().iter().partition(|unit| !unit.parts().is_empty());
         for unit in stacks.into_iter().chain(nodes) {
             for precision in self.precisions() {
-                self.line_up_on(graph, unit, precision, true)?;
+                self.line_up_on(graph, unit, precision, tunable)?;
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 
 mod away;
 #[cfg(not(target_family = "wasm"))]
+mod check;
+#[cfg(not(target_family = "wasm"))]
 mod compare;
 mod current;
 mod guarded;
@@ -16,6 +18,8 @@ mod rows;
 mod thread;
 mod work;
 
+#[cfg(not(target_family = "wasm"))]
+pub use check::{Checked, Finding};
 #[cfg(not(target_family = "wasm"))]
 pub use compare::Comparison;
 pub use report::{ProblemReport, Report, TunerProgress};

@@ -107,7 +107,19 @@ impl ProblemReport {
         ]
     }
 
-    /// A line for each of the first candidates that failed, and for how many more did.
+    /// What is said of a default whose output was not always the same, and of what takes its place.
+    #[doc(hidden)]
+    pub fn flaky_default(&self) -> Option<String> {
+        let default = self.trials.iter().find(|trial| trial.choice == self.default)?;
+        let repeats = default.repeats.filter(|repeats| repeats.differed > 0)?;
+        let instead = match &self.choice {
+            Some(choice) if *choice != self.default => format!("{choice} takes its place"),
+            _ => "no kernel that is steady was found in its place".to_owned(),
+        };
+        Some(format!("the default {} is flaky: {repeats}; {instead}", self.default))
+    }
+
+    /// What is said of a flaky default, then a line for each of the first candidates that failed, and for how many more did.
     #[doc(hidden)]
     pub fn failures(&self) -> Vec<String> {
         let failed: Vec<&Trial> = self.trials.iter().filter(|trial| trial.outcome.is_defect()).collect();
@@ -119,7 +131,11 @@ impl ProblemReport {
         if let Some(more) = failed.len().checked_sub(MAX_FAILURES).filter(|more| *more > 0) {
             lines.push(format!("and {more} more that failed"));
         }
-        lines.into_iter().map(|line| format!("{}: {line}", self.title())).collect()
+        self.flaky_default()
+            .into_iter()
+            .chain(lines)
+            .map(|line| format!("{}: {line}", self.title()))
+            .collect()
     }
 }
 

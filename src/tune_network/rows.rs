@@ -10,7 +10,10 @@ pub(super) fn recorded(outcome: &Outcome) -> Option<RowVerdict> {
     Some(match outcome {
         Outcome::Winner => RowVerdict::Winner,
         Outcome::Loser { .. } => RowVerdict::Loser,
-        Outcome::Wrong { detail } => RowVerdict::Wrong { detail: detail.clone() },
+        // Versions that do not know of flaky kernels must not use one: how often it differed is a field of the row.
+        Outcome::Wrong { detail } | Outcome::Flaky { detail, .. } => {
+            RowVerdict::Wrong { detail: detail.clone() }
+        }
         Outcome::Rejected { .. } | Outcome::Barred { .. } | Outcome::Cancelled => return None,
         Outcome::Failed { message } => RowVerdict::Failed { reason: message.clone() },
         Outcome::TimedOut { .. } => RowVerdict::TimedOut,
@@ -34,12 +37,13 @@ pub(super) fn recalled(choice: Choice, row: &Row) -> Option<Trial> {
         percentiles: tenths,
         relative: time.and_then(Timing::ratio),
         samples: time.map_or(0, |time| time.samples as usize),
+        repeats: row.repeats,
     })
 }
 
 /// Whether `trial` is what was `known` of its candidate: nothing new to record.
 pub(super) fn same_trial(known: &Trial, trial: &Trial) -> bool {
-    let found = |trial: &Trial| (trial.choice, trial.median, trial.samples);
+    let found = |trial: &Trial| (trial.choice, trial.median, trial.samples, trial.repeats);
     found(known) == found(trial) && trial.outcome != Outcome::Winner
 }
 

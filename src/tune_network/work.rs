@@ -4,7 +4,7 @@ use super::guarded::{Guarded, Keys};
 use super::jobs::{self, Job};
 use super::report::{Report, TunerProgress};
 use crate::clock::Instant;
-use crate::device::Device;
+use crate::device::{Device, Wait};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -13,6 +13,7 @@ use crate::tune::db::{Database, SharedDatabase};
 use crate::tune::heat::Heat;
 use crate::tune::journal::Journal;
 use crate::tune::key::ProblemKey;
+use crate::tune::proof;
 use crate::tune::{OpBench, Progress, Search, Trial, TuningRun};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,8 @@ pub(super) struct Work {
     pub(super) noted: usize,
     /// How busy the device was of late.
     pub(super) heat: Heat,
+    /// Whether the device was seen to compute.
+    pub(super) proven: bool,
 }
 
 impl Work {
@@ -80,14 +83,29 @@ impl Work {
             report,
             noted: 0,
             heat: Heat::default(),
+            proven: false,
         }
     }
 
+    /// How this waits for the device: as benches do.
+    #[cfg(not(target_family = "wasm"))]
+    const WAIT: Wait = Wait::Blocks;
+    #[cfg(target_family = "wasm")]
+    const WAIT: Wait = Wait::Awaits;
+
     /// Works for about `budget`; overruns by at most one action.
+    ///
+    /// # Errors
+    /// If the device computes nothing; nothing is recorded then.
     pub(super) async fn step(&mut self, budget: Duration) -> Result<TunerProgress> {
         let start = Instant::now();
         let mut counted = start;
         let mut inner = (0, 0);
+        let any = self.current.is_some() || !self.jobs.is_empty();
+        if any && !self.proven {
+            proof::computes(Self::WAIT, &*self.device).await?;
+            self.proven = true;
+        }
         loop {
             let left = budget.saturating_sub(start.elapsed());
             if self.current.is_none() {

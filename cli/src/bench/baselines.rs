@@ -9,7 +9,7 @@
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Result, bail, ensure};
-use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline, Recording, Resource, family};
+use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline, Recording, Resource};
 use diptych::internals::emit::{
     Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
@@ -140,7 +140,7 @@ impl Baseline {
 
     pub(super) fn warm(device: Arc<dyn Device>, dispatch: Dispatch, mut row: Row) -> Result<Self> {
         let info = device.info();
-        let mut clock = Clock::of(&*device, Policy::of(&family::facts(info.limits.family, &info.name)));
+        let mut clock = Clock::of(&*device, Policy::of(info.limits.faults));
         let one = device.record(std::slice::from_ref(&dispatch))?;
         clock.calibrate(&*device, &device.record(&vec![dispatch.clone(); 4])?, &one)?;
         let estimate = clock.measure(&*device, &one, 1)?;
@@ -208,7 +208,7 @@ impl Chains {
 /// not count.
 fn fastest(device: &dyn Device) -> Result<(usize, u32)> {
     let info = device.info();
-    let clock = Clock::of(device, Policy::of(&family::facts(info.limits.family, &info.name)));
+    let clock = Clock::of(device, Policy::of(info.limits.faults));
     let mut best = (0.0, (0, 16));
     for form in 0..FORMS.len() {
         let chains = Chains::new(device, form)?;

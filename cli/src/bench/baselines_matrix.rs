@@ -7,7 +7,7 @@
 use super::baselines::{Baseline, SAMPLE, WORK_GROUP, binding, large, source};
 use super::subject::Target;
 use anyhow::{Result, bail, ensure};
-use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline, Resource, family};
+use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline, Resource};
 use diptych::internals::emit::{Access, Interface, Operand, Param, ParamType, Scalar};
 use diptych::internals::tune::clock::Clock;
 use diptych::internals::tune::quirks::Policy;
@@ -83,7 +83,7 @@ pub(super) fn matrices(target: &Target) -> Result<Option<Baseline>> {
     }
     let kernel = Matrices::new(&*device)?;
     let info = device.info();
-    let clock = Clock::of(&*device, Policy::of(&family::facts(info.limits.family, &info.name)));
+    let clock = Clock::of(&*device, Policy::of(info.limits.faults));
     // As many steps as take so long that starting the kernel does not count.
     let mut steps = 64;
     while steps < 1 << 15 {

@@ -6,6 +6,8 @@ use crate::table::{Rows, Stream, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
+use diptych::internals::tune::db::Database;
+use diptych::internals::tune::key::ChoiceKey;
 use diptych::{
     Backend, Calibration, Context, Graph, HostTensor, LoadOptions, Model, ObservedRun, ObservedStep, Session,
     SessionOptions, Value,
@@ -22,6 +24,11 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) on: crate::flags::On,
+
+    /// The record that says which kernels are flaky: a directory or a file [default: the platform's cache directory, or
+    /// DIPTYCH_CACHE_DIR].
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) db: Option<PathBuf>,
 
     /// Print the texts that a step's kernel was made from, as they were recorded.
     #[arg(long, value_name = "STEP")]
@@ -252,6 +259,51 @@ fn in_words([recorded, here]: [[usize; 3]; 2]) -> String {
     }
 }
 
+/// A line for each step whose kernel is on record as flaky, there or here.
+fn flaky(database: &Database, saved: &[SavedStep], run: &ObservedRun) -> Vec<String> {
+    let here = run.steps.iter().map(|step| {
+        (&step.name, step.op, step.problem.as_str(), step.precision.to_string(), step.kernel.as_str())
+    });
+    let recorded = saved.iter().map(|step| {
+        (&step.name, step.op.as_str(), step.problem.as_str(), step.precision.clone(), step.kernel.as_str())
+    });
+    let mut lines = Vec::new();
+    for (name, op, problem, precision, kernel) in recorded.chain(here) {
+        for row in database.rows().filter(|row| row.flaky().is_some()) {
+            let key = &row.key.problem;
+            if (key.op.as_str(), key.shape.as_str(), &key.precision) == (op, problem, &precision)
+                && is_of(kernel, op, &row.key.choice)
+            {
+                let line = format!("{name}: {kernel} is on record as {} on {}", row.reason(), row.key.device);
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    lines
+}
+
+/// Whether a kernel's label is that of a choice on record.
+fn is_of(label: &str, op: &str, choice: &ChoiceKey) -> bool {
+    let ([tx, ty, tz], [x, y, z]) = (choice.tile, choice.work_group);
+    label.starts_with(&format!("{op}_{}_", choice.variant))
+        && format!("{label}_").contains(&format!("_t{tx}x{ty}x{tz}_"))
+        && label.ends_with(&format!("_wg{x}x{y}x{z}"))
+}
+
+/// The record, if there is one.
+fn known(path: Option<&Path>) -> Result<Database> {
+    match path {
+        Some(path) => Ok(Database::load(path)?),
+        None => {
+            let path = Database::default_dir()?;
+            let file = path.join("tuning.jsonl");
+            if file.exists() { Ok(Database::load(path)?) } else { Ok(Database::in_memory()) }
+        }
+    }
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let replay = Replay::read(&arguments.file)?;
     let saved = &replay.saved;
@@ -288,6 +340,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     writeln!(stdout, "{}", comparison(&replay, &run, &here, std::io::stdout().is_terminal()))?;
     let recorded: Vec<&SavedStep> = saved.steps.iter().filter(|step| step.beyond).collect();
     let own: Vec<&ObservedStep> = run.steps.iter().filter(|step| deviation(step).2).collect();
+    for line in flaky(&known(arguments.db.as_deref())?, &saved.steps, &run) {
+        writeln!(stdout, "{line}")?;
+    }
     for step in &recorded {
         writeln!(stdout, "recorded: {} is off by {}", step.name, step.deviation)?;
     }
@@ -310,6 +365,17 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_that_of_its_choice() {
+        let choice = |work_group| ChoiceKey::from(diptych::Choice::new("micro", [4, 2, 1], work_group));
+        let label = "pointwise_micro_f32_t4x2x1_relu6_wg32x8x1";
+        assert!(is_of(label, "pointwise", &choice([32, 8, 1])));
+        assert!(is_of("pointwise_micro_image2d_f32_t4x2x1_wg32x8x1", "pointwise", &choice([32, 8, 1])));
+        assert!(!is_of(label, "pointwise", &choice([2, 8, 1])));
+        assert!(!is_of(label, "conv2d", &choice([32, 8, 1])));
+        assert!(!is_of("", "pointwise", &choice([32, 8, 1])), "what the CPU computed");
+    }
 
     #[test]
     fn the_last_line_says_whether_all_is_well() {

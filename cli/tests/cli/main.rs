@@ -4,6 +4,7 @@
 
 mod bench;
 mod candidates;
+mod check;
 mod files;
 mod inspect;
 mod integers;

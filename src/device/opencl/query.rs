@@ -8,6 +8,7 @@ use crate::device::options::DeviceOptions;
 use crate::device::{DeviceInfo, family};
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
+use crate::limits::faults::{Faults, Identified};
 use crate::limits::{Limits, MatrixUnit};
 use crate::sorted;
 use cl3::device::{
@@ -184,9 +185,12 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         false => None,
     };
     let extensions = value(device.extensions())?;
+    let family = family::family(&full_name, value(device.vendor_id())?, is_cpu);
+    let driver = format!("{platform} {}", text(device.driver_version())?);
+    let faults = Faults::of(&Identified { family, name: &full_name, api: "OpenCL", driver: &driver });
     let limits = Limits {
         dialect: Dialect::OpenClC,
-        family: family::family(&full_name, value(device.vendor_id())?, is_cpu),
+        family,
         max_invocations: clamp(value(device.max_work_group_size())?),
         max_work_group: [size(0), size(1), size(2)],
         max_groups: [u32::MAX; 3],
@@ -202,14 +206,14 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         // No kernel in OpenCL C asks for them.
         subgroup: None,
         compute_units: Some(value(device.max_compute_units())?),
-        max_turns: None,
+        max_turns: faults.turns(),
+        faults,
     };
     let limits = match options.checked_kernels {
         // What can be checked is WGSL, which has neither images here nor inline assembly.
         true => Limits { dialect: Dialect::Wgsl, max_image: None, matrix_unit: None, ..limits },
         false => limits,
     };
-    let driver = format!("{platform} {}", text(device.driver_version())?);
     let Identity { pci, uuid } = identity(device, &extensions);
     Ok(DeviceInfo { api: "OpenCL", name, driver, pci, uuid, limits, is_cpu, timestamps: true })
 }

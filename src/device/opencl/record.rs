@@ -6,10 +6,10 @@ use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
 use super::part::Given;
 use super::patience::Drain;
-use crate::device::family::Quirk;
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
 use crate::emit::{Access, Binding};
 use crate::error::{Error, Result};
+use crate::limits::faults::Quirk;
 use cl3::event::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
 use cl3::types::cl_mem;
 use std::ptr;
@@ -215,9 +215,9 @@ pub(super) fn enqueue(inner: &Inner, recording: &Recording) -> Result<()> {
 pub(super) fn time(inner: &Inner, recording: &Recording) -> Result<Vec<Duration>> {
     let launches = &raw(inner, recording)?.launches;
     // How many launches may be in flight; see the quirks.
-    let period = if inner.facts.has(Quirk::UnreliableEvents) {
+    let period = if inner.info.limits.faults.has(Quirk::UnreliableEvents) {
         1
-    } else if inner.facts.has(Quirk::WaitEveryEighthEvent) {
+    } else if inner.info.limits.faults.has(Quirk::WaitEveryEighthEvent) {
         8
     } else {
         usize::MAX

@@ -13,6 +13,7 @@ use crate::device::options::{DeviceOptions, environment};
 use crate::device::waiter::Waiter;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
+use crate::limits::faults::{Faults, Identified};
 use crate::limits::{Limits, MatrixUnit};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -244,15 +245,18 @@ fn device_info(
 ) -> DeviceInfo {
     let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
     let family = family(&adapter.name, adapter.vendor, is_cpu);
+    let driver = format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned();
+    let api = api_name(adapter.backend);
+    let faults = Faults::of(&Identified { family, name: &adapter.name, api, driver: &driver });
     DeviceInfo {
-        api: api_name(adapter.backend),
+        api,
         // A browser may keep it to itself.
         name: if adapter.name.is_empty() {
             api_name(adapter.backend).to_owned()
         } else {
             adapter.name.clone()
         },
-        driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().to_owned(),
+        driver,
         pci: identity.pci,
         uuid: identity.uuid,
         limits: Limits {
@@ -275,8 +279,8 @@ fn device_info(
                 .contains(wgpu::Features::SUBGROUP)
                 .then_some([adapter.subgroup_min_size, adapter.subgroup_max_size]),
             compute_units: facts(family, &adapter.name).compute_units,
-            // Mesa's `LP_MAX_TGSI_LOOP_ITERATIONS`.
-            max_turns: adapter.name.starts_with("llvmpipe").then_some(65_535),
+            max_turns: faults.turns(),
+            faults,
         },
         is_cpu,
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

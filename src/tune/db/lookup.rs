@@ -36,6 +36,11 @@ pub enum Source {
         /// How far the table's problem is; 0 for this one.
         distance: f64,
     },
+    /// No row of a choice, and one that says why the kernel's default must not be used.
+    InPlaceOfDefault {
+        /// What came of the default.
+        why: String,
+    },
     /// No row: the kernel's default.
     Default,
 }
@@ -50,6 +55,7 @@ impl fmt::Display for Source {
             Source::FamilyTable { family, distance } => {
                 write!(f, "table of {family}, near shape ({distance:.2})")
             }
+            Source::InPlaceOfDefault { why } => write!(f, "in place of the default, on record as {why}"),
             Source::Default => f.write_str("default"),
         }
     }

@@ -1,6 +1,7 @@
 //! One line of the record: a candidate, what came of it, and where that was learnt.
 
 use crate::tune::key::{Key, SourceHash, TUNER_VERSION};
+use crate::tune::repeat::Repeats;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -173,6 +174,10 @@ pub struct Row {
     /// Whether its search was cut short: a winner that counts until the search goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
+    /// How often its output was looked at again, and differed. A row whose output differed is [`Verdict::Wrong`], also for
+    /// versions that do not know this field; those older than the field have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
     /// Where this was learnt.
     pub from: Provenance,
 }
@@ -180,7 +185,7 @@ pub struct Row {
 impl Row {
     /// A row measured now. Reasons longer than 2000 bytes are cut.
     pub fn measured(key: Key, verdict: Verdict, time: Option<Timing>) -> Self {
-        Row { key, verdict, time, open: false, from: Provenance::measured() }.shortened()
+        Row { key, verdict, time, open: false, repeats: None, from: Provenance::measured() }.shortened()
     }
 
     /// The same row of a search that was cut short, or was not.
@@ -190,11 +195,28 @@ impl Row {
         self
     }
 
+    /// The same row with how often its output was looked at again.
+    #[must_use]
+    pub fn with_repeats(mut self, repeats: Option<Repeats>) -> Self {
+        self.repeats = repeats;
+        self
+    }
+
+    /// How often the output differed, of a candidate that is flaky.
+    pub fn flaky(&self) -> Option<Repeats> {
+        self.repeats.filter(|repeats| repeats.differed > 0)
+    }
+
     /// The verdict with what is noted about it.
     pub fn reason(&self) -> String {
+        let verdict = match (self.flaky(), self.verdict.reason()) {
+            (Some(repeats), Some(detail)) => format!("flaky: {repeats}: {detail}"),
+            (Some(repeats), None) => format!("flaky: {repeats}"),
+            (None, _) => self.verdict.to_string(),
+        };
         match self.from.note.as_str() {
-            "" => self.verdict.to_string(),
-            note => format!("{}: {note}", self.verdict),
+            "" => verdict,
+            note => format!("{verdict}: {note}"),
         }
     }
 

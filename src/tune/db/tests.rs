@@ -1,5 +1,13 @@
 use super::*;
+use crate::dtype::Precision;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::Choice;
+use crate::ops::pointwise::{Pointwise, PointwiseOp};
+use crate::shape::Shape;
 use crate::tune::key::TUNER_VERSION;
+use crate::tune::repeat::Repeats;
+use crate::tune::work_group::{WorkGroup, untuned_in};
 use proptest::prelude::*;
 
 pub(super) fn device(gpu: &str, driver: &str, api: &str) -> DeviceKey {
@@ -26,7 +34,7 @@ pub(super) fn row(device: &DeviceKey, width: u32, x: u32, text: &str, verdict: V
     let time =
         Timing { median_ns: 1000 + u64::from(x), p10_ns: 900, p90_ns: 1200, samples: 9, default_ns: None };
     let from = Provenance { unix_ms, ..Provenance::measured() };
-    Row { key, verdict, time: Some(time), open: false, from }
+    Row { key, verdict, time: Some(time), open: false, repeats: None, from }
 }
 
 fn text(database: &Database) -> String {
@@ -88,6 +96,57 @@ fn the_line_of_a_row_is_the_documented_one() {
         r#""from":{"origin":"measured","crate":"0.1.0","unix_ms":1763695800000}}"#
     );
     assert_eq!(row.line().expect("a line"), wanted);
+}
+
+#[test]
+fn a_flaky_row_is_wrong_to_those_who_do_not_know_how_often() {
+    let repeats = Repeats { differed: 3, runs: 64 };
+    let wrong = Verdict::Wrong { detail: "element 3 is 5, wanted 4".into() };
+    let flaky = row(&h200(), 8, 1, "today", wrong.clone(), 5).with_repeats(Some(repeats));
+    let steady = Repeats { differed: 0, runs: 64 };
+    let winner = row(&h200(), 8, 2, "today", Verdict::Winner, 5).with_repeats(Some(steady));
+    let written = text(&of([flaky.clone(), winner.clone()]));
+    assert!(written.contains(r#""repeats":{"differed":3,"runs":64}"#), "{written}");
+    let database = read(written.as_bytes());
+    assert_eq!(database.rows().cloned().collect::<Vec<_>>(), [flaky.clone(), winner.clone()]);
+    assert_eq!(database.load_report().extended, 0);
+    assert_eq!((flaky.flaky(), winner.flaky()), (Some(repeats), None));
+    let reason = "flaky: its output differed in 3 of 64 runs: element 3 is 5, wanted 4";
+    assert_eq!(flaky.reason(), reason);
+    // A version without the field reads what is left, and does not use the kernel either; a row of such a version has none.
+    for line in written.lines() {
+        let mut value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        value.as_object_mut().expect("an object").remove("repeats").expect("a field of its own");
+        let old: Row = serde_json::from_value(value).expect("a row");
+        assert_eq!((old.repeats, old.flaky()), (None, None));
+        assert_eq!(old.verdict.bars(), old.verdict == wrong, "{}", old.verdict);
+    }
+}
+
+#[test]
+fn a_default_on_record_as_flaky_is_replaced_where_nothing_else_is_known() {
+    let (limits, layout) = (Limits::webgpu(), Layout::C4);
+    let (input, weights) = (Shape::nhwc(1, 9, 9, 64), Shape::nhwc(64, 1, 1, 64));
+    let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, false, Precision::F32);
+    let op = op.expect("a pointwise");
+    let default = untuned_in(&op, WorkGroup::Table, layout, &limits).expect("a default");
+    let mut database = Database::in_memory();
+    assert_eq!(database.choose(&h200(), &op, layout, &limits), None);
+    let mut bar = |choice: Choice, differed| {
+        let source = SourceHash::of_kernel(&op, &choice, &limits).ok();
+        let key = Key::new(&h200(), &ProblemKey::in_layout(&op, layout), choice, source);
+        let row = Row::measured(key, Verdict::Wrong { detail: "other bits".into() }, None);
+        database.append(row.with_repeats(Some(Repeats { differed, runs: 64 }))).expect("memory takes all");
+        database.choose(&h200(), &op, layout, &limits)
+    };
+    let first = bar(default, 1).expect("a kernel in its place");
+    assert_ne!(first.choice, default);
+    let Source::InPlaceOfDefault { why } = &first.from else { panic!("{:?}", first.from) };
+    assert!(why.starts_with("flaky: its output differed in 1 of 64 runs"), "{why}");
+    let second = bar(first.choice, 64).expect("another kernel in its place");
+    assert!(second.choice != default && second.choice != first.choice, "{:?}", second.choice);
+    // What is wrong and is no default changes nothing elsewhere.
+    assert_eq!(database.choose(&device("NVIDIA T4", "580", "Vulkan"), &op, layout, &limits), None);
 }
 
 #[test]

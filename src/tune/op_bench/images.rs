@@ -2,7 +2,7 @@
 
 use super::operands::decode;
 use super::{Key, OpBench, WorkGroup};
-use crate::device::{Dispatch, Memory, Recording, Resource, Wait, compile_planned_async};
+use crate::device::{Dispatch, Memory, Recording, Resource, Slice, Wait, compile_planned_async};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -35,6 +35,21 @@ impl OpBench {
             groups: launch.groups(),
             params: launch.params,
         })
+    }
+
+    /// What fills `image` with what `before` holds in C4, what copies it to a buffer in C4, and that buffer.
+    pub(super) async fn around_image(
+        &self,
+        before: &Slice,
+        image: Resource,
+    ) -> Result<(Dispatch, Dispatch, Slice)> {
+        let (map, precision) = (output(&*self.op)?.map, self.op.precision());
+        let stored = self.device.alloc(before.bytes(), Memory::Device)?.whole();
+        let fill = ConvertOp::new(map, Layout::C4, Layout::Image2d, precision)?;
+        let fill = self.conversion(&fill, before.clone().into(), image.clone()).await?;
+        let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, precision)?;
+        let fetch = self.conversion(&fetch, image, stored.clone().into()).await?;
+        Ok((fill, fetch, stored))
     }
 
     /// Runs a `recording` that writes `image`, first filled with `before`, and returns what it stored, in C4.

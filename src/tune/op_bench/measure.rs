@@ -41,7 +41,7 @@ impl OpBench {
         let bindings = &launch.spec.interface.bindings;
         let mut arguments = Vec::with_capacity(bindings.len());
         for binding in bindings {
-            arguments.push(self.resources(wait, choice, binding).await?);
+            arguments.push(self.resources(wait, None, choice, binding).await?);
         }
         let prepared = Prepared {
             pipeline,
@@ -52,6 +52,7 @@ impl OpBench {
             chains: None,
         };
         self.prepared.insert(*choice, prepared);
+        self.repeating.worst = 0.0;
         Ok(())
     }
 

@@ -5,9 +5,11 @@ use crate::device::{Memory, Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
 use crate::error::{Error, Result};
-use crate::ops::{Choice, OperandInfo, Role};
+use crate::ops::{Choice, Op, OperandInfo, Operands, Role};
 use crate::task::Turns;
+use crate::tune::problem::{Expectation, operands};
 use half::f16;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What an operand's resources are found by. A constant's layout depends on the candidate's kernel
@@ -20,6 +22,41 @@ pub(super) struct Key {
     pub(super) dtype: DType,
     image: bool,
     content: u64,
+    /// Which inputs: 0 are those that candidates are timed with.
+    set: u64,
+}
+
+/// What an op reads, and what is expected of it.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    /// Which they are.
+    set: u64,
+    operands: Operands<'static>,
+    expected: Expectation,
+    /// Of kernels that sum other terms than the op's own, by variant.
+    variants: HashMap<&'static str, Option<Expectation>>,
+}
+
+impl Inputs {
+    /// Those of number `set`; all have the same constants.
+    pub(super) fn new(op: &dyn Op, set: u64) -> Result<Self> {
+        let operands = operands(op, set);
+        let expected = Expectation::new(op, &operands)?;
+        Ok(Inputs { set, operands, expected, variants: HashMap::new() })
+    }
+
+    /// Works out once what is expected of `variant`.
+    pub(super) fn expect(&mut self, op: &dyn Op, variant: &'static str) -> Result<()> {
+        if !self.variants.contains_key(variant) {
+            let own = Expectation::of_kernel(op, &self.operands, variant)?;
+            self.variants.insert(variant, own);
+        }
+        Ok(())
+    }
+
+    pub(super) fn expected(&self, choice: &Choice) -> &Expectation {
+        self.variants.get(choice.variant).and_then(Option::as_ref).unwrap_or(&self.expected)
+    }
 }
 
 pub(super) fn encode(values: &[f32], dtype: DType) -> Vec<u8> {
@@ -42,10 +79,10 @@ pub(super) fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
 impl OpBench {
     /// The stored values of `binding` before a run, of an image those that C4 has. The destination is
     /// full of NaN, so that an element that is not written is seen.
-    pub(super) fn stored(&self, choice: &Choice, binding: &Binding) -> Result<Vec<f32>> {
+    pub(super) fn stored(&self, inputs: &Inputs, choice: &Choice, binding: &Binding) -> Result<Vec<f32>> {
         let operand = binding.operand;
         let given = || {
-            let values = self.operands.get(&operand);
+            let values = inputs.operands.get(&operand);
             values.ok_or_else(|| Error::Internal(format!("no {} to tune with", operand.name())))
         };
         let kernel = self.op.kernel(choice.variant)?;
@@ -53,9 +90,10 @@ impl OpBench {
             return kernel.pack(choice, operand, given()?);
         };
         let info = self.info(operand)?;
-        match binding.access {
-            Access::Write => Ok(vec![f32::NAN; info.stored_elements(form)]),
-            Access::Read | Access::ReadWrite => info.stored(form, given()?, 0.0),
+        // A kernel may keep something there meanwhile.
+        match (binding.access, info.role) {
+            (Access::Write, _) | (_, Role::Output) => Ok(vec![f32::NAN; info.stored_elements(form)]),
+            (Access::Read | Access::ReadWrite, _) => info.stored(form, given()?, 0.0),
         }
     }
 
@@ -66,9 +104,17 @@ impl OpBench {
         info.ok_or_else(|| Error::Internal(format!("{} has no {}", self.op.name(), operand.name())))
     }
 
-    /// The resources of `binding`, one per set.
-    pub(super) async fn resources(&mut self, wait: Wait, choice: &Choice, binding: &Binding) -> Result<Key> {
-        let constant = self.info(binding.operand)?.role == Role::Constant;
+    /// The resources of `binding`, one per set of operands; of an input beside those that candidates are timed with there is
+    /// one.
+    pub(super) async fn resources(
+        &mut self,
+        wait: Wait,
+        other: Option<&Inputs>,
+        choice: &Choice,
+        binding: &Binding,
+    ) -> Result<Key> {
+        let role = self.info(binding.operand)?.role;
+        let constant = role == Role::Constant;
         let mut key = Key {
             operand: binding.operand,
             access: binding.access,
@@ -76,6 +122,7 @@ impl OpBench {
             dtype: binding.element.dtype(),
             image: matches!(binding.element, Element::Image2d(_)),
             content: 0,
+            set: other.filter(|_| role == Role::Input).map_or(0, |other| other.set),
         };
         if !constant && self.resources.contains_key(&key) {
             return Ok(key);
@@ -84,15 +131,16 @@ impl OpBench {
         if let Some(key) = self.packed.get(&layout) {
             return Ok(key.clone());
         }
-        let values = self.stored(choice, binding)?;
+        let values = self.stored(other.unwrap_or(&self.inputs), choice, binding)?;
         if constant {
             let mut hasher = DefaultHasher::new();
             bytemuck::cast_slice::<f32, u8>(&values).hash(&mut hasher);
             key.content = hasher.finish();
         }
         if !self.resources.contains_key(&key) {
-            let (mut made, mut turns) = (Vec::with_capacity(self.sets), Turns::new());
-            for _ in 0..self.sets {
+            let count = if key.set == 0 { self.sets } else { 1 };
+            let (mut made, mut turns) = (Vec::with_capacity(count), Turns::new());
+            for _ in 0..count {
                 made.push(match key.image {
                     true => self.image(wait, &key, &values).await?,
                     false => self.buffer(&values, key.dtype)?,

@@ -42,7 +42,7 @@ fn form(op: &dyn Op) -> Form {
 #[test]
 fn the_oracles_answer_is_correct_and_a_changed_element_is_not() {
     for op in problems() {
-        let operands = operands(&*op);
+        let operands = operands(&*op, 0);
         let expectation = Expectation::new(&*op, &operands).expect("a result");
         let (output, form) = (output(&*op).expect("an output"), form(&*op));
         let reference = op.reference(&operands, Answer::Exact).expect("a reference");
@@ -66,7 +66,7 @@ fn the_oracles_answer_is_correct_and_a_changed_element_is_not() {
 #[test]
 fn what_is_expected_quickly_has_the_oracles_bound() {
     for op in problems() {
-        let operands = operands(&*op);
+        let operands = operands(&*op, 0);
         let pair =
             [Answer::Exact, Answer::Quick].map(|answer| op.reference(&operands, answer).expect("an answer"));
         let [Reference::Sum(exact), Reference::Sum(quick)] = pair else { panic!("{op:?} is no sum") };
@@ -93,6 +93,17 @@ fn a_thousand_half_terms_still_have_a_bound() {
         Precision::F16,
     );
     let op = op.expect("a pointwise");
-    let expectation = Expectation::new(&op, &operands(&op)).expect("a result");
+    let expectation = Expectation::new(&op, &operands(&op, 0)).expect("a result");
     assert!(expectation.elements.iter().all(|(_, tolerance)| tolerance.is_finite()));
+}
+
+#[test]
+fn a_function_without_a_value_wants_nan_and_an_infinite_one_infinity() {
+    let same = |found, wanted| of_bound(found, wanted, 1e-3) <= 1.0;
+    let [nan, infinity] = [f64::NAN, f64::INFINITY];
+    assert!(same(nan, nan) && same(infinity, infinity) && same(1.0, 1.0005));
+    assert!(!same(nan, 1.0) && !same(1.0, nan) && !same(infinity, 1.0) && !same(-infinity, infinity));
+    assert!(!same(1.0, 1.002) && of_bound(1.0, 1.002, 1e-3) > 1.9);
+    assert_eq!((of_bound(1.0, 1.0, 0.0), of_bound(1.0, 2.0, 0.0)), (0.0, f64::INFINITY));
+    assert_eq!(of_bound(nan, 1.0, infinity), infinity, "a bound without end takes numbers alone");
 }

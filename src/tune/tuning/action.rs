@@ -31,7 +31,10 @@ impl TuningRun {
                     self.entries[index].better = None;
                     self.refuse(index, &error);
                 }
-                self.settle(bench, index);
+                match self.phase {
+                    Phase::Confirm => self.found_out(bench, index),
+                    _ => self.settle(bench, index),
+                }
             }
             Action::Bout => {}
         }
@@ -65,12 +68,27 @@ impl TuningRun {
                 if let Some(explorer) = &mut self.explorer {
                     explorer.fail(index);
                 }
-                State::Settled(Outcome::Wrong { detail })
+                State::Settled(self.wrong_again(bench, index, detail).await?)
             }
         };
         self.entries[index].checked_in = bench.now().saturating_sub(start);
-        self.recheck_cost = bench.recheck_cost();
+        self.repeat_cost = bench.repeat_cost();
         Ok(())
+    }
+
+    /// Whether a candidate whose first output was wrong is always so.
+    async fn wrong_again(&mut self, bench: &mut dyn Bench, index: usize, detail: String) -> Result<Outcome> {
+        let choice = self.entries[index].choice;
+        let mut repeats = Repeats { differed: 1, runs: 1 };
+        for _ in 0..WRONG_CHECKS {
+            repeats.runs += 1;
+            repeats.differed += u32::from(bench.check_async(&choice).await? != Check::Correct);
+        }
+        if repeats.differed == repeats.runs {
+            return Ok(Outcome::Wrong { detail });
+        }
+        self.entries[index].repeated = repeats;
+        Ok(Outcome::Flaky { repeats, detail })
     }
 
     /// The anchors' present log-time, as a score of 0.

@@ -7,6 +7,7 @@ use crate::ops::Choice;
 use crate::tune::bench::{Bench, Check};
 use crate::tune::heat::{HOT, Heat};
 use crate::tune::random::Random;
+use crate::tune::repeat::{Repeated, Round};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -19,6 +20,12 @@ pub(super) enum Fault {
     Wrong,
     /// In so many of a hundred runs.
     WrongSometimes(u32),
+    /// In the first run after the device was left alone.
+    WrongAfterIdle,
+    /// Behind a run of another kernel.
+    WrongAfterOthers,
+    /// Always, for other inputs than the first.
+    WrongForOthers,
     NoRun,
     /// It runs until this sample, counted from 1, and fails from then on.
     NoRunAfter(u32),
@@ -57,7 +64,7 @@ pub(super) struct Fake {
     pub(super) clock: Duration,
     pub(super) sampled: Vec<Choice>,
     pub(super) prepared: Vec<Choice>,
-    pub(super) rechecked: Vec<Choice>,
+    pub(super) repeated: Vec<Choice>,
     pub(super) longest_action: Duration,
     pub(super) finished: u32,
     hung: bool,
@@ -93,7 +100,7 @@ impl Fake {
             clock: Duration::ZERO,
             sampled: Vec::new(),
             prepared: Vec::new(),
-            rechecked: Vec::new(),
+            repeated: Vec::new(),
             longest_action: Duration::ZERO,
             finished: 0,
             hung: false,
@@ -219,20 +226,33 @@ impl Bench for Fake {
         }
     }
 
-    fn recheck(&mut self, choice: &Choice, _turn: u32, pause: Duration) -> Result<Check> {
-        self.pass(pause);
-        self.rechecked.push(*choice);
-        // What the bits tell need not be compared with what is expected.
-        let (before, longest) = (self.clock, self.longest_action);
-        let check = self.check(choice);
-        if self.faults.get(choice).is_none_or(|fault| matches!(fault, Fault::WrongSometimes(_))) {
-            (self.clock, self.longest_action) = (before, longest);
-            self.pass(self.recheck_cost());
+    fn repeat(&mut self, choice: &Choice, round: &Round) -> Result<Repeated> {
+        self.end(choice)?;
+        self.repeated.push(*choice);
+        let mut found = Repeated::default();
+        for group in 0..round.groups {
+            for run in 0..round.runs * (group + 1) / round.groups - round.runs * group / round.groups {
+                let differs = match self.faults.get(choice) {
+                    Some(Fault::WrongSometimes(percent)) => self.random.unit() < f64::from(*percent) / 100.0,
+                    Some(Fault::WrongAfterIdle) => run == 0 && !round.pause.is_zero(),
+                    Some(Fault::WrongAfterOthers) => round.between,
+                    _ => false,
+                };
+                if differs {
+                    found.differed += 1;
+                    found.detail.get_or_insert_with(|| "element 3 is 5, wanted 4".to_owned());
+                }
+            }
         }
-        check
+        if round.other_inputs && self.faults.get(choice) == Some(&Fault::WrongForOthers) {
+            found.wrong = Some("with other inputs: element 3 is 5, wanted 4".to_owned());
+        }
+        let runs = Duration::from_secs_f64((self.cost)(choice) * f64::from(round.runs));
+        self.pass(runs + round.pause * round.groups + self.repeat_cost());
+        Ok(found)
     }
 
-    fn recheck_cost(&self) -> Duration {
+    fn repeat_cost(&self) -> Duration {
         Duration::from_micros(200)
     }
 

@@ -31,7 +31,13 @@ impl TuningRun {
 
     /// Closes a round or a phase and opens the next; false at the end of the run.
     pub(super) fn next_phase(&mut self, bench: &mut dyn Bench) -> bool {
-        let Some(baseline) = self.baseline else { return false };
+        let Some(baseline) = self.baseline else {
+            // A search of the default alone that found it flaky looks for what takes its place.
+            let flaky = |entry: &Entry| matches!(entry.state, State::Settled(Outcome::Flaky { .. }));
+            let look = self.phase != Phase::Confirm && self.entries.first().is_some_and(flaky);
+            self.phase = Phase::Confirm;
+            return look;
+        };
         match self.phase {
             Phase::Screen => {
                 self.phase = Phase::Race;
@@ -121,7 +127,8 @@ impl TuningRun {
     }
 
     pub(super) fn conclude(&mut self, bench: &mut dyn Bench) -> Result<()> {
-        // What was not confirmed is not recorded: the default stays.
+        // What differed in the rounds that it had is not used; what was not confirmed is not recorded: the default stays.
+        self.entries.iter_mut().for_each(Entry::judge);
         let challenger = self.winner().filter(|&index| self.is_confirmed(index));
         let chosen = challenger.or(self.baseline.filter(|&index| self.is_confirmed(index)));
         let scores = chosen.and_then(|index| self.entries[index].score());

@@ -89,7 +89,9 @@ impl TuningRun {
     pub(super) fn end_if_hung(&mut self, bench: &mut dyn Bench) -> crate::Result<()> {
         match self.hung.take() {
             None => Ok(()),
-            Some((api, limit)) if self.baseline.is_none() => Err(crate::Error::TimedOut { api, limit }),
+            Some((api, limit)) if self.baseline.is_none() && self.phase != Phase::Confirm => {
+                Err(crate::Error::TimedOut { api, limit })
+            }
             Some(_) => self.cancel(bench),
         }
     }

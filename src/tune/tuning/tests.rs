@@ -1,6 +1,8 @@
 use super::fake::{Fake, Fault, choice};
 use super::*;
 
+mod flaky;
+
 fn options(search: Search, seed: u64) -> TuneOptions {
     TuneOptions { search, seed, ..Default::default() }
 }
@@ -103,80 +105,6 @@ fn planted_faults_are_survived_and_reported() {
             };
             assert!(told, "{trial:?}");
         }
-    }
-}
-
-/// A search whose best kernel is wrong in so many of a hundred runs.
-fn with_flaky(seed: u64, percent: u32, search: Search) -> (Fake, Verdict) {
-    let (flaky, good) = (choice(64, 1, 1), choice(16, 16, 1));
-    let mut fake = Fake::new(seed);
-    (fake.interleaves, fake.width) = (seed % 2 == 1, seed as usize % 3);
-    fake.faults.insert(flaky, Fault::WrongSometimes(percent));
-    fake.cost = Box::new(move |choice| match *choice {
-        choice if choice == flaky => 0.6e-3,
-        choice if choice == good => 0.8e-3,
-        _ => 1e-3,
-    });
-    let verdict = tune(&mut fake, options(search, seed));
-    (fake, verdict)
-}
-
-#[test]
-fn a_fast_kernel_that_is_wrong_in_one_run_of_ten_is_not_chosen() {
-    const TUNINGS: u64 = 600;
-    let (flaky, good) = (choice(64, 1, 1), choice(16, 16, 1));
-    for search in [Search::Fast] {
-        let (mut chosen, mut next, mut timed) = (0, 0, 0);
-        for seed in 0..TUNINGS {
-            let (fake, verdict) = with_flaky(seed, 10, search);
-            chosen += usize::from(verdict.choice == Some(flaky));
-            next += usize::from(verdict.choice == Some(good));
-            timed += usize::from(fake.sampled.contains(&flaky));
-            let trial = verdict.trials.iter().find(|trial| trial.choice == flaky);
-            let told = trial.is_some_and(|trial| matches!(trial.outcome, Outcome::Wrong { .. }));
-            let compared = fake.rechecked.contains(&flaky) && verdict.choice != Some(flaky);
-            assert!(told || !compared, "{seed}: {trial:?}");
-        }
-        println!("{search:?}: {chosen} of {TUNINGS} chose it, {next} the next one; {timed} had timed it");
-        // It passes its first check nine times of ten, and all with a probability of 0.9^45, or 0.9 %: 5 of 600.
-        assert!(timed > 450 && chosen <= 16, "{chosen} of {timed}");
-        assert!(next > 350, "{next}");
-    }
-}
-
-#[test]
-fn a_winner_is_compared_again_so_often_and_its_cost_counts() {
-    let (fake, verdict) = with_flaky(1, 0, Search::Fast);
-    assert_eq!(verdict.choice, Some(choice(64, 1, 1)));
-    assert_eq!(fake.rechecked, vec![choice(64, 1, 1); confirm::RECHECKS as usize]);
-    let mut equal = Fake::new(1);
-    tune(&mut equal, options(Search::Table, 1));
-    assert!(equal.rechecked.is_empty(), "the default was left by nobody");
-    // Cancelled before it is confirmed, it is not chosen.
-    let mut fake = Fake::new(1);
-    fake.cost = Box::new(|choice| if choice.work_group == [64, 1, 1] { 0.5e-3 } else { 1e-3 });
-    let mut tuning = TuningRun::new(&fake, fast(1)).expect("a default");
-    while fake.rechecked.len() < 10 {
-        assert_ne!(tuning.step(&mut fake, Duration::ZERO).expect("a step"), Progress::Finished);
-    }
-    tuning.cancel(&mut fake).expect("cancelled");
-    let verdict = tuning.verdict().expect("a verdict");
-    assert!(verdict.cut_short && verdict.choice == Some(fake.default), "{verdict:?}");
-}
-
-#[test]
-fn what_replaces_a_broken_default_is_confirmed_too() {
-    for seed in 0..20 {
-        let mut fake = Fake::new(seed);
-        fake.faults.insert(fake.default, Fault::Wrong);
-        fake.faults.insert(choice(64, 1, 1), Fault::WrongSometimes(50));
-        fake.cost = Box::new(|choice| if choice.work_group == [64, 1, 1] { 0.5e-3 } else { 1e-3 });
-        let verdict = tune(&mut fake, fast(seed));
-        assert!(
-            verdict.choice.is_some_and(|found| found != choice(64, 1, 1)),
-            "{seed}: {:?}",
-            verdict.choice
-        );
     }
 }
 
