@@ -39,12 +39,14 @@ pub mod reduce;
 pub mod remap;
 pub mod resize;
 pub mod softmax;
+pub mod squeeze;
 pub mod suppress;
 pub mod top_k;
 pub mod transposed_conv2d;
 pub mod update_slice;
 pub mod view;
 
+mod arrival;
 mod bound;
 pub(crate) mod bytes;
 mod convolution;

@@ -34,6 +34,7 @@ use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::softmax::{self, SoftmaxOp};
+use super::squeeze::{self, SqueezeOp};
 use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
@@ -101,6 +102,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
     OpEntry::of::<SuppressOp>(suppress::examples, suppress::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
+    OpEntry::of::<SqueezeOp>(squeeze::examples, squeeze::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
     OpEntry::of::<UpdateSliceOp>(update_slice::examples, update_slice::NUMBERS),
 ];

@@ -128,7 +128,7 @@ mod tests {
                         ("gemm" | "quantized_gemm" | "attention", _) | (_, Element::Scalar(_)) => {
                             Layout::Nhwc
                         }
-                        (_, Element::Vec4(_)) => Layout::C4,
+                        (_, Element::Vec4(_) | Element::Atomic) => Layout::C4,
                     };
                     let found = candidate(&*op, kernel, maps, Precision::F32, &limits).kernel.layout;
                     assert_eq!(found, layout, "{}", launch.spec.label());

@@ -32,6 +32,7 @@ mod problem;
 mod quantized;
 mod reductions;
 mod rows;
+mod squeezes;
 
 use cases::{Breadth, Case};
 use cover::Turn;
@@ -93,7 +94,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
-    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
+    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate squeeze update_slice
     quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
 );
@@ -239,7 +240,8 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
-    ("gate", [4, 4]),
+    ("gate", [12, 12]),
+    ("squeeze", [4, 4]),
     ("gemm", [39, 53]),
     ("integer", [1, 1]),
     ("one_hot", [1, 1]),
@@ -257,7 +259,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("quantized_gemm", [10, 10]),
     ("random", [1, 1]),
     ("remap", [4, 4]),
-    ("reduce", [6, 6]),
+    ("reduce", [8, 8]),
     ("resize", [1, 1]),
     ("top_k", [3, 3]),
     ("suppress", [1, 1]),

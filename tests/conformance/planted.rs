@@ -1011,6 +1011,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(mistakes_in_elements())
         .chain(crate::reductions::mistakes())
         .chain(crate::gates::mistakes())
+        .chain(crate::squeezes::mistakes())
         .chain(crate::packed::mistakes())
         .enumerate()
         .filter(|(number, mistake)| {

@@ -1,11 +1,16 @@
-//! A map weighted by what two 1x1 convolutions make of a pixel, as one unit.
+//! A map weighted by what two 1x1 convolutions make of a pixel, which is the map's mean in most networks, as two units.
 //!
-//! `x * f(w g(v p + d) + b)`, and `+ z`. Four dispatches of which three compute next to nothing become two; but
-//! each work-group computes what lies between the convolutions again, so that their weights must be few.
+//! `x * f(w g(v p + d) + b)`, and `+ z`: with the mean five dispatches of which three compute next to nothing.
+//!
+//! | where | becomes |
+//! |---|---|
+//! | `p` is a mean that the first convolution alone reads, whose weights one work-group reads in time | `squeeze`, which makes `g(..)` of the map, and `gate` without its first convolution |
+//! | all work-groups together may read the first convolution's weights | `gate` |
+//! | any other | the first convolution, and `gate` without it |
 
 use super::{Finder, Found};
 use crate::dims::Dims;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::unit::{Input, Network, Unit};
@@ -36,31 +41,59 @@ pub(in crate::lower) fn gates(network: &mut Network<'_>, alone: &dyn Fn(&str) ->
 }
 
 /// A 1x1 convolution, and what it is given.
-struct Sum {
-    index: usize,
-    options: Pointwise,
-    src: (Value, Dims),
-    weights: (Input, Dims),
-    bias: Option<(Input, Dims)>,
+pub(super) struct Sum {
+    pub(super) index: usize,
+    pub(super) options: Pointwise,
+    pub(super) src: (Value, Dims),
+    pub(super) weights: (Input, Dims),
+    pub(super) bias: Option<(Input, Dims)>,
 }
 
-/// The two factors of a product, and what is added to it: inputs of `program`, which is nothing else.
-fn product(program: &Program) -> Option<([u8; 2], Option<u8>)> {
-    let (first, rest) = program.steps().split_first()?;
-    let &[Source::Input(a), Source::Input(b)] = &first.arguments[..] else { return None };
+/// A weighted map: inputs of a program that is nothing else.
+#[derive(Debug, PartialEq)]
+struct Product {
+    /// The two factors.
+    factors: [u8; 2],
+    /// What is made of the second one first, if the program does it.
+    activation: Activation,
+    /// What is added.
+    added: Option<u8>,
+}
+
+/// What `program` is, if it is a weighted map and nothing else.
+fn product(program: &Program) -> Option<Product> {
+    let (activation, rest) = match program.steps() {
+        [first, rest @ ..] if first.function == Function::HardSigmoid => {
+            (Some(first.arguments.first()?), rest)
+        }
+        all => (None, all),
+    };
+    // The step of the product.
+    let step = u8::from(activation.is_some());
+    let (first, rest) = rest.split_first()?;
     if first.function != Function::Mul {
         return None;
     }
-    match rest {
-        [] => Some(([a, b], None)),
+    let (factors, activation) = match (activation, &first.arguments[..]) {
+        (None, &[Source::Input(a), Source::Input(b)]) => ([a, b], Activation::None),
+        (Some(&Source::Input(b)), &[Source::Input(a), Source::Step(0)] | &[Source::Step(0), Source::Input(a)]) => {
+            ([a, b], Activation::HardSigmoid)
+        }
+        _ => return None,
+    };
+    let added = match rest {
+        [] => None,
         [sum] if sum.function == Function::Add => match sum.arguments[..] {
-            [Source::Step(0), Source::Input(z)] | [Source::Input(z), Source::Step(0)] => {
-                Some(([a, b], Some(z)))
+            [Source::Step(found), Source::Input(z)] | [Source::Input(z), Source::Step(found)]
+                if found == step =>
+            {
+                Some(z)
             }
-            _ => None,
+            _ => return None,
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Product { factors, activation, added })
 }
 
 impl Finder<'_, '_> {
@@ -68,7 +101,7 @@ impl Finder<'_, '_> {
     fn gate(&self, index: usize) -> Option<Found> {
         let unit = self.network.units().get(index)?;
         let &[output] = &unit.outputs[..] else { return None };
-        let ([a, b], added) = product(unit.operator()?.program()?)?;
+        let Product { factors: [a, b], activation, added } = product(unit.operator()?.program()?)?;
         let given = unit.given();
         let input = |place: u8| {
             let found = given.iter().find(|(operand, ..)| *operand == Operand::Arg(place));
@@ -81,47 +114,65 @@ impl Finder<'_, '_> {
             Some(found) => Some(found.filter(|(_, dims)| whole(dims))?),
             None => None,
         };
-        for (map, factor) in [(a, b), (b, a)] {
+        let orders: &[(u8, u8)] = if activation == Activation::None { &[(a, b), (b, a)] } else { &[(a, b)] };
+        for &(map, factor) in orders {
             let (Some(map), Some((factor, _))) = (input(map).filter(|(_, dims)| whole(dims)), input(factor))
             else {
                 continue;
             };
             let Some(second) = factor.value().and_then(|factor| self.sum(factor)) else { continue };
-            let Some(first) = self.sum(second.src.0) else { continue };
-            let (pixel, shape) = (first.src.1.shape(), dims.shape());
-            let one = pixel.n == shape.n && pixel.h * pixel.w == 1 && shape.h * shape.w > 1;
-            let old = vec![first.index, second.index, index];
-            let groups = shape.n * shape.slices() * (shape.h * shape.w).div_ceil(PIXELS);
-            let weights = first.weights.1.elements() + 4 * second.src.1.shape().c;
-            let read = groups.saturating_mul(4 * weights);
-            if !one || read > MOST_READ || !self.closed(&old, output) {
+            let free = activation == Activation::None || second.options.activation == Activation::None;
+            if !free || dims.shape().h * dims.shape().w == 1 {
                 continue;
             }
-            let names = [first.index, second.index, index].map(|at| self.network.units()[at].name.as_str());
-            let operator = Gate { first: first.options, second: second.options };
-            let mut inputs = vec![
-                (Operand::Src, Input::Value(first.src.0), first.src.1),
-                (Operand::Window, first.weights.0, first.weights.1),
-                (Operand::Weights, second.weights.0, second.weights.1),
-                (Operand::Arg(0), map.0, map.1),
-            ];
-            let more = [
-                (Operand::WindowBias, first.bias),
-                (Operand::Bias, second.bias),
-                (Operand::Residual, added.clone()),
-            ];
-            inputs.extend(
-                more.into_iter()
-                    .filter_map(|(operand, given)| given.map(|(input, dims)| (operand, input, dims))),
-            );
-            let new = Unit::of_node(names.join(" + "), Arc::new(operator), inputs, vec![output]);
-            return Some(Found { old, new: vec![new] });
+            let options = match activation {
+                Activation::None => second.options,
+                activation => Pointwise { activation },
+            };
+            let weighted = Weighted { index, output, dims, options, second, map, added: added.clone() };
+            if let Some(found) = self.joined_gate(&weighted) {
+                return Some(found);
+            }
         }
         None
     }
 
+    /// What becomes of a weighted map.
+    fn joined_gate(&self, weighted: &Weighted) -> Option<Found> {
+        let Weighted { index, output, ref second, .. } = *weighted;
+        let name = |at: usize| self.network.units()[at].name.as_str();
+        let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
+        if let Some(first) = self.sum(second.src.0).filter(|first| first.src.1.shape().n == weighted.dims.shape().n) {
+            if let Some(mean) = self.mean(first.src.0)
+                && let Some(squeeze) = self.squeezed(&mean, &first, second.src.0)
+            {
+                let mut old = vec![first.index, second.index, index];
+                old.extend(&mean.old);
+                if self.closed_but_views(&old, output) {
+                    let gate = weighted.unit(names(&[second.index, index]), None);
+                    return Some(Found { old, new: vec![squeeze, gate] });
+                }
+            }
+            let old = vec![first.index, second.index, index];
+            let shape = weighted.dims.shape();
+            let groups = shape.n * shape.slices() * (shape.h * shape.w).div_ceil(PIXELS);
+            let weights = first.weights.1.elements() + 4 * second.src.1.shape().c;
+            let pixel = first.src.1.shape();
+            let few = groups.saturating_mul(4 * weights) <= MOST_READ && pixel.h * pixel.w == 1;
+            if few && self.closed(&old, output) {
+                let gate = weighted.unit(names(&[first.index, second.index, index]), Some(&first));
+                return Some(Found { old, new: vec![gate] });
+            }
+        }
+        let old = vec![second.index, index];
+        let pixel = second.src.1.shape();
+        let one = pixel.n == weighted.dims.shape().n && pixel.h * pixel.w == 1;
+        let gate = || weighted.unit(names(&[second.index, index]), None);
+        (one && self.closed(&old, output)).then(|| Found { old, new: vec![gate()] })
+    }
+
     /// The 1x1 convolution that writes `value`, if it has constant weights and is no more than that.
-    fn sum(&self, value: Value) -> Option<Sum> {
+    pub(super) fn sum(&self, value: Value) -> Option<Sum> {
         let index = self.network.writer(value)?;
         let unit = &self.network.units()[index];
         let options = *(unit.operator()? as &dyn Any).downcast_ref::<Pointwise>()?;
@@ -142,5 +193,41 @@ impl Finder<'_, '_> {
             return None;
         }
         Some(Sum { index, options, src: (src.value()?, dims), weights, bias })
+    }
+}
+
+/// A weighted map, in unit `index`.
+struct Weighted {
+    index: usize,
+    output: Value,
+    dims: Dims,
+    /// Those of the second convolution, with the activation that the product had.
+    options: Pointwise,
+    second: Sum,
+    map: (Input, Dims),
+    added: Option<(Input, Dims)>,
+}
+
+impl Weighted {
+    /// The unit, with the first convolution or without.
+    fn unit(&self, name: String, first: Option<&Sum>) -> Unit {
+        let Weighted { output, options, ref second, ref map, ref added, .. } = *self;
+        let operator = Gate { first: first.map(|first| first.options), second: options };
+        let src = first.map_or(second.src, |first| first.src);
+        let mut inputs = vec![
+            (Operand::Src, Input::Value(src.0), src.1),
+            (Operand::Weights, second.weights.0.clone(), second.weights.1),
+            (Operand::Arg(0), map.0.clone(), map.1),
+        ];
+        let more = [
+            (Operand::Window, first.map(|first| first.weights.clone())),
+            (Operand::WindowBias, first.and_then(|first| first.bias.clone())),
+            (Operand::Bias, second.bias.clone()),
+            (Operand::Residual, added.clone()),
+        ];
+        inputs.extend(
+            more.into_iter().filter_map(|(operand, given)| given.map(|(input, dims)| (operand, input, dims))),
+        );
+        Unit::of_node(name, Arc::new(operator), inputs, vec![output])
     }
 }

@@ -48,12 +48,12 @@ pub struct Program {
 /// Whether a step changes its result by no more than its arguments are changed by, or by a few times that.
 fn is_narrow(step: &Step) -> bool {
     use Function::{
-        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
-        PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
+        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
+        Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
     };
     let function = step.function;
     let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
+    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | HardSigmoid | Tanh | Clamp | Erf);
     let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
     let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
     let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
@@ -94,8 +94,8 @@ impl Program {
     /// The largest magnitude of the result.
     pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
         use Function::{
-            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu,
-            Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
+            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
+            Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
         };
         let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -117,7 +117,7 @@ impl Program {
                 Elu | Softplus => a + 1.0,
                 LeakyRelu | PRelu => a * b.max(1.0),
                 Relu6 => 6.0,
-                ReluN1To1 | Sigmoid | Tanh | Erf => 1.0,
+                ReluN1To1 | Sigmoid | HardSigmoid | Tanh | Erf => 1.0,
                 _ => f64::INFINITY,
             });
         }

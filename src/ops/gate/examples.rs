@@ -22,7 +22,15 @@ fn gate(
     let first = PointwiseOp::new(pixel, Shape::nhwc(r, 1, 1, k), &first, bias, false, precision)?;
     let weights = Shape::nhwc(c, 1, 1, r);
     let second = PointwiseOp::new(first.0.output, weights, &second, bias, false, precision)?;
-    GateOp::new(first, second, Shape::nhwc(n, h, w, c), residual)
+    GateOp::new(Some(first), second, Shape::nhwc(n, h, w, c), residual)
+}
+
+/// A map of `c` channels, weighted by what one convolution makes of `r` channels.
+fn second([n, h, w, c, r]: [usize; 5], precision: Precision) -> Result<GateOp> {
+    let options = Pointwise { activation: Activation::HardSigmoid };
+    let (hidden, weights) = (Shape::nhwc(n, 1, 1, r), Shape::nhwc(c, 1, 1, r));
+    let second = PointwiseOp::new(hidden, weights, &options, true, false, precision)?;
+    GateOp::new(None, second, Shape::nhwc(n, h, w, c), false)
 }
 
 /// The examples in `precision`.
@@ -31,6 +39,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     Ok(vec![
         Box::new(gate([1, 9, 11, 6, 6, 3], [relu, sigmoid], [true, false], precision)?),
         Box::new(gate([2, 5, 7, 9, 13, 5], [none, none], [false, true], precision)?),
+        Box::new(second([2, 5, 7, 9, 6], precision)?),
+        Box::new(second([1, 5, 7, 10, 150], precision)?),
     ])
 }
 

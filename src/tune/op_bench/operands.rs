@@ -1,6 +1,7 @@
 //! The operands of a problem as the candidates' kernels take them.
 
 use super::OpBench;
+use crate::alloc;
 use crate::device::{Memory, Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
@@ -68,6 +69,9 @@ impl OpBench {
 
     /// The resources of `binding`, one per set.
     pub(super) async fn resources(&mut self, wait: Wait, choice: &Choice, binding: &Binding) -> Result<Key> {
+        if let Some(bytes) = binding.scratch_bytes() {
+            return self.scratch(binding, bytes);
+        }
         let constant = self.info(binding.operand)?.role == Role::Constant;
         let mut key = Key {
             operand: binding.operand,
@@ -103,6 +107,18 @@ impl OpBench {
         }
         if constant {
             self.packed.insert(layout, key.clone());
+        }
+        Ok(key)
+    }
+
+    /// Scratch memory, which each run leaves as zeros for the next one: one for all sets.
+    fn scratch(&mut self, binding: &Binding, bytes: u64) -> Result<Key> {
+        let Binding { operand, access, element, .. } = *binding;
+        let key = Key { operand, access, element, dtype: element.dtype(), image: false, content: bytes };
+        if !self.resources.contains_key(&key) {
+            let zeros = alloc::zeros::<f32>(bytes.div_ceil(4) as usize, "scratch memory")?;
+            let made = self.buffer(&zeros, key.dtype)?;
+            self.resources.insert(key.clone(), vec![made; self.sets]);
         }
         Ok(key)
     }
