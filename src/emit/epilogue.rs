@@ -161,9 +161,7 @@ impl Activation {
             Activation::Sigmoid => vector::sigmoid(x),
             Activation::Tanh => vector::tanh(x),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
-            Activation::HardSigmoid => {
-                vector::at_most(vector::at_least(x * (1.0 / 6.0) + 0.5, 0.0), 1.0)
-            }
+            Activation::HardSigmoid => vector::at_most(vector::at_least(x * (1.0 / 6.0) + 0.5, 0.0), 1.0),
             Activation::Silu => x * vector::sigmoid(x),
             Activation::Gelu => erf::gelu_f32(x),
             Activation::GeluTanh => erf::gelu_tanh_f32(x),

@@ -125,14 +125,14 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
     let given = [
         (6, "the first image's sums for all", "n * params.hidden_slices + row", "row"),
         (6, "a sum is left out", "var row: u32 = 1u; row", "var row: u32 = 2u; row"),
-        (150, "sums are left out", "row += SIZE", "row += 2u * SIZE"),
+        (300, "sums are left out", "row += SIZE", "row += 2u * SIZE"),
         (150, "one sum for another", "+ row];", "+ max(row, 1u) - 1u];"),
     ];
     let of_given = given.into_iter().map(|(r, what, from, to)| Mistake {
         what,
         problem: second([2, 9, 7, 10], r, SIGMOID, [true, false], F32),
         variant: "maps",
-        tile: [if r == 150 { 64 } else { 256 }, 1, 1],
+        tile: [if r > 128 { 64 } else { 256 }, 1, 1],
         layout: Layout::C4,
         from,
         to,

@@ -256,7 +256,7 @@ pub(crate) async fn check_by(
     if let Some((scratch, bytes)) = scratch {
         let left = scratch.values(&bytes)?.into_iter().position(|value| value.to_bits() != 0);
         if let Some(place) = left {
-            return Err(format!("word {place} of the scratch memory was not left zero"));
+            return Err(format!("element {place} of the scratch memory was not left zero"));
         }
     }
     let kernel = op.kernel(choice.variant).map_err(|error| error.to_string())?;
@@ -347,8 +347,12 @@ async fn run(
         dispatches.push(conversion(device, fetch, from, to).await?);
     }
     let recording = device.record(&dispatches)?;
-    let whole: Vec<(Slice, &[u8])> =
-        inputs.iter().chain([&target]).chain(&scratch).map(|held| (held.buffer.whole(), held.bytes.as_slice())).collect();
+    let whole: Vec<(Slice, &[u8])> = inputs
+        .iter()
+        .chain([&target])
+        .chain(&scratch)
+        .map(|held| (held.buffer.whole(), held.bytes.as_slice()))
+        .collect();
     let writes: Vec<(&Slice, &[u8])> = whole.iter().map(|(slice, bytes)| (slice, *bytes)).collect();
     let fetched: Vec<Slice> = [&target].into_iter().chain(&scratch).map(|held| held.buffer.whole()).collect();
     let fetched: Vec<&Slice> = fetched.iter().collect();

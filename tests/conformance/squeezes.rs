@@ -56,20 +56,51 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
 pub(crate) fn mistakes() -> Vec<Mistake> {
     let rows = [
         ("last", "the first image for all", "n * params.slices + slice", "slice"),
-        ("last", "a pixel is left out", "i < count", "i + 1u < count"),
+        ("last", "half of the pixels", "i < count", "2u * i < count"),
         ("last", "the last but one goes on", "+ 1u != groups", "+ 2u != groups"),
-        ("last", "the counter stays", "atomicStore(&scratch[counter], 0u)", "atomicStore(&scratch[counter], 1u)"),
-        ("last", "a part is left out", "var i: u32 = 1u; i < params.parts", "var i: u32 = 2u; i < params.parts"),
-        ("last", "the parts of the channel before", "means[i * channels + c]", "means[i * channels + max(c, 1u) - 1u]"),
-        ("last", "a value is read, and left", "atomicExchange(&scratch[counter + 1u + t + 0u * SIZE], 0u)", "atomicLoad(&scratch[counter + 1u + t + 0u * SIZE])"),
+        (
+            "last",
+            "the counter stays",
+            "atomicStore(&scratch[counter], 0u)",
+            "atomicStore(&scratch[counter], 1u)",
+        ),
+        (
+            "last",
+            "a part is left out",
+            "var i: u32 = 1u; i < params.parts",
+            "var i: u32 = 2u; i < params.parts",
+        ),
+        (
+            "last",
+            "the parts of the channel before",
+            "means[i * channels + c]",
+            "means[i * channels + max(c, 1u) - 1u]",
+        ),
+        (
+            "last",
+            "a value is read, and left",
+            "atomicExchange(&scratch[counter + 1u + t + 0u * SIZE], 0u)",
+            "atomicLoad(&scratch[counter + 1u + t + 0u * SIZE])",
+        ),
         ("last", "the last input is left out", "k < params.inputs; k +=", "k + 1u < params.inputs; k +="),
         ("group", "the first image for all", "n * params.slices + slice", "slice"),
         ("group", "the mean of one pixel more", "f32(params.plane)", "f32(params.plane + 1u)"),
-        ("group", "the weights of the row before", "row * params.inputs + k", "max(row, 1u) * params.inputs - params.inputs + k"),
+        (
+            "group",
+            "the weights of the row before",
+            "row * params.inputs + k",
+            "max(row, 1u) * params.inputs - params.inputs + k",
+        ),
     ];
     let mistake = |(variant, what, from, to)| Mistake {
         what,
-        problem: squeeze([2, 49, 47, 10], 21, SIGMOID, [true, false], F32),
+        problem: squeeze(
+            if variant == "last" { [2, 49, 47, 10] } else { [2, 5, 7, 10] },
+            21,
+            SIGMOID,
+            [true, false],
+            F32,
+        ),
         variant,
         tile: [64, 1, 1],
         layout: Layout::C4,

@@ -76,9 +76,10 @@ fn product(program: &Program) -> Option<Product> {
     }
     let (factors, activation) = match (activation, &first.arguments[..]) {
         (None, &[Source::Input(a), Source::Input(b)]) => ([a, b], Activation::None),
-        (Some(&Source::Input(b)), &[Source::Input(a), Source::Step(0)] | &[Source::Step(0), Source::Input(a)]) => {
-            ([a, b], Activation::HardSigmoid)
-        }
+        (
+            Some(&Source::Input(b)),
+            &[Source::Input(a), Source::Step(0)] | &[Source::Step(0), Source::Input(a)],
+        ) => ([a, b], Activation::HardSigmoid),
         _ => return None,
     };
     let added = match rest {
@@ -142,7 +143,9 @@ impl Finder<'_, '_> {
         let Weighted { index, output, ref second, .. } = *weighted;
         let name = |at: usize| self.network.units()[at].name.as_str();
         let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
-        if let Some(first) = self.sum(second.src.0).filter(|first| first.src.1.shape().n == weighted.dims.shape().n) {
+        if let Some(first) =
+            self.sum(second.src.0).filter(|first| first.src.1.shape().n == weighted.dims.shape().n)
+        {
             if let Some(mean) = self.mean(first.src.0)
                 && let Some(squeeze) = self.squeezed(&mean, &first, second.src.0)
             {

@@ -49,7 +49,8 @@ pub struct Program {
 fn is_narrow(step: &Step) -> bool {
     use Function::{
         Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
-        Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
+        Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub,
+        Tanh,
     };
     let function = step.function;
     let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);

@@ -63,12 +63,7 @@ impl GateOp {
     /// # Errors
     /// If the shapes or precisions do not fit each other, the convolutions are of more than a pixel, or have
     /// residuals or slopes per channel.
-    pub fn new(
-        first: Option<PointwiseOp>,
-        second: PointwiseOp,
-        map: Shape,
-        residual: bool,
-    ) -> Result<Self> {
+    pub fn new(first: Option<PointwiseOp>, second: PointwiseOp, map: Shape, residual: bool) -> Result<Self> {
         let sums =
             |PointwiseOp(problem): PointwiseOp| problem.with_precision(problem.precision.with_f32_sums());
         let (first, second) = (first.map(sums), sums(second));

@@ -110,7 +110,8 @@ mod tests {
     fn without_the_first_convolution_the_pixel_is_its_result() {
         let relu6 = Pointwise { activation: Activation::Relu6 };
         let (pixel, weights) = (Shape::nhwc(1, 1, 1, 1), Shape::nhwc(2, 1, 1, 1));
-        let second = PointwiseOp::new(pixel, weights, &relu6, true, false, Precision::F32).expect("a product");
+        let second =
+            PointwiseOp::new(pixel, weights, &relu6, true, false, Precision::F32).expect("a product");
         let op = GateOp::new(None, second, Shape::nhwc(1, 1, 2, 2), false).expect("they fit");
         let operands = of(&[
             (Operand::Src, &[2.0]),

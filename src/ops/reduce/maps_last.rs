@@ -86,23 +86,15 @@ impl Kernel<ReduceOp> for MapsLast {
 
     fn params(&self, op: &ReduceOp, _choice: &Choice) -> Params {
         let [parts, part] = arrival(op).map_or([1, PART], |arrival| [arrival.parts, arrival.part]);
-        vec![
-            ("plane", unsigned(plane(op))),
-            ("parts", unsigned(parts)),
-            ("part_pixels", unsigned(part)),
-        ]
+        vec![("plane", unsigned(plane(op))), ("parts", unsigned(parts)), ("part_pixels", unsigned(part))]
     }
 
     fn constants(&self, op: &ReduceOp, choice: &Choice, limits: &Limits) -> Constants {
         let words = arrival(op).map_or(4, |arrival| arrival.words().next_power_of_two());
         let mut constants = constants(op.reduction);
         constants.extend(
-            [
-                ("SIZE", choice.tile[0]),
-                ("FOUND", extent(words)),
-                (arrival::SPINS, arrival::spins(limits)),
-            ]
-            .map(|(name, value)| (name, Value::U32(value))),
+            [("SIZE", choice.tile[0]), ("FOUND", extent(words)), (arrival::SPINS, arrival::spins(limits))]
+                .map(|(name, value)| (name, Value::U32(value))),
         );
         constants
     }
