@@ -43,6 +43,7 @@ mod replay;
 mod session;
 mod slices;
 mod sound;
+mod squeezes;
 mod states;
 mod structure;
 mod threads;
