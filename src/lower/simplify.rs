@@ -28,5 +28,6 @@ pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, mu
     idioms::split_patches(network, alone)?;
     idioms::gates(network, alone)?;
     idioms::squeezes(network, alone)?;
+    idioms::gated_products(network, alone)?;
     stack(network, alone, multiple)
 }

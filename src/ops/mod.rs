@@ -20,6 +20,7 @@ pub mod elementwise;
 pub mod gate;
 pub mod gather;
 pub mod gemm;
+pub mod glu;
 pub mod integer;
 pub mod moments;
 pub mod normalize;

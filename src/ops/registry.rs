@@ -15,6 +15,7 @@ use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::glu::{self, GluOp};
 use super::integer::{self, IntegerOp};
 use super::kernel::VariantEntry;
 use super::moments::{self, MomentsOp};
@@ -81,6 +82,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GateOp>(gate::examples, gate::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<GluOp>(glu::examples, glu::NUMBERS),
     OpEntry::of::<IntegerOp>(integer::examples, integer::NUMBERS),
     OpEntry::of::<MomentsOp>(moments::examples, moments::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),

@@ -1,11 +1,13 @@
-//! Rows of the table, and planted mistakes, of weighted maps.
+//! Rows of the table, and planted mistakes, of weighted maps and of gated linear units.
 
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
+use diptych::internals::ops::elementwise::{Program, Source, Step};
 use diptych::internals::ops::gate::GateOp;
+use diptych::internals::ops::glu::GluOp;
 use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::{Activation, Bits, Layout, Pointwise, Precision, Shape};
+use diptych::{Activation, Bits, Dims, Function, Layout, Pointwise, Precision, Shape};
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;
@@ -43,6 +45,19 @@ fn second(
     Arc::new(GateOp::new(None, second.expect("a valid row"), map, residual).expect("a valid row"))
 }
 
+/// A function of the halves of rows.
+fn glu(extents: &[usize], function: Function, precision: Precision) -> Problem {
+    let step = |function, arguments: &[Source]| Step { function, arguments: arguments.to_vec() };
+    let (a, b) = (Source::Input(0), Source::Input(1));
+    let program = Program::new(vec![
+        step(function, &[b]),
+        step(Function::Mul, &[a, Source::Step(0)]),
+        step(Function::Mul, &[Source::Step(1), Source::Number(Bits(0.75))]),
+    ]);
+    let dims = Dims::new(extents).expect("small");
+    Arc::new(GluOp::new(program.expect("a program"), dims, precision).expect("a valid row"))
+}
+
 pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     use Breadth::{Groups, Tiles, Variants};
     let mut rows = Vec::new();
@@ -70,6 +85,16 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     row([2, 11, 13, 14], [30, 21], [leaky, SIGMOID], [true, true], F32, Groups);
     for precision in [Precision::F16Storage, Precision::F16] {
         row([2, 7, 6, 9], [13, 5], usual, [true, true], precision, Tiles);
+    }
+    for extents in [&[2][..], &[3, 8], &[1, 2, 10], &[5, 1, 24], &[2, 3, 5, 62], &[7, 1032], &[65537, 2]] {
+        rows.push((format!("halves of {extents:?}"), glu(extents, Function::Sigmoid, F32), Breadth::Groups));
+    }
+    for function in [Function::Gelu, Function::GeluTanh, Function::Tanh, Function::HardSigmoid] {
+        rows.push((format!("{function:?} of halves"), glu(&[5, 24], function, F32), Variants));
+    }
+    for precision in [Precision::F16Storage, Precision::F16] {
+        rows.push((format!("halves in {precision}"), glu(&[5, 24], Function::Sigmoid, precision), Tiles));
+        rows.push((format!("odd halves in {precision}"), glu(&[5, 10], Function::Tanh, precision), Tiles));
     }
     let mut row = |map: [usize; 4], r: usize, activation, extras: [bool; 2], precision, breadth| {
         let name = format!("{map:?} by {r} {activation:?} {extras:?} {precision}");
@@ -137,5 +162,18 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         from,
         to,
     });
-    rows.into_iter().map(mistake).chain(of_given).collect()
+    let of_halves = [
+        ("the other half", [5, 24], "at + @columns", "at"),
+        ("the row before", [5, 10], "i / @columns * @columns", "(max(i / @columns, 1u) - 1u) * @columns"),
+    ];
+    let of_halves = of_halves.into_iter().map(|(what, extents, from, to)| Mistake {
+        what,
+        problem: glu(&extents, Function::Sigmoid, F32),
+        variant: "rows",
+        tile: [1, 1, 1],
+        layout: Layout::Nhwc,
+        from,
+        to,
+    });
+    rows.into_iter().map(mistake).chain(of_given).chain(of_halves).collect()
 }

@@ -94,7 +94,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     attention conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
-    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate squeeze update_slice
+    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate glu squeeze update_slice
     quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
 );
@@ -241,6 +241,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gate", [12, 12]),
+    ("glu", [1, 1]),
     ("squeeze", [4, 4]),
     ("gemm", [39, 53]),
     ("integer", [1, 1]),

@@ -193,6 +193,29 @@ fn head(draft: &mut Draft) -> Drawn {
     draft.add(step)
 }
 
+/// Two products of one input, and a function of both.
+fn gated(draft: &mut Draft) -> Drawn {
+    let (m, k) = (draft.random.pick(&[1, 2, 6]), draft.random.pick(&[4, 7, 33]));
+    let n = draft.random.pick(&[1, 4, 5, 12, 36]);
+    let dims = if draft.random.one_in(2) { vec![m, k] } else { vec![1, m, k] };
+    let x = draft.source(&dims, Kind::Noise);
+    let transpose_b = draft.random.one_in(2);
+    let product = |draft: &mut Draft| {
+        let mut step = Step::of(Make::Gemm(Gemm { transpose_b, ..Gemm::default() }), vec![x]);
+        step.weights = weights(draft, &if transpose_b { [n, k] } else { [k, n] });
+        step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, n));
+        draft.add(step)
+    };
+    let (gate, up) = (product(draft)?, product(draft)?);
+    let gate = activated(draft, gate)?;
+    let up = if draft.random.one_in(4) { unary(draft, Function::Relu, up)? } else { up };
+    match draft.random.below(3) {
+        0 => binary(draft, Function::Mul, gate, up),
+        1 => binary(draft, Function::Mul, up, gate),
+        _ => binary(draft, Function::Sub, up, gate),
+    }
+}
+
 /// A normalisation as a converter writes it out.
 fn normalisation(draft: &mut Draft) -> Drawn {
     let x = draft.any();
@@ -485,7 +508,7 @@ fn long(draft: &mut Draft) -> Drawn {
 
 /// Adds some nodes; none if the library refused the first of them.
 pub(crate) fn add(draft: &mut Draft) -> Drawn {
-    match draft.random.below(34) {
+    match draft.random.below(36) {
         0..=4 => finished(draft),
         5 | 6 => dense(draft),
         7 | 8 => gate(draft),
@@ -500,6 +523,7 @@ pub(crate) fn add(draft: &mut Draft) -> Drawn {
         26..=28 => wide(draft),
         29 | 30 => long(draft),
         31 | 32 => head(draft),
+        33 | 34 => gated(draft),
         _ if draft.random.one_in(3) => large(draft),
         _ => None,
     }

@@ -17,6 +17,7 @@ mod custom;
 mod dispatches;
 mod fastest;
 mod forms;
+mod glu;
 mod graph;
 mod half_rows;
 mod idioms;

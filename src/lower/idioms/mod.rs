@@ -16,6 +16,7 @@
 
 mod attention;
 mod gate;
+mod glu;
 mod large;
 mod moves;
 mod normalisation;
@@ -27,6 +28,7 @@ mod strided;
 
 pub(super) use attention::{attention, join_products};
 pub(super) use gate::gates;
+pub(super) use glu::gated_products;
 pub(super) use large::share_large;
 pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;

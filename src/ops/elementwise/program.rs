@@ -69,14 +69,14 @@ impl Program {
 
     /// Whether inputs are read as rows of halves where a network stores them: as [`Program::halves`], and of quotients,
     /// which pass on what their terms are off by. Not beside numbers that are beyond halves, as those that make masks are.
-    pub(super) fn reads_half_rows(&self) -> bool {
+    pub(in crate::ops) fn reads_half_rows(&self) -> bool {
         self.steps.iter().all(|step| is_narrow(step) || step.function == Function::Div)
             && !self.has_large_numbers()
     }
 
     /// Whether the result is written as rows of halves there. Not a square, whose mean is taken next and which is beyond
     /// halves where what is squared is not.
-    pub(super) fn writes_half_rows(&self) -> bool {
+    pub(in crate::ops) fn writes_half_rows(&self) -> bool {
         use Function::{Cos, Div, Mul, Rsqrt, Sin, Sqrt, Square, SquaredDifference};
         let held = |step: &Step| is_narrow(step) || matches!(step.function, Div | Sqrt | Rsqrt | Sin | Cos);
         let square = |step: &Step| match step.function {
@@ -192,7 +192,7 @@ impl Program {
     }
 
     /// The numbers that it has, each once.
-    pub(super) fn numbers(&self) -> Vec<Bits> {
+    pub(in crate::ops) fn numbers(&self) -> Vec<Bits> {
         let mut numbers = Vec::new();
         for argument in self.steps.iter().flat_map(|step| &step.arguments) {
             if let Source::Number(number) = argument
@@ -265,7 +265,7 @@ impl Program {
 
     /// The statements that make `y` of the inputs `x0`, `x1`, ..., computed in `accumulator`: as vec4s if
     /// `wide`, else as scalars.
-    pub(super) fn body(&self, accumulator: DType, wide: bool) -> Body {
+    pub(in crate::ops) fn body(&self, accumulator: DType, wide: bool) -> Body {
         let (scalar, suffix) = if accumulator == DType::F16 { ("f16", 'h') } else { ("f32", 'f') };
         let of = |scalar: &str| if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
         let (ty, f32) = (of(scalar), of("f32"));
@@ -320,7 +320,7 @@ impl Program {
 
     /// One line without spaces, such as `add(x0,relu(x1))`. A step that several read comes first, with a
     /// name.
-    pub(super) fn key(&self) -> String {
+    pub(in crate::ops) fn key(&self) -> String {
         let mut uses = vec![0usize; self.steps.len()];
         for argument in self.steps.iter().flat_map(|step| &step.arguments) {
             if let Source::Step(step) = argument {
