@@ -115,7 +115,8 @@ impl Finder<'_, '_> {
         let flat =
             given.iter().enumerate().all(|(place, (operand, ..))| *operand == Operand::Arg(place as u8));
         let same = of_a.extents() == dims.extents() && of_b.extents() == dims.extents();
-        if a == b || !flat || !same || program.inputs() != 2 {
+        let once = self.network.resolve(a).of != self.network.resolve(b).of;
+        if !once || !flat || !same || program.inputs() != 2 {
             return None;
         }
         let sides = [self.side(a)?, self.side(b)?];
@@ -123,21 +124,29 @@ impl Finder<'_, '_> {
             program = behind(&program, place as u8, side.activation)?;
         }
         let [first, second] = &sides;
-        let alike = first.source() == second.source()
+        // Views of one value in the same dimensions are one input.
+        let source = |side: &Side| {
+            let (operand, value, dims) = side.source()?;
+            let alias = self.network.resolve(value);
+            Some((operand, alias.of, alias.offset, dims))
+        };
+        let alike = source(first) == source(second)
             && first.operator.same(&*second.operator)
             && first.output.extents() == second.output.extents()
-            && first.output.extents() == dims.extents()
+            && first.output.elements() == dims.elements()
+            && first.output.extents().last() == dims.extents().last()
             && first.given.iter().all(|(operand, _, dims)| {
                 let other = second.find(*operand).map(|(_, _, dims)| dims.extents());
                 *operand == Operand::Bias || other == Some(dims.extents())
             });
-        let closed = self.closed(&[first.index, second.index, index], output);
-        (alike && closed && first.index != second.index).then_some((program, sides))
+        let closed = self.closed_but_views(&[first.index, second.index, index], output);
+        (alike && closed).then_some((program, sides))
     }
 
     /// The product that writes `value`, without its activation.
     fn side(&self, value: Value) -> Option<Side> {
-        let index = self.network.writer(value)?;
+        let alias = self.network.resolve(value);
+        let index = self.network.writer(alias.of)?;
         let unit = &self.network.units()[index];
         let any = unit.operator()? as &dyn Any;
         let (operator, activation, known): (Arc<dyn Operator>, _, &[Operand]) =
@@ -159,9 +168,8 @@ impl Finder<'_, '_> {
             Operand::B => input.value().is_none() && dims.rank() == 2,
             operand => input.value().is_none() && known.contains(operand),
         });
-        let output = self.network.dims(value).ok()?;
-        let direct = self.network.resolve(value).of == value;
-        (plain && direct).then_some(Side { index, operator, activation, given, output })
+        let output = self.network.dims(alias.of).ok()?;
+        (plain && alias.offset == 0).then_some(Side { index, operator, activation, given, output })
     }
 }
 
@@ -213,11 +221,15 @@ fn joined(
     (program, sides): (Program, [Side; 2]),
 ) -> Result<Option<Found>> {
     let [first, second] = &sides;
-    let mut extents = first.output.extents().to_vec();
-    if let Some(last) = extents.last_mut() {
-        *last *= 2;
-    }
-    let dims = Dims::new(&extents)?;
+    let doubled = |dims: Dims| {
+        let mut extents = dims.extents().to_vec();
+        if let Some(last) = extents.last_mut() {
+            *last *= 2;
+        }
+        Dims::new(&extents)
+    };
+    let &[output] = &network.units()[index].outputs[..] else { return Ok(None) };
+    let (dims, seen) = (doubled(first.output)?, doubled(network.dims(output)?)?);
     let Some((operand, x, of_x)) = first.source() else { return Ok(None) };
     let mut inputs = vec![(operand, Input::Value(x), of_x)];
     for operand in [Operand::B, Operand::Weights, Operand::Scales, Operand::Zeros, Operand::Bias] {
@@ -231,10 +243,11 @@ fn joined(
     let name = |at: usize| network.units()[at].name.clone();
     let product = format!("{} + {}", name(first.index), name(second.index));
     let (unit, value) = (name(index), network.add_value(dims));
-    let outputs = network.units()[index].outputs.clone();
     let product = Unit::of_node(product, Arc::clone(&first.operator), inputs, vec![value]);
-    let gate = vec![(Operand::Src, Input::Value(value), dims)];
-    let gate = Unit::of_node(unit, Arc::new(Glu(program)), gate, outputs);
+    let shown = network.add_value(seen);
+    network.show(shown, value);
+    let gate = vec![(Operand::Src, Input::Value(shown), seen)];
+    let gate = Unit::of_node(unit, Arc::new(Glu(program)), gate, vec![output]);
     let works = [&product, &gate].iter().all(|unit| unit.op(network.graph, Precision::F32).is_ok());
     let old = vec![first.index, second.index, index];
     Ok(works.then(|| Found { old, new: vec![product, gate] }))
