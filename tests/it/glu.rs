@@ -3,8 +3,8 @@
 use crate::machine::{in_turns, noise};
 use diptych::nn::QuantizedGemm;
 use diptych::{
-    Activation, Backend, Context, Dims, Extras, Function, Gemm, Graph, HostTensor, QuantizedMatrix, Right,
-    Session, SessionOptions, Shape, Value,
+    Activation, Backend, Context, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, QuantizedMatrix,
+    Right, Session, SessionOptions, Shape, Value,
 };
 
 /// Rows, terms and columns.
@@ -77,6 +77,23 @@ fn a_gate_and_what_it_lets_through_are_one_product() {
             check(&graph, &["gemm", "glu"]);
         }
     }
+}
+
+#[test]
+fn products_see_their_input_and_are_seen_in_other_dimensions() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", dims(&[M, K])).expect("an input");
+    let x = node(&mut graph, "moved", Function::Neg, &[x]);
+    let seen = |graph: &mut Graph, name: &str| {
+        let flat = graph.reshape(&format!("{name}.flat"), x, &[1, M, K].map(Dim::Fixed)).expect("a view");
+        let y = product(graph, name, flat, Gemm::default(), false);
+        graph.reshape(&format!("{name}.seen"), y, &[M, 1, N].map(Dim::Fixed)).expect("a view")
+    };
+    let (gate, up) = (seen(&mut graph, "gate"), seen(&mut graph, "up"));
+    let gate = node(&mut graph, "act", Function::Sigmoid, &[gate]);
+    let y = node(&mut graph, "y", Function::Mul, &[gate, up]);
+    graph.output(y).expect("an output");
+    check(&graph, &["elementwise", "gemm", "glu"]);
 }
 
 #[test]

@@ -100,6 +100,32 @@ fn a_map_weighted_by_what_is_made_of_its_means_takes_two_launches() {
 }
 
 #[test]
+fn dense_layers_weigh_a_map_as_convolutions_do() {
+    let [c, r] = SIZES;
+    for (n, ops) in [(1, &["squeeze", "gate"][..]), (2, &["squeeze", "gemm", "elementwise"])] {
+        let shape = Shape::nhwc(n, 9, 13, c);
+        let mut graph = Graph::new();
+        let x = graph.input("x", shape).expect("an input");
+        let mean = graph.reduce("mean", x, Reduction::Mean, &[1, 2], false).expect("a mean");
+        let dense = |graph: &mut Graph, name: &str, x: Value, [k, n]: [usize; 2], options: Gemm| {
+            let extents = if options.transpose_b { [n, k] } else { [k, n] };
+            let dims = diptych::Dims::new(&extents).expect("small");
+            let weights = noise(Shape::nhwc(1, 1, k, n), n as u32).reshaped(dims).expect("as many");
+            let bias = Extras::bias(noise(Shape::nhwc(1, 1, 1, n), 7));
+            graph.gemm(name, x, Right::Constant(weights), bias, options).expect("a product")
+        };
+        let relu = Gemm { activation: Activation::Relu, ..Gemm::default() };
+        let sigmoid = Gemm { activation: Activation::Sigmoid, transpose_b: true, ..Gemm::default() };
+        let hidden = dense(&mut graph, "first", mean, [c, r], relu);
+        let factor = dense(&mut graph, "second", hidden, [r, c], sigmoid);
+        let factor = graph.reshape("pixel", factor, &[n, 1, 1, c].map(Dim::Fixed)).expect("a map");
+        let y = graph.elementwise("y", Function::Mul, &[x.into(), factor.into()]).expect("a product");
+        graph.output(y).expect("an output");
+        check(&graph, shape, ops);
+    }
+}
+
+#[test]
 fn a_mean_that_is_read_elsewhere_is_computed_by_itself() {
     let way = Way { pool: false, last: Some(Function::Sigmoid), shown: true, sizes: SIZES };
     let shape = Shape::nhwc(1, 9, 7, SIZES[0]);

@@ -8,6 +8,7 @@
 //! | all work-groups together may read the first convolution's weights | `gate` |
 //! | any other | the first convolution, and `gate` without it |
 
+use super::dense::Dense;
 use super::{Finder, Found};
 use crate::dims::Dims;
 use crate::emit::{Activation, Operand};
@@ -17,7 +18,6 @@ use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::elementwise::{Function, Program, Source};
 use crate::ops::gate::Gate;
 use crate::ops::pointwise::Pointwise;
-use std::any::Any;
 use std::sync::Arc;
 
 /// The most bytes of weights that all work-groups together may read: what a second-level cache gives while two
@@ -32,21 +32,12 @@ pub(in crate::lower) fn gates(network: &mut Network<'_>, alone: &dyn Fn(&str) ->
     let mut index = 0;
     while index < network.units().len() {
         let finder = Finder { network, alone };
-        match finder.gate(index) {
+        match finder.gate(index)? {
             Some(found) => index = found.replace(network),
             None => index += 1,
         }
     }
     Ok(())
-}
-
-/// A 1x1 convolution, and what it is given.
-pub(super) struct Sum {
-    pub(super) index: usize,
-    pub(super) options: Pointwise,
-    pub(super) src: (Value, Dims),
-    pub(super) weights: (Input, Dims),
-    pub(super) bias: Option<(Input, Dims)>,
 }
 
 /// A weighted map: inputs of a program that is nothing else.
@@ -99,7 +90,17 @@ fn product(program: &Program) -> Option<Product> {
 
 impl Finder<'_, '_> {
     /// What ends as a weighted map in unit `index`.
-    fn gate(&self, index: usize) -> Option<Found> {
+    fn gate(&self, index: usize) -> Result<Option<Found>> {
+        for weighted in self.weighted(index).unwrap_or_default() {
+            if let Some(found) = self.joined_gate(&weighted)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The weighted maps that unit `index` may be: either factor may be the map.
+    fn weighted(&self, index: usize) -> Option<Vec<Weighted>> {
         let unit = self.network.units().get(index)?;
         let &[output] = &unit.outputs[..] else { return None };
         let Product { factors: [a, b], activation, added } = product(unit.operator()?.program()?)?;
@@ -115,87 +116,62 @@ impl Finder<'_, '_> {
             Some(found) => Some(found.filter(|(_, dims)| whole(dims))?),
             None => None,
         };
+        if dims.shape().h * dims.shape().w == 1 {
+            return None;
+        }
         let orders: &[(u8, u8)] = if activation == Activation::None { &[(a, b), (b, a)] } else { &[(a, b)] };
-        for &(map, factor) in orders {
-            let (Some(map), Some((factor, _))) = (input(map).filter(|(_, dims)| whole(dims)), input(factor))
-            else {
-                continue;
-            };
-            let Some(second) = factor.value().and_then(|factor| self.sum(factor)) else { continue };
-            let free = activation == Activation::None || second.options.activation == Activation::None;
-            if !free || dims.shape().h * dims.shape().w == 1 {
-                continue;
-            }
+        let of = |&(map, factor): &(u8, u8)| {
+            let map = input(map).filter(|(_, dims)| whole(dims))?;
+            let second = self.dense(input(factor)?.0.value()?)?;
             let options = match activation {
                 Activation::None => second.options,
+                _ if second.options.activation != Activation::None => return None,
                 activation => Pointwise { activation },
             };
-            let weighted = Weighted { index, output, dims, options, second, map, added: added.clone() };
-            if let Some(found) = self.joined_gate(&weighted) {
-                return Some(found);
-            }
-        }
-        None
+            Some(Weighted { index, output, dims, options, second, map, added: added.clone() })
+        };
+        Some(orders.iter().filter_map(of).collect())
     }
 
     /// What becomes of a weighted map.
-    fn joined_gate(&self, weighted: &Weighted) -> Option<Found> {
-        let Weighted { index, output, ref second, .. } = *weighted;
-        let name = |at: usize| self.network.units()[at].name.as_str();
+    fn joined_gate(&self, weighted: &Weighted) -> Result<Option<Found>> {
+        let Weighted { index, output, ref second, dims, .. } = *weighted;
+        let (name, shape) = (|at: usize| self.network.units()[at].name.as_str(), dims.shape());
         let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
-        if let Some(first) =
-            self.sum(second.src.0).filter(|first| first.src.1.shape().n == weighted.dims.shape().n)
-        {
-            if let Some(mean) = self.mean(first.src.0)
-                && let Some(squeeze) = self.squeezed(&mean, &first, second.src.0)
-            {
-                let mut old = vec![first.index, second.index, index];
-                old.extend(&mean.old);
-                if self.closed_but_views(&old, output) {
-                    let gate = weighted.unit(names(&[second.index, index]), None);
-                    return Some(Found { old, new: vec![squeeze, gate] });
+        // A pixel for each image; the rows of a matrix are pixels of one.
+        let pixels = |dims: &Dims| {
+            let pixel = dims.shape();
+            pixel.n == shape.n && pixel.h * pixel.w == 1
+        };
+        if !pixels(&second.src.1) {
+            return Ok(None);
+        }
+        if let Some(first) = self.dense(second.src.0).filter(|first| pixels(&first.src.1)) {
+            if let Some(mean) = self.mean(first.src.0) {
+                let old = vec![mean.index, first.index, second.index, index];
+                let hidden = self.network.resolve(second.src.0).of;
+                if self.closed_but_views(&old, output)
+                    && let Some(squeeze) = self.squeezed(&mean, &first, hidden, false)?
+                {
+                    let gate = weighted.unit(names(&[second.index, index]), None)?;
+                    return Ok(Some(Found { old, new: vec![squeeze, gate] }));
                 }
             }
             let old = vec![first.index, second.index, index];
-            let shape = weighted.dims.shape();
             let groups = shape.n * shape.slices() * (shape.h * shape.w).div_ceil(PIXELS);
-            let weights = first.weights.1.elements() + 4 * second.src.1.shape().c;
-            let pixel = first.src.1.shape();
-            let few = groups.saturating_mul(4 * weights) <= MOST_READ && pixel.h * pixel.w == 1;
-            if few && self.closed(&old, output) {
-                let gate = weighted.unit(names(&[first.index, second.index, index]), Some(&first));
-                return Some(Found { old, new: vec![gate] });
+            let weights = first.count() + 4 * second.src.1.shape().c;
+            let few = groups.saturating_mul(4 * weights) <= MOST_READ;
+            if few && self.closed_but_views(&old, output) {
+                let gate = weighted.unit(names(&old), Some(&first))?;
+                return Ok(Some(Found { old, new: vec![gate] }));
             }
         }
         let old = vec![second.index, index];
-        let pixel = second.src.1.shape();
-        let one = pixel.n == weighted.dims.shape().n && pixel.h * pixel.w == 1;
-        let gate = || weighted.unit(names(&[second.index, index]), None);
-        (one && self.closed(&old, output)).then(|| Found { old, new: vec![gate()] })
-    }
-
-    /// The 1x1 convolution that writes `value`, if it has constant weights and is no more than that.
-    pub(super) fn sum(&self, value: Value) -> Option<Sum> {
-        let index = self.network.writer(value)?;
-        let unit = &self.network.units()[index];
-        let options = *(unit.operator()? as &dyn Any).downcast_ref::<Pointwise>()?;
-        let given = unit.given();
-        let all = [Operand::Src, Operand::Weights, Operand::Bias];
-        if given.iter().any(|(operand, ..)| !all.contains(operand)) {
-            return None;
+        if !self.closed_but_views(&old, output) {
+            return Ok(None);
         }
-        let find = |wanted: Operand| {
-            let found = given.iter().find(|(operand, ..)| *operand == wanted);
-            found.map(|(_, input, dims)| (input.clone(), *dims))
-        };
-        let constant = |(input, _): &(Input, Dims)| input.value().is_none();
-        let (src, dims) = find(Operand::Src)?;
-        let weights = find(Operand::Weights).filter(constant)?;
-        let bias = find(Operand::Bias);
-        if bias.as_ref().is_some_and(|bias| !constant(bias)) {
-            return None;
-        }
-        Some(Sum { index, options, src: (src.value()?, dims), weights, bias })
+        let gate = weighted.unit(names(&old), None)?;
+        Ok(Some(Found { old, new: vec![gate] }))
     }
 }
 
@@ -206,24 +182,25 @@ struct Weighted {
     dims: Dims,
     /// Those of the second convolution, with the activation that the product had.
     options: Pointwise,
-    second: Sum,
+    second: Dense,
     map: (Input, Dims),
     added: Option<(Input, Dims)>,
 }
 
 impl Weighted {
     /// The unit, with the first convolution or without.
-    fn unit(&self, name: String, first: Option<&Sum>) -> Unit {
+    fn unit(&self, name: String, first: Option<&Dense>) -> Result<Unit> {
         let Weighted { output, options, ref second, ref map, ref added, .. } = *self;
         let operator = Gate { first: first.map(|first| first.options), second: options };
-        let src = first.map_or(second.src, |first| first.src);
+        let (src, dims) = first.map_or(second.src, |first| first.src);
+        let weights = second.weights()?;
         let mut inputs = vec![
-            (Operand::Src, Input::Value(src.0), src.1),
-            (Operand::Weights, second.weights.0.clone(), second.weights.1),
+            (Operand::Src, Input::Value(src), Dims::from(dims.shape())),
+            (Operand::Weights, weights.0, weights.1),
             (Operand::Arg(0), map.0.clone(), map.1),
         ];
         let more = [
-            (Operand::Window, first.map(|first| first.weights.clone())),
+            (Operand::Window, first.map(Dense::weights).transpose()?),
             (Operand::WindowBias, first.and_then(|first| first.bias.clone())),
             (Operand::Bias, second.bias.clone()),
             (Operand::Residual, added.clone()),
@@ -231,6 +208,6 @@ impl Weighted {
         inputs.extend(
             more.into_iter().filter_map(|(operand, given)| given.map(|(input, dims)| (operand, input, dims))),
         );
-        Unit::of_node(name, Arc::new(operator), inputs, vec![output])
+        Ok(Unit::of_node(name, Arc::new(operator), inputs, vec![output]))
     }
 }

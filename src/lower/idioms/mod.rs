@@ -15,6 +15,7 @@
 //! `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read what lies between.
 
 mod attention;
+mod dense;
 mod gate;
 mod glu;
 mod large;
