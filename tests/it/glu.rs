@@ -97,6 +97,21 @@ fn products_see_their_input_and_are_seen_in_other_dimensions() {
 }
 
 #[test]
+fn rows_that_are_taken_apart_are_read_where_they_lie() {
+    for second in [false, true] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", dims(&[M, K])).expect("an input");
+        let both = product(&mut graph, "both", x, Gemm::default(), true);
+        let halves = graph.split("halves", both, -1, &[N / 2, N / 2]).expect("two halves");
+        let [gate, up] = if second { [halves[1], halves[0]] } else { [halves[0], halves[1]] };
+        let gate = node(&mut graph, "act", Function::Sigmoid, &[gate]);
+        let y = node(&mut graph, "y", Function::Mul, &[up, gate]);
+        graph.output(y).expect("an output");
+        check(&graph, &["gemm", "glu"]);
+    }
+}
+
+#[test]
 fn packed_weights_of_a_gate_are_one_product_too() {
     for (bits, block) in [(4, Some(16)), (8, None)] {
         let mut graph = Graph::new();

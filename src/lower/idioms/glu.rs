@@ -2,8 +2,10 @@
 //! columns and a gated linear unit: `f(x W_g, x W_u)`, as in the feed-forward layers of transformers. A product of twice
 //! the columns keeps a device busier, and is one launch less.
 //!
-//! The weights are f32, as they are or transposed, or quantized.
+//! The weights are f32, as they are or transposed, or quantized. A function of the two halves of a product's rows, which
+//! a network takes apart itself, is a gated linear unit too.
 
+use super::moves::remap;
 use super::{Finder, Found};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -28,13 +30,27 @@ pub(in crate::lower) fn gated_products(
 ) -> Result<()> {
     let mut index = 0;
     while index < network.units().len() {
-        let sides = Finder { network, alone }.sides(index);
-        match sides.map(|sides| joined(network, index, sides)).transpose()?.flatten() {
+        let finder = Finder { network, alone };
+        let found = match (finder.sides(index), finder.halves(index)) {
+            (Some(sides), _) => joined(network, index, sides)?,
+            (None, Some(halves)) => of_halves(network, index, halves)?,
+            (None, None) => None,
+        };
+        match found {
             Some(found) => index = found.replace(network),
             None => index += 1,
         }
     }
     Ok(())
+}
+
+/// A function of the halves of rows.
+struct Halves {
+    program: Program,
+    /// The rows.
+    x: Value,
+    /// The units that take them apart.
+    slices: [usize; 2],
 }
 
 /// The product of an input with constants.
@@ -92,14 +108,19 @@ fn behind(program: &Program, place: u8, activation: Activation) -> Option<Progra
     let first = Program::new(steps).ok()?;
     let (program, _) = program.after(&first, usize::from(place), &|_| None).ok()?;
     // What was input `place` is now the first one.
-    let swapped = |source: &Source| match *source {
-        Source::Input(input) if place == 1 && input < 2 => Source::Input(1 - input),
-        other => other,
+    if place == 1 { swapped(&program) } else { Some(program) }
+}
+
+/// `program` with its two inputs in the other order.
+fn swapped(program: &Program) -> Option<Program> {
+    let other = |source: &Source| match *source {
+        Source::Input(input) if input < 2 => Source::Input(1 - input),
+        source => source,
     };
-    let steps = program.steps().iter().map(|step| Step {
-        function: step.function,
-        arguments: step.arguments.iter().map(swapped).collect(),
-    });
+    let steps = program
+        .steps()
+        .iter()
+        .map(|step| Step { function: step.function, arguments: step.arguments.iter().map(other).collect() });
     Program::new(steps.collect()).ok()
 }
 
@@ -141,6 +162,45 @@ impl Finder<'_, '_> {
             });
         let closed = self.closed_but_views(&[first.index, second.index, index], output);
         (alike && closed).then_some((program, sides))
+    }
+
+    /// The rows whose halves two units take apart for unit `index` alone, and the function that it is of them.
+    fn halves(&self, index: usize) -> Option<Halves> {
+        let unit = self.network.units().get(index)?;
+        let &[output] = &unit.outputs[..] else { return None };
+        let program = unit.operator()?.program()?.clone();
+        let given = unit.given();
+        let dims = self.network.dims(output).ok()?;
+        let [(Operand::Arg(0), Input::Value(a), of_a), (Operand::Arg(1), Input::Value(b), of_b)] = given[..]
+        else {
+            return None;
+        };
+        let same = of_a.extents() == dims.extents() && of_b.extents() == dims.extents();
+        let n = dims.extents().last().copied().filter(|_| same && program.inputs() == 2)?;
+        let half = |value: Value| {
+            let at = self.network.writer(value)?;
+            let slice = &self.network.units()[at];
+            let (first, parts) = remap(self.network, slice)?.strided()?;
+            let x = slice.input(Operand::Src).ok()?.value()?;
+            let rows = dims.elements() / n;
+            (parts == [(rows, 2 * n), (n, 1)]).then_some((at, x, first))
+        };
+        let ((one, x, first), (other, y, second)) = (half(a)?, half(b)?);
+        let place = |value: Value| {
+            let alias = self.network.resolve(value);
+            (alias.of, alias.offset)
+        };
+        // Rows as products have them: others are maps, whose channels are taken apart where they lie.
+        let writer = self.network.writer(place(x).0)?;
+        let rows = (self.network.units()[writer].operator()? as &dyn Any).is::<Gemm>();
+        let program = match [first, second] {
+            [0, second] if second == n => program,
+            [first, 0] if first == n => swapped(&program)?,
+            _ => return None,
+        };
+        let whole = self.network.dims(x).ok()?.elements() == 2 * dims.elements() && place(x) == place(y);
+        let closed = self.closed(&[one, other, index], output);
+        (rows && whole && closed).then_some(Halves { program, x, slices: [one, other] })
     }
 
     /// The product that writes `value`, without its activation.
@@ -214,6 +274,34 @@ fn constant(network: &mut Network<'_>, sides: &[Side; 2], operand: Operand) -> R
     word::to_tensor(dims, dtype, dtype.word(), &words).map(Some)
 }
 
+/// `dims` with twice as many elements in a row.
+fn doubled(dims: Dims) -> Result<Dims> {
+    let mut extents = dims.extents().to_vec();
+    if let Some(last) = extents.last_mut() {
+        *last *= 2;
+    }
+    Dims::new(&extents)
+}
+
+/// The gated linear unit in the place of unit `index`, of the rows that `x` shows.
+fn unit(network: &mut Network<'_>, index: usize, program: Program, x: Value) -> Result<Option<Unit>> {
+    let (name, outputs) = (network.units()[index].name.clone(), network.units()[index].outputs.clone());
+    let &[output] = &outputs[..] else { return Ok(None) };
+    let seen = doubled(network.dims(output)?)?;
+    let shown = network.add_value(seen);
+    network.show(shown, x);
+    let given = vec![(Operand::Src, Input::Value(shown), seen)];
+    let unit = Unit::of_node(name, Arc::new(Glu(program)), given, outputs);
+    Ok(unit.op(network.graph, Precision::F32).is_ok().then_some(unit))
+}
+
+/// What takes the place of a function of the halves of rows, and of what takes them apart.
+fn of_halves(network: &mut Network<'_>, index: usize, halves: Halves) -> Result<Option<Found>> {
+    let Halves { program, x, slices: [one, other] } = halves;
+    let unit = unit(network, index, program, x)?;
+    Ok(unit.map(|unit| Found { old: vec![one, other, index], new: vec![unit] }))
+}
+
 /// What takes the place of two products and the function `program` of their results in unit `index`.
 fn joined(
     network: &mut Network<'_>,
@@ -221,15 +309,7 @@ fn joined(
     (program, sides): (Program, [Side; 2]),
 ) -> Result<Option<Found>> {
     let [first, second] = &sides;
-    let doubled = |dims: Dims| {
-        let mut extents = dims.extents().to_vec();
-        if let Some(last) = extents.last_mut() {
-            *last *= 2;
-        }
-        Dims::new(&extents)
-    };
-    let &[output] = &network.units()[index].outputs[..] else { return Ok(None) };
-    let (dims, seen) = (doubled(first.output)?, doubled(network.dims(output)?)?);
+    let dims = doubled(first.output)?;
     let Some((operand, x, of_x)) = first.source() else { return Ok(None) };
     let mut inputs = vec![(operand, Input::Value(x), of_x)];
     for operand in [Operand::B, Operand::Weights, Operand::Scales, Operand::Zeros, Operand::Bias] {
@@ -242,13 +322,10 @@ fn joined(
     }
     let name = |at: usize| network.units()[at].name.clone();
     let product = format!("{} + {}", name(first.index), name(second.index));
-    let (unit, value) = (name(index), network.add_value(dims));
+    let value = network.add_value(dims);
     let product = Unit::of_node(product, Arc::clone(&first.operator), inputs, vec![value]);
-    let shown = network.add_value(seen);
-    network.show(shown, value);
-    let gate = vec![(Operand::Src, Input::Value(shown), seen)];
-    let gate = Unit::of_node(unit, Arc::new(Glu(program)), gate, vec![output]);
-    let works = [&product, &gate].iter().all(|unit| unit.op(network.graph, Precision::F32).is_ok());
+    let works = product.op(network.graph, Precision::F32).is_ok();
+    let gate = if works { unit(network, index, program, value)? } else { None };
     let old = vec![first.index, second.index, index];
-    Ok(works.then(|| Found { old, new: vec![product, gate] }))
+    Ok(gate.map(|gate| Found { old, new: vec![product, gate] }))
 }
