@@ -237,7 +237,7 @@ fn a_calibrated_network_computes_in_f16_what_it_may() {
         let input = graph.inputs()[0];
         let shape = graph.dims(input).expect("a value").shape();
         let image =
-            HostTensor::new(shape, noise(shape, 7).to_f32().iter().map(|v| v + 0.5).collect::<Vec<_>>());
+            HostTensor::new(shape, noise(shape, 11).to_f32().iter().map(|v| v + 0.5).collect::<Vec<_>>());
         let (port, image) = (graph.name(input).expect("a name").to_owned(), image.expect("as many"));
         let samples = [vec![(port.as_str(), &image)]];
         for context in gpus() {

@@ -46,7 +46,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
 
 const NAMES: &str = "n,h,w,c,k,r";
 
-/// A block of MobileNetV3: ReLU, then sigmoid.
+/// A block of MobileNetV3: ReLU, then sigmoid. Without channels `k`, what lies between is given.
 pub(crate) const NUMBERS: Numbers = Numbers {
     names: NAMES,
     usual: &[1, 16, 16, 96, 96, 24],
@@ -55,6 +55,9 @@ pub(crate) const NUMBERS: Numbers = Numbers {
 
 fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
     let &[n, h, w, c, k, r] = extents else { return Numbers::refuse(OP, NAMES, extents) };
+    if k == 0 {
+        return Ok(Arc::new(second([n, h, w, c, r], precision)?));
+    }
     let activations = [Activation::Relu, Activation::Sigmoid];
     Ok(Arc::new(gate([n, h, w, c, k, r], activations, [true, false], precision)?))
 }
