@@ -86,7 +86,21 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     for precision in [Precision::F16Storage, Precision::F16] {
         row([2, 7, 6, 9], [13, 5], usual, [true, true], precision, Tiles);
     }
-    for extents in [&[2][..], &[3, 8], &[1, 2, 10], &[5, 1, 24], &[2, 3, 5, 62], &[7, 1032], &[65537, 2]] {
+    for extents in [
+        &[2][..],
+        &[3, 8],
+        &[1, 2, 10],
+        &[5, 1, 24],
+        &[2, 3, 5, 62],
+        &[7, 1032],
+        &[65537, 2],
+        &[1, 4],
+        &[1, 8],
+        &[2, 1, 1, 6],
+        &[9, 14],
+        &[3, 7, 40],
+        &[1, 22016],
+    ] {
         rows.push((format!("halves of {extents:?}"), glu(extents, Function::Sigmoid, F32), Breadth::Groups));
     }
     for function in [Function::Gelu, Function::GeluTanh, Function::Tanh, Function::HardSigmoid] {

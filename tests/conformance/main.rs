@@ -240,7 +240,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("depthwise", [14, 15]),
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
-    ("gate", [12, 12]),
+    ("gate", [4, 4]),
     ("glu", [1, 1]),
     ("squeeze", [4, 4]),
     ("gemm", [39, 53]),

@@ -112,15 +112,18 @@ impl Kernel<GateOp> for Maps {
     fn constants(&self, op: &GateOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [size, pixels, _] = choice.tile;
         let [hidden, splits] = splits(op, size);
+        let many = op.first.is_none() && op.hidden() > FEW_HIDDEN;
+        // What each of all invocations has added up is a part of the sum.
+        let splits = if many { size as usize } else { splits };
         [
             ("SIZE", size),
             ("PIXELS", pixels),
             ("SPLITS", extent(splits)),
-            ("PARTS", extent(hidden * splits)),
+            ("PARTS", extent(hidden.saturating_mul(splits))),
             ("MOST_HIDDEN", extent(hidden)),
             ("RESIDUAL", op.residual.into()),
             ("FIRST", op.first.is_some().into()),
-            ("MANY", (op.first.is_none() && op.hidden() > FEW_HIDDEN).into()),
+            ("MANY", many.into()),
         ]
         .map(|(name, value)| (name, Value::U32(value)))
         .to_vec()
