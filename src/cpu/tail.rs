@@ -113,6 +113,7 @@ impl Tail {
             Activation::PRelu => After::Slopes,
             Activation::HardSwish => After::HardSwish,
             Activation::Sigmoid
+            | Activation::HardSigmoid
             | Activation::Tanh
             | Activation::Silu
             | Activation::Gelu
@@ -283,6 +284,7 @@ impl WithSimd for Apply<'_> {
             Activation::Sigmoid => self.rows(Activation::Sigmoid),
             Activation::Tanh => self.rows(Activation::Tanh),
             Activation::HardSwish => self.rows(Activation::HardSwish),
+            Activation::HardSigmoid => self.rows(Activation::HardSigmoid),
             Activation::Silu => self.rows(Activation::Silu),
             Activation::Gelu => self.rows(Activation::Gelu),
             Activation::GeluTanh => self.rows(Activation::GeluTanh),

@@ -193,7 +193,7 @@ impl Dispatch {
             let fits = matches!(
                 (binding.element, resource),
                 (Element::Image2d(_), Resource::Image(_))
-                    | (Element::Scalar(_) | Element::Vec4(_), Resource::Buffer(_))
+                    | (Element::Scalar(_) | Element::Vec4(_) | Element::Atomic, Resource::Buffer(_))
             );
             let name = binding.operand.name();
             if !fits {

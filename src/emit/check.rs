@@ -174,6 +174,7 @@ fn holds(module: &Module, ty: Handle<Type>, binding: &Binding) -> bool {
         Element::Vec4(DType::F32) => *element == vec4(Scalar::F32),
         Element::Vec4(DType::I32) => *element == vec4(Scalar::I32),
         Element::Vec4(DType::U32) => *element == vec4(Scalar::U32),
+        Element::Atomic => *element == TypeInner::Atomic(Scalar::U32),
         // Two u32 of two halves each where the device has no f16.
         Element::Vec4(DType::F16) => {
             *element == vec4(Scalar::F16)
@@ -193,6 +194,7 @@ fn wanted_type(binding: &Binding) -> &'static str {
         Element::Scalar(DType::U32) => "array<u32>",
         Element::Vec4(DType::I32) => "array<vec4<i32>>",
         Element::Vec4(DType::U32) => "array<vec4<u32>>",
+        Element::Atomic => "array<atomic<u32>>",
         Element::Scalar(_) | Element::Vec4(_) => "words of 32 bits or halves",
         Element::Image2d(_) if binding.access == Access::Read => "texture_2d<f32>",
         Element::Image2d(_) => "a buffer: images are arguments in OpenCL C only",

@@ -46,6 +46,8 @@ pub enum Activation {
     Tanh,
     /// `x * min(max(x + 3, 0), 6) / 6` (Howard et al., *Searching for MobileNetV3*, 2019).
     HardSwish,
+    /// `min(max(x / 6 + 1/2, 0), 1)`; NaN of NaN.
+    HardSigmoid,
     /// `x / (1 + exp(-x))` (Ramachandran et al., *Searching for Activation Functions*, 2017).
     Silu,
     /// `x (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel, *Gaussian Error Linear Units*, 2016).
@@ -72,6 +74,7 @@ impl Activation {
             Activation::Sigmoid => "sigmoid",
             Activation::Tanh => "tanh",
             Activation::HardSwish => "hswish",
+            Activation::HardSigmoid => "hsigmoid",
             Activation::Silu => "silu",
             Activation::Gelu => "gelu",
             Activation::GeluTanh => "gelutanh",
@@ -81,7 +84,7 @@ impl Activation {
     /// The function of `shared/functions` that the expression calls, if it calls one.
     pub(crate) const fn call(self) -> Option<&'static str> {
         match self {
-            Activation::Relu | Activation::Relu6 => Some("is_nan"),
+            Activation::Relu | Activation::Relu6 | Activation::HardSigmoid => Some("is_nan"),
             Activation::Gelu => Some("gelu"),
             Activation::GeluTanh => Some("gelu_tanh"),
             _ => None,
@@ -124,6 +127,10 @@ impl Activation {
             Activation::HardSwish => {
                 format!("{x} * (clamp({x} + {}, {zero}, {six}) * {})", splat(3.0), splat(1.0 / 6.0))
             }
+            Activation::HardSigmoid => {
+                let line = format!("{x} * {} + {}", splat(1.0 / 6.0), splat(0.5));
+                format!("select(clamp({line}, {zero}, {one}), {x}, {})", is_nan(x))
+            }
             Activation::Silu => format!("{x} / ({one} + exp(-({x})))"),
             Activation::Gelu | Activation::GeluTanh => in_f32(self.call().unwrap_or_default(), x),
         }
@@ -154,6 +161,7 @@ impl Activation {
             Activation::Sigmoid => vector::sigmoid(x),
             Activation::Tanh => vector::tanh(x),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)),
+            Activation::HardSigmoid => vector::at_most(vector::at_least(x * (1.0 / 6.0) + 0.5, 0.0), 1.0),
             Activation::Silu => x * vector::sigmoid(x),
             Activation::Gelu => erf::gelu_f32(x),
             Activation::GeluTanh => erf::gelu_tanh_f32(x),
@@ -186,6 +194,7 @@ impl Activation {
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::Tanh => x.tanh(),
             Activation::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) / 6.0),
+            Activation::HardSigmoid => (x / 6.0 + 0.5).clamp(0.0, 1.0),
             Activation::Silu => x / (1.0 + (-x).exp()),
             Activation::Gelu => erf::gelu(x),
             Activation::GeluTanh => erf::gelu_tanh(x),
@@ -194,7 +203,7 @@ impl Activation {
 
     /// Whether `f(0) = 0`, so that the lanes beyond the channels, whose sums are zero, stay zero.
     pub(crate) const fn keeps_zero(self) -> bool {
-        !matches!(self, Activation::Sigmoid)
+        !matches!(self, Activation::Sigmoid | Activation::HardSigmoid)
     }
 
     /// The largest slope of the function, for error bounds: an error `e` in the biased sum moves
@@ -206,6 +215,7 @@ impl Activation {
             Activation::LeakyRelu(slope) => f64::from(slope.0).abs().max(1.0),
             Activation::PRelu => slope.abs().max(1.0),
             Activation::Sigmoid => 0.25,
+            Activation::HardSigmoid => 1.0 / 6.0,
             // The derivative (2x + 3) / 6 is largest at x = 3.
             Activation::HardSwish => 1.5,
             // At 2.4, sqrt(2) and 1.4.

@@ -49,6 +49,8 @@ pub enum Operand {
     Scales,
     /// Their zero points.
     Zeros,
+    /// What the work-groups of a kernel tell each other: atomic words that are zero before a run and left so.
+    Scratch,
     /// An input of an op that has several of one kind, counted from 0.
     Arg(u8),
     /// An input of an application's kernel, counted from 0.
@@ -93,6 +95,7 @@ impl Operand {
             Operand::Scale => "scale",
             Operand::Scales => "scales",
             Operand::Zeros => "zeros",
+            Operand::Scratch => "scratch",
             Operand::Arg(index) if (index as usize) < ARGS.len() => ARGS[index as usize],
             Operand::Arg(_) => "an argument",
             Operand::Input(index) if (index as usize) < INPUTS.len() => INPUTS[index as usize],
@@ -126,6 +129,7 @@ impl Operand {
             Operand::Scale => 17,
             Operand::Scales => 18,
             Operand::Zeros => 19,
+            Operand::Scratch => 20,
             Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,
@@ -150,6 +154,8 @@ pub enum Element {
     Vec4(DType),
     /// An RGBA image whose channels are of this type (OpenCL only).
     Image2d(DType),
+    /// A buffer of atomic `u32`.
+    Atomic,
 }
 
 impl Element {
@@ -157,6 +163,7 @@ impl Element {
     pub const fn bytes(self) -> usize {
         match self {
             Element::Scalar(dtype) => dtype.bytes(),
+            Element::Atomic => DType::U32.bytes(),
             Element::Vec4(dtype) | Element::Image2d(dtype) => 4 * dtype.bytes(),
         }
     }
@@ -165,6 +172,7 @@ impl Element {
     pub const fn dtype(self) -> DType {
         match self {
             Element::Scalar(dtype) | Element::Vec4(dtype) | Element::Image2d(dtype) => dtype,
+            Element::Atomic => DType::U32,
         }
     }
 }
@@ -197,6 +205,21 @@ impl Binding {
     /// A binding of any size.
     pub const fn new(operand: Operand, element: Element, access: Access) -> Self {
         Binding { operand, element, access, least: Least::Element }
+    }
+
+    /// The words that a kernel's work-groups tell each other something in, the last of its bindings.
+    pub(crate) const fn scratch(words: usize) -> Self {
+        let least = Least::Bytes(4 * words as u64);
+        Binding { operand: Operand::Scratch, element: Element::Atomic, access: Access::ReadWrite, least }
+    }
+
+    /// Bytes of the scratch memory that it is, if it is that.
+    #[doc(hidden)]
+    pub const fn scratch_bytes(&self) -> Option<u64> {
+        match (self.operand, self.least) {
+            (Operand::Scratch, Least::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
     }
 }
 

@@ -23,6 +23,7 @@ macro_rules! piece {
 /// Pieces that kernels include.
 const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
+    piece!("shared/arrival"),
     piece!("shared/attended"),
     piece!("shared/better"),
     piece!("shared/border"),
@@ -38,6 +39,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
     piece!("shared/normalized"),
+    piece!("shared/pixel_product"),
     piece!("shared/place"),
     piece!("shared/product_loop"),
     piece!("shared/products"),
@@ -45,6 +47,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/reduction"),
     piece!("shared/row_places"),
     piece!("shared/scaled"),
+    piece!("shared/share_sum"),
     piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
     piece!("shared/tile_loop"),

@@ -1,6 +1,7 @@
 //! The methods that add nodes which reduce, normalise and resize.
 
 use super::{Graph, Value};
+use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Extras;
@@ -13,7 +14,7 @@ use crate::ops::softmax::Softmax;
 use crate::ops::transposed_conv2d::TransposedConv2d;
 use std::sync::Arc;
 
-/// Pixels of a feature map from which on it is reduced in two steps.
+/// Pixels of a feature map of integers from which on it is reduced in two steps.
 const MANY_PIXELS: usize = 1 << 14;
 
 /// Whether `axes` are the height and width of a feature map.
@@ -25,8 +26,8 @@ fn is_over_pixels(axes: &[isize]) -> bool {
 
 impl Graph {
     /// Adds a sum, mean, maximum, ... over `axes`, of which negative ones are counted from the end. With
-    /// `keep_dims` they stay, with one element each. Large feature maps are reduced over width and then over
-    /// height, by two nodes: lines are many, and what reduces one has not far to go.
+    /// `keep_dims` they stay, with one element each. Large feature maps of integers are reduced over width and
+    /// then over height, by two nodes.
     ///
     /// ```
     /// use diptych::{Dims, Graph, Reduction, Shape};
@@ -50,7 +51,10 @@ impl Graph {
     ) -> Result<Value> {
         let dims = self.dims(x)?;
         let in_two_steps = match *dims.extents() {
-            [_, h, w, _] => h > 1 && w > 1 && h * w >= MANY_PIXELS && is_over_pixels(axes),
+            [_, h, w, _] => {
+                let large = h > 1 && w > 1 && h * w >= MANY_PIXELS && is_over_pixels(axes);
+                large && self.tensor_type(x)?.dtype.word() != DType::F32
+            }
             _ => false,
         };
         let mut add = |name: &str, x: Value, axes: &[isize], keep_dims: bool| {
@@ -207,17 +211,18 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::dims::Dims;
-    use crate::shape::Shape;
+    use crate::graph::Dim;
 
     #[test]
-    fn large_maps_are_reduced_line_by_line() {
+    fn large_maps_of_integers_are_reduced_line_by_line() {
         assert!(is_over_pixels(&[1, 2]) && is_over_pixels(&[-2, 1]) && is_over_pixels(&[2, -3, 2]));
         assert!(!is_over_pixels(&[1]) && !is_over_pixels(&[1, 2, 3]) && !is_over_pixels(&[0, 2, 1]));
         assert!(!is_over_pixels(&[1, 6]) && !is_over_pixels(&[]));
-        for (side, nodes) in [(127, 1), (128, 2)] {
+        for (side, dtype, nodes) in [(127, DType::I32, 1), (128, DType::I32, 2), (128, DType::F32, 1)] {
             let mut graph = Graph::new();
-            let x = graph.input("x", Shape::nhwc(2, side, side, 3)).expect("an input");
-            let y = graph.reduce("mean", x, Reduction::Mean, &[1, 2], false).expect("a mean");
+            let extents = [2, side, side, 3].map(Dim::Fixed);
+            let x = graph.typed_input("x", dtype, &extents).expect("an input");
+            let y = graph.reduce("sum", x, Reduction::Sum, &[1, 2], false).expect("a sum");
             assert_eq!(graph.dims(y).expect("a value"), Dims::new(&[2, 3]).expect("small"));
             assert_eq!(graph.nodes().len(), nodes, "{side}");
         }

@@ -173,6 +173,7 @@ fn activation(program: &Program, place: usize) -> Option<Activation> {
         (Function::Sigmoid, _) => Activation::Sigmoid,
         (Function::Tanh, _) => Activation::Tanh,
         (Function::HardSwish, _) => Activation::HardSwish,
+        (Function::HardSigmoid, _) => Activation::HardSigmoid,
         (Function::Gelu, _) => Activation::Gelu,
         (Function::GeluTanh, _) => Activation::GeluTanh,
         (Function::LeakyRelu | Function::PRelu, Some(Source::Number(slope))) if slope.0.is_finite() => {

@@ -7,7 +7,7 @@
 //! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
-//! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps do |
+//! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps, means with products behind them, and gated products do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
 //! | `host` | which units the CPU computes between two recordings |
 //! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |

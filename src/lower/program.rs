@@ -194,9 +194,20 @@ impl<'n, 'g> Builder<'n, 'g> {
             is_constant: false,
             constant: None,
             halves: false,
+            scratch: false,
         };
         self.program.stored.push(stored);
         self.program.whole(self.program.stored.len() - 1)
+    }
+
+    /// So many bytes of scratch memory. All steps have the same: each leaves it as it was, and one runs after the other.
+    fn scratch(&mut self, bytes: u64) -> Part {
+        let known = self.program.stored.iter().position(|value| value.scratch);
+        let stored = known.unwrap_or_else(|| self.own(0, true).stored);
+        if let Some(value) = self.program.stored.get_mut(stored) {
+            (value.scratch, value.bytes) = (true, value.bytes.max(bytes.next_multiple_of(16)));
+        }
+        Part { stored, offset: 0, bytes }
     }
 
     pub(super) fn store(&mut self, value: Value, kind: Kind, constant: Option<&HostTensor>) -> Part {
@@ -310,6 +321,10 @@ impl<'n, 'g> Builder<'n, 'g> {
         let mut sources = Vec::with_capacity(launch.spec.interface.bindings.len());
         for binding in &launch.spec.interface.bindings {
             let operand = binding.operand;
+            if let Some(bytes) = binding.scratch_bytes() {
+                sources.push(Source::Stored(self.scratch(bytes)));
+                continue;
+            }
             let info = infos.iter().find(|info| info.operand == operand).ok_or_else(|| {
                 Error::Internal(format!("a kernel of {} binds {}", op.name(), operand.name()))
             })?;

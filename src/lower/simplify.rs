@@ -27,5 +27,7 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> 
 pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, multiple: usize) -> Result<()> {
     idioms::split_patches(network, alone)?;
     idioms::gates(network, alone)?;
+    idioms::squeezes(network, alone)?;
+    idioms::gated_products(network, alone)?;
     stack(network, alone, multiple)
 }

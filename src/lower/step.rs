@@ -24,6 +24,8 @@ pub(crate) struct StoredValue {
     pub(crate) constant: Option<HostTensor>,
     /// Whether these are rows of halves.
     pub(crate) halves: bool,
+    /// Whether it is what work-groups tell each other something in: zero before the first run and behind each.
+    pub(crate) scratch: bool,
 }
 
 /// A part of a stored value, in bytes.

@@ -32,7 +32,7 @@ impl Numbers {
 }
 
 /// Every activation, with one slope for the leaky one.
-pub(crate) const ACTIVATIONS: [Activation; 11] = [
+pub(crate) const ACTIVATIONS: [Activation; 12] = [
     Activation::None,
     Activation::Relu,
     Activation::Relu6,
@@ -41,6 +41,7 @@ pub(crate) const ACTIVATIONS: [Activation; 11] = [
     Activation::Sigmoid,
     Activation::Tanh,
     Activation::HardSwish,
+    Activation::HardSigmoid,
     Activation::Silu,
     Activation::Gelu,
     Activation::GeluTanh,

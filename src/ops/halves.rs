@@ -28,7 +28,7 @@ pub(super) fn finished(
     // Not less than either order of activation and residual gives.
     match epilogue.activation {
         Activation::Relu6 => 6.0 + added,
-        Activation::Sigmoid | Activation::Tanh => 1.0 + added,
+        Activation::Sigmoid | Activation::HardSigmoid | Activation::Tanh => 1.0 + added,
         Activation::LeakyRelu(slope) => (biased + added) * f64::from(slope.0.abs()).max(1.0),
         Activation::PRelu => (biased + added) * of(Operand::Slope).unwrap_or(f64::INFINITY).max(1.0),
         Activation::None

@@ -16,6 +16,7 @@ use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::glu::{self, GluOp};
 use super::integer::{self, IntegerOp};
 use super::kernel::VariantEntry;
 use super::moments::{self, MomentsOp};
@@ -35,6 +36,7 @@ use super::reduce::{self, ReduceOp};
 use super::remap::{self, RemapOp};
 use super::resize::{self, ResizeOp};
 use super::softmax::{self, SoftmaxOp};
+use super::squeeze::{self, SqueezeOp};
 use super::suppress::{self, SuppressOp};
 use super::top_k::{self, TopKOp};
 use super::transposed_conv2d::{self, TransposedConv2dOp};
@@ -82,6 +84,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GateOp>(gate::examples, gate::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<GluOp>(glu::examples, glu::NUMBERS),
     OpEntry::of::<IntegerOp>(integer::examples, integer::NUMBERS),
     OpEntry::of::<MomentsOp>(moments::examples, moments::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
@@ -103,6 +106,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<TopKOp>(top_k::examples, top_k::NUMBERS),
     OpEntry::of::<SuppressOp>(suppress::examples, suppress::NUMBERS),
     OpEntry::of::<SoftmaxOp>(softmax::examples, softmax::NUMBERS),
+    OpEntry::of::<SqueezeOp>(squeeze::examples, squeeze::NUMBERS),
     OpEntry::of::<TransposedConv2dOp>(transposed_conv2d::examples, transposed_conv2d::NUMBERS),
     OpEntry::of::<UpdateSliceOp>(update_slice::examples, update_slice::NUMBERS),
 ];

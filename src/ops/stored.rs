@@ -24,7 +24,8 @@ pub(super) fn channels<O: Definition>(
 /// What a kernel reads or writes of a binding at least, if it stores what is not packed in this form.
 pub(super) fn least(infos: &[OperandInfo], form: &dyn Fn(Operand) -> Form, binding: &Binding) -> Least {
     let Some(info) = infos.iter().find(|info| info.operand == binding.operand) else {
-        return Least::Element;
+        // Scratch memory is no operand of the op, and knows its size.
+        return binding.least;
     };
     let elements = match (info.role, form(binding.operand)) {
         // Packing drops no value, and fills the last element.

@@ -122,6 +122,8 @@ impl Sum {
             Activation::LeakyRelu(_) | Activation::PRelu => gamma(2, unit.max(store)) * largest,
             Activation::HardSwish => gamma(4, unit) * largest,
             Activation::Sigmoid => 5.0 * unit,
+            // A factor that is rounded, a product and a sum of no more than 1 where it is not cut off.
+            Activation::HardSigmoid => gamma(4, unit),
             Activation::Silu => 5.0 * unit * (magnitude + sum_error) + unit * largest,
             // Computed in f32 from approximations, as `ops/elementwise` has them.
             Activation::Gelu | Activation::GeluTanh => {
@@ -220,7 +222,7 @@ mod tests {
         }
     }
 
-    const ACTIVATIONS: [Activation; 11] = [
+    const ACTIVATIONS: [Activation; 12] = [
         Activation::None,
         Activation::Relu,
         Activation::Relu6,
@@ -229,6 +231,7 @@ mod tests {
         Activation::Sigmoid,
         Activation::Tanh,
         Activation::HardSwish,
+        Activation::HardSigmoid,
         Activation::Silu,
         Activation::Gelu,
         Activation::GeluTanh,

@@ -123,12 +123,14 @@ mod tests {
                     let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
                     let layout = match (op.name(), found.element) {
                         (_, Element::Image2d(_)) => Layout::Image2d,
+                        // A map is read, whatever is written.
+                        ("squeeze", _) => Layout::C4,
                         // Rows may be read by fours.
                         _ if maps == Layout::Nhwc || kernel.name() == "cast" => Layout::Nhwc,
                         ("gemm" | "quantized_gemm" | "attention", _) | (_, Element::Scalar(_)) => {
                             Layout::Nhwc
                         }
-                        (_, Element::Vec4(_)) => Layout::C4,
+                        (_, Element::Vec4(_) | Element::Atomic) => Layout::C4,
                     };
                     let found = candidate(&*op, kernel, maps, Precision::F32, &limits).kernel.layout;
                     assert_eq!(found, layout, "{}", launch.spec.label());

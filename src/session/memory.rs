@@ -24,7 +24,7 @@ pub(super) struct DeviceMemory {
 fn is_port(program: &Program, stored: Stored) -> bool {
     let value = &program.stored[stored];
     let is_state = program.states.iter().any(|(part, _)| part.stored == stored);
-    value.pinned && !value.is_constant && value.image.is_none() && !is_state
+    value.pinned && !value.is_constant && value.image.is_none() && !is_state && !value.scratch
 }
 
 impl DeviceMemory {

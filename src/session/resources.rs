@@ -163,6 +163,10 @@ pub(super) async fn allocate(
                 held.push(shared.keep(name, slice.clone(), tensor.clone()));
             }
         }
+        if let (true, Resource::Buffer(slice)) = (value.scratch, &resource) {
+            let zeros = alloc::zeros(value.bytes as usize, "scratch memory")?;
+            upload(device, &slice.buffer, &zeros, teller, turns).await?;
+        }
         stored.push(Some(resource));
     }
     // Those that no session for other extents has.

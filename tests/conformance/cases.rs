@@ -243,6 +243,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::gates::rows() {
         table.push(name, problem, breadth);
     }
+    for (name, problem, breadth) in crate::squeezes::rows() {
+        table.push(name, problem, breadth);
+    }
     for (name, problem, breadth) in crate::integers::rows() {
         table.push(name, problem, breadth);
     }
@@ -256,7 +259,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     table.0
 }
 
-pub(crate) const ACTIVATIONS: [Activation; 11] = [
+pub(crate) const ACTIVATIONS: [Activation; 12] = [
     Activation::None,
     Activation::Relu,
     Activation::Relu6,
@@ -265,6 +268,7 @@ pub(crate) const ACTIVATIONS: [Activation; 11] = [
     Activation::Sigmoid,
     Activation::Tanh,
     Activation::HardSwish,
+    Activation::HardSigmoid,
     Activation::Silu,
     Activation::Gelu,
     Activation::GeluTanh,

@@ -127,6 +127,7 @@ pub(crate) async fn activations(devices: &[Arc<dyn Device>]) -> Vec<String> {
         Activation::Sigmoid,
         Activation::Tanh,
         Activation::HardSwish,
+        Activation::HardSigmoid,
         Activation::Silu,
         Activation::Gelu,
         Activation::GeluTanh,

@@ -251,8 +251,14 @@ pub(crate) async fn check_by(
     mutate: &dyn Fn(&mut KernelSource),
 ) -> Result<(), String> {
     let outcome = run(device, op, operands, choice, mutate).await;
-    let (target, read) = outcome.map_err(|error| error.to_string())?;
-    let stored = target.values(&read)?;
+    let Ran { target, bytes, scratch } = outcome.map_err(|error| error.to_string())?;
+    let stored = target.values(&bytes)?;
+    if let Some((scratch, bytes)) = scratch {
+        let left = scratch.values(&bytes)?.into_iter().position(|value| value.to_bits() != 0);
+        if let Some(place) = left {
+            return Err(format!("element {place} of the scratch memory was not left zero"));
+        }
+    }
     let kernel = op.kernel(choice.variant).map_err(|error| error.to_string())?;
     let own = kernel.sums_otherwise().then(|| kernel.reference(operands, expected.clone())).transpose();
     let own = own.map_err(|error| error.to_string())?;
@@ -276,18 +282,30 @@ pub(crate) async fn check_by(
     Ok(())
 }
 
-/// Runs the kernel and returns its destination and what the whole buffer held afterwards.
+/// A kernel's destination and its scratch memory, with what their whole buffers held after a run.
+struct Ran {
+    target: Guarded,
+    bytes: Vec<u8>,
+    scratch: Option<(Guarded, Vec<u8>)>,
+}
+
+/// Runs the kernel.
 async fn run(
     device: &dyn Device,
     op: &dyn Op,
     operands: &Operands<'_>,
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
-) -> diptych::Result<(Guarded, Vec<u8>)> {
+) -> diptych::Result<Ran> {
     let mut inputs: Vec<Guarded> = Vec::new();
     let mut target: Option<Guarded> = None;
+    let mut scratch: Option<Guarded> = None;
     let (mut fills, mut fetches) = (Vec::new(), Vec::new());
     let main = dispatch(device, op, choice, mutate, &mut |binding| {
+        if let Some(bytes) = binding.scratch_bytes() {
+            let guarded = Guarded::new(device, binding.element, &vec![0.0; bytes as usize / 4])?;
+            return Ok(Resource::from(scratch.insert(guarded).slice.clone()));
+        }
         let is_target = binding.access != Access::Read;
         let values = stored(op, operands, choice, binding)?;
         let image = matches!(binding.element, Element::Image2d(_));
@@ -329,10 +347,17 @@ async fn run(
         dispatches.push(conversion(device, fetch, from, to).await?);
     }
     let recording = device.record(&dispatches)?;
-    let whole: Vec<(Slice, &[u8])> =
-        inputs.iter().chain([&target]).map(|held| (held.buffer.whole(), held.bytes.as_slice())).collect();
+    let whole: Vec<(Slice, &[u8])> = inputs
+        .iter()
+        .chain([&target])
+        .chain(&scratch)
+        .map(|held| (held.buffer.whole(), held.bytes.as_slice()))
+        .collect();
     let writes: Vec<(&Slice, &[u8])> = whole.iter().map(|(slice, bytes)| (slice, *bytes)).collect();
-    let mut read = executed(device, &writes, &recording, &[&target.buffer.whole()]).await?;
+    let fetched: Vec<Slice> = [&target].into_iter().chain(&scratch).map(|held| held.buffer.whole()).collect();
+    let fetched: Vec<&Slice> = fetched.iter().collect();
+    let mut read = executed(device, &writes, &recording, &fetched).await?;
+    let left = scratch.map(|scratch| (scratch, read.pop().unwrap_or_default()));
     let bytes = read.pop().unwrap_or_default();
-    Ok((target, bytes))
+    Ok(Ran { target, bytes, scratch: left })
 }

@@ -72,7 +72,7 @@ async fn many_groups(devices: &[Arc<dyn Device>], images: usize) -> Vec<String> 
         let pixel = Shape::nhwc(images, 1, 1, 4);
         PointwiseOp::new(pixel, weights, &Pointwise::default(), bias, false, F32).expect("a valid op")
     };
-    let gate = GateOp::new(factor(true), factor(false), map, false);
+    let gate = GateOp::new(Some(factor(true)), factor(false), map, false);
     let mean = Reduce { reduction: Reduction::Mean, axes: vec![1, 2], keep_dims: true };
     let normalize = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() };
     let extents = dims(&[images, 1, 2, 4]);

@@ -32,6 +32,7 @@ mod problem;
 mod quantized;
 mod reductions;
 mod rows;
+mod squeezes;
 
 use cases::{Breadth, Case};
 use cover::Turn;
@@ -92,8 +93,9 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather one_hot random
-    integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate update_slice
+    attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather
+    one_hot random integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate glu squeeze
+    update_slice
     quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
 );
@@ -241,6 +243,8 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("elementwise", [3, 3]),
     ("gather", [1, 1]),
     ("gate", [4, 4]),
+    ("glu", [1, 1]),
+    ("squeeze", [4, 4]),
     ("gemm", [39, 53]),
     ("integer", [1, 1]),
     ("one_hot", [1, 1]),
@@ -258,7 +262,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("quantized_gemm", [10, 10]),
     ("random", [1, 1]),
     ("remap", [4, 4]),
-    ("reduce", [6, 6]),
+    ("reduce", [8, 8]),
     ("resize", [1, 1]),
     ("top_k", [3, 3]),
     ("suppress", [1, 1]),

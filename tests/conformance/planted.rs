@@ -1089,6 +1089,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(mistakes_in_elements())
         .chain(crate::reductions::mistakes())
         .chain(crate::gates::mistakes())
+        .chain(crate::squeezes::mistakes())
         .chain(crate::packed::mistakes())
         .enumerate()
         .filter(|(number, mistake)| {

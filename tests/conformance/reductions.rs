@@ -167,6 +167,19 @@ impl Table {
             self.reduce_row(extents, axes, Reduction::Mean, F32, Tiles);
             self.reduce_row(extents, axes, Reduction::Min, F32, Variants);
         }
+        // Shared by work-groups of which the last to arrive joins what all have found.
+        for (extents, reduction) in [
+            ([1, 1, 2049, 4], Reduction::Mean),
+            ([2, 64, 64, 5], Reduction::Sum),
+            ([3, 73, 61, 9], Reduction::Max),
+            ([1, 128, 131, 3], Reduction::Min),
+            ([1, 97, 89, 7], Reduction::Any),
+            ([2, 97, 89, 3], Reduction::All),
+            ([1, 53, 41, 6], Reduction::Product),
+        ] {
+            self.reduce_row(&extents, &[1, 2], reduction, F32, Tiles);
+        }
+        self.reduce_row(&[2, 73, 61, 9], &[1, 2], Reduction::Mean, Precision::F16Storage, Tiles);
         self.reduce_row(&[2, 19, 9, 10], &[1], Reduction::Sum, F32, Groups);
         self.reduce_row(&[2, 5, 9, 10], &[2, 3], Reduction::Sum, F32, Groups);
         for precision in HALVES {
@@ -496,6 +509,24 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             c4,
             "i < count",
             "i + 1u < count",
+        ),
+        (
+            "a part of the image before",
+            of(Reduction::Mean, &[2, 73, 61, 9], &[1, 2]),
+            "maps_last",
+            [64, 1, 1],
+            c4,
+            "group.y * @plane + begin",
+            "(max(group.y, 1u) - 1u) * @plane + begin",
+        ),
+        (
+            "one part for another",
+            of(Reduction::Max, &[2, 73, 61, 9], &[1, 2]),
+            "maps_last",
+            [64, 1, 1],
+            c4,
+            "found[at + 1u]",
+            "found[at]",
         ),
         ("the smaller for the larger", rows(Reduction::Max), "serial", [1, 1, 1], nhwc, "b > a", "b < a"),
         (

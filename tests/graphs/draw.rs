@@ -47,7 +47,7 @@ pub(crate) fn first(draft: &mut Draft) {
 }
 
 fn activation(draft: &mut Draft, slopes: bool) -> Activation {
-    use Activation::{HardSwish, LeakyRelu, None, PRelu, Relu, Relu6, Sigmoid, Tanh};
+    use Activation::{HardSigmoid, HardSwish, LeakyRelu, None, PRelu, Relu, Relu6, Sigmoid, Tanh};
     let found = draft.random.pick(&[
         None,
         None,
@@ -61,6 +61,7 @@ fn activation(draft: &mut Draft, slopes: bool) -> Activation {
         Sigmoid,
         Tanh,
         HardSwish,
+        HardSigmoid,
     ]);
     if found == PRelu && !slopes { None } else { found }
 }

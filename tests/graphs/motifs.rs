@@ -48,7 +48,7 @@ fn pointwise(draft: &mut Draft, x: usize, oc: usize, activation: Activation, bia
 
 /// An activation as nodes.
 fn activated(draft: &mut Draft, x: usize) -> Drawn {
-    use Function::{Gelu, HardSwish, Relu, Relu6, Sigmoid, Tanh};
+    use Function::{Gelu, HardSigmoid, HardSwish, Relu, Relu6, Sigmoid, Tanh};
     match draft.random.below(6) {
         0 => {
             let factor = unary(draft, Sigmoid, x)?;
@@ -67,7 +67,7 @@ fn activated(draft: &mut Draft, x: usize) -> Drawn {
             binary(draft, Function::PRelu, x, slopes)
         }
         _ => {
-            let function = draft.random.pick(&[Relu, Relu6, Sigmoid, Tanh, HardSwish, Gelu]);
+            let function = draft.random.pick(&[Relu, Relu6, Sigmoid, Tanh, HardSwish, HardSigmoid, Gelu]);
             unary(draft, function, x)
         }
     }
@@ -139,12 +139,16 @@ fn gate(draft: &mut Draft) -> Drawn {
     } else {
         draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x]))?
     };
-    let hidden = draft.random.pick(&[1, 2, 3, 4, 8]);
+    let hidden = draft.random.pick(&[1, 2, 3, 4, 8, 8, 140]);
     let between = pointwise(draft, pixel, hidden, Activation::Relu, true)?;
     let last = draft.random.pick(&[Activation::Sigmoid, Activation::None]);
     let mut factor = pointwise(draft, between, c, last, true)?;
-    if last == Activation::None {
-        let function = draft.random.pick(&[Function::Sigmoid, Function::Relu6]);
+    if last == Activation::None && draft.random.one_in(3) {
+        factor = number(draft, Function::Add, factor, 3.0)?;
+        factor = unary(draft, Function::Relu6, factor)?;
+        factor = number(draft, Function::Div, factor, 6.0)?;
+    } else if last == Activation::None {
+        let function = draft.random.pick(&[Function::Sigmoid, Function::Relu6, Function::HardSigmoid]);
         factor = unary(draft, function, factor)?;
     }
     let y = if draft.random.one_in(2) {
@@ -158,6 +162,58 @@ fn gate(draft: &mut Draft) -> Drawn {
         return binary(draft, Function::Add, y, other);
     }
     Some(y)
+}
+
+/// The head of a classifier, of a small map or of one that work-groups share.
+fn head(draft: &mut Draft) -> Drawn {
+    let x = if draft.random.one_in(3) {
+        let (h, w) = (draft.random.pick(&[33, 64, 71]), draft.random.pick(&[61, 65]));
+        let c = draft.random.pick(&[1, 2, 5]);
+        let values = draft.random.values(Kind::Noise, h * w * c);
+        draft.given(&[1, h, w, c], values, Origin::Input)
+    } else {
+        draw::map(draft)
+    };
+    let [n, h, w, c] = draft.dims(x)[..] else { return None };
+    let outputs = draft.random.pick(&[1, 2, 3, 4, 10]);
+    let mean = match draft.random.below(3) {
+        0 => draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x]))?,
+        which => draft.add(Step::of(Make::Reduce(Reduction::Mean, vec![1, 2], which == 1), vec![x]))?,
+    };
+    if draft.dims(mean).len() == 4 && draft.random.one_in(2) {
+        return pointwise(draft, mean, outputs, Activation::Relu, true);
+    }
+    let flat = match draft.dims(mean).len() {
+        4 => draft.add(Step::of(Make::Reshape(vec![n, c]), vec![mean]))?,
+        _ => mean,
+    };
+    let transpose_b = draft.random.one_in(2);
+    let mut step = Step::of(Make::Gemm(Gemm { transpose_b, ..Gemm::default() }), vec![flat]);
+    step.weights = weights(draft, &if transpose_b { [outputs, c] } else { [c, outputs] });
+    draft.add(step)
+}
+
+/// Two products of one input, and a function of both.
+fn gated(draft: &mut Draft) -> Drawn {
+    let (m, k) = (draft.random.pick(&[1, 2, 6]), draft.random.pick(&[4, 7, 33]));
+    let n = draft.random.pick(&[1, 4, 5, 12, 36]);
+    let dims = if draft.random.one_in(2) { vec![m, k] } else { vec![1, m, k] };
+    let x = draft.source(&dims, Kind::Noise);
+    let transpose_b = draft.random.one_in(2);
+    let product = |draft: &mut Draft| {
+        let mut step = Step::of(Make::Gemm(Gemm { transpose_b, ..Gemm::default() }), vec![x]);
+        step.weights = weights(draft, &if transpose_b { [n, k] } else { [k, n] });
+        step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, n));
+        draft.add(step)
+    };
+    let (gate, up) = (product(draft)?, product(draft)?);
+    let gate = activated(draft, gate)?;
+    let up = if draft.random.one_in(4) { unary(draft, Function::Relu, up)? } else { up };
+    match draft.random.below(3) {
+        0 => binary(draft, Function::Mul, gate, up),
+        1 => binary(draft, Function::Mul, up, gate),
+        _ => binary(draft, Function::Sub, up, gate),
+    }
 }
 
 /// A normalisation as a converter writes it out.
@@ -452,7 +508,7 @@ fn long(draft: &mut Draft) -> Drawn {
 
 /// Adds some nodes; none if the library refused the first of them.
 pub(crate) fn add(draft: &mut Draft) -> Drawn {
-    match draft.random.below(32) {
+    match draft.random.below(36) {
         0..=4 => finished(draft),
         5 | 6 => dense(draft),
         7 | 8 => gate(draft),
@@ -466,6 +522,8 @@ pub(crate) fn add(draft: &mut Draft) -> Drawn {
         24 | 25 => turned(draft),
         26..=28 => wide(draft),
         29 | 30 => long(draft),
+        31 | 32 => head(draft),
+        33 | 34 => gated(draft),
         _ if draft.random.one_in(3) => large(draft),
         _ => None,
     }

@@ -282,10 +282,23 @@ impl Comparison<'_> {
             self.alone[1],
             100.0 * (1.0 - ALPHA)
         ));
+        for line in self.launches() {
+            text.push_str(&format!("\n{line}"));
+        }
         if let Some(warning) = self.warning() {
             text.push_str(&format!("\n{warning}"));
         }
         text
+    }
+
+    /// How many kernels each network starts in both files.
+    fn launches(&self) -> Vec<String> {
+        let told = self.changes.iter().filter(|change| change.before.metric == "host");
+        told.filter_map(|Change { before, after, .. }| {
+            let (first, second) = (before.launches?, after.launches?);
+            Some(format!("{} {}: {first} launches, then {second}", before.case, before.device.backend))
+        })
+        .collect()
     }
 
     /// What makes the files hard to compare.

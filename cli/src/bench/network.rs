@@ -149,7 +149,11 @@ impl<'m> Network<'m> {
         host.precision = precision.to_string();
         host.checked = checked;
         host.flops = flops;
-        host.kernel = format!("{} steps", steps.len());
+        host.launches = launches(&steps);
+        host.kernel = match host.launches {
+            Some(launches) => format!("{launches} launches"),
+            None => format!("{} steps", steps.len()),
+        };
         host.chosen_by = if target.database.is_some() { "the tuner's record" } else { "rule" }.to_owned();
         let bytes = model.bytes(precision)?;
         let mut rows = vec![host.clone(), Row { metric: "device".to_owned(), bytes, ..host.clone() }];
@@ -159,6 +163,7 @@ impl<'m> Network<'m> {
             node: Some(format!("{} {}{}", index + 1, step.name, suffix(step))),
             kernel: step.kernel.clone(),
             work_group: step.work_group,
+            launches: None,
             chosen_by: step.source.clone(),
             flops: step.flops,
             checked: "with the network".to_owned(),
@@ -166,6 +171,11 @@ impl<'m> Network<'m> {
         }));
         Ok(Network { model, session, rows, runs: runs.clamp(1, RUNS), turn: 0 })
     }
+}
+
+/// The kernels that one run starts; none of a network on the CPU, whose steps have no work-groups.
+fn launches(steps: &[Step]) -> Option<usize> {
+    Some(steps.iter().filter(|step| step.work_group != [0; 3]).count()).filter(|&launches| launches > 0)
 }
 
 /// A step that moves a value has the value's name.

@@ -98,6 +98,9 @@ pub struct Row {
     pub p10: f64,
     /// A tenth of them are above.
     pub p90: f64,
+    /// Kernels that one run of a network starts on a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<usize>,
     /// Floating-point operations of one run, a multiply and an add counting two.
     pub flops: u64,
     /// Bytes that one run must at least move: each operand once.
@@ -268,6 +271,7 @@ pub mod tests {
             median: 0.0,
             p10: 0.0,
             p90: 0.0,
+            launches: None,
             flops: 2_000_000,
             bytes: 1 << 20,
             gflops: None,

@@ -64,6 +64,7 @@ impl Target {
             median: 0.0,
             p10: 0.0,
             p90: 0.0,
+            launches: None,
             flops: 0,
             bytes: 0,
             gflops: None,

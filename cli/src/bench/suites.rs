@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 24] = [
+pub const LAYERS: [Layer<'_>; 31] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
@@ -43,6 +43,12 @@ pub const LAYERS: [Layer<'_>; 24] = [
     ("remap", &[1, 112, 112, 64]),
     ("resize", &[1, 33, 33, 64, 257, 257]),
     ("reduce", &[1, 56, 56, 128]),
+    ("reduce", &[1, 256, 256, 16]),
+    // Of squeeze-and-excitation blocks: both halves. Without `k` the gate is given what the first half makes.
+    ("squeeze", &[1, 112, 112, 32, 8]),
+    ("squeeze", &[1, 14, 14, 672, 28]),
+    ("squeeze", &[1, 7, 7, 1152, 48]),
+    ("gate", &[1, 14, 14, 672, 0, 28]),
     ("normalize", &[1, 96, 96, 128]),
     ("softmax", &[1000, 1001, 1]),
     ("softmax", &[1, 65536, 1]),
@@ -50,6 +56,9 @@ pub const LAYERS: [Layer<'_>; 24] = [
     ("attention", &[12, 197, 197, 64]),
     ("attention", &[6, 1500, 1500, 64]),
     ("attention", &[12, 1, 512, 64]),
+    // Of a gated layer of a transformer: a token, and many.
+    ("glu", &[1, 11008]),
+    ("glu", &[128, 11008]),
     // Of a decoder with packed weights: the next token, of 4 and 8 bits, and a beginning of 128.
     ("quantized_gemm", &[1, 2048, 2048, 4, 32]),
     ("quantized_gemm", &[1, 8192, 2048, 4, 32]),

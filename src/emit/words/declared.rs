@@ -16,6 +16,7 @@ impl Words {
             (Dialect::Wgsl, Element::Scalar(DType::U32)) => "u32",
             (Dialect::Wgsl, Element::Vec4(DType::I32)) => "vec4<i32>",
             (Dialect::Wgsl, Element::Vec4(DType::U32)) => "vec4<u32>",
+            (Dialect::Wgsl, Element::Atomic) => "atomic<u32>",
             (Dialect::OpenClC, Element::Scalar(DType::F32)) => "float",
             (Dialect::OpenClC, Element::Vec4(DType::F32)) => "float4",
             (Dialect::OpenClC, Element::Scalar(DType::I32)) => "int",

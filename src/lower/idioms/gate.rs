@@ -1,18 +1,23 @@
-//! A map weighted by what two 1x1 convolutions make of a pixel, as one unit.
+//! A map weighted by what two 1x1 convolutions make of a pixel, which is the map's mean in most networks, as two units.
 //!
-//! `x * f(w g(v p + d) + b)`, and `+ z`. Four dispatches of which three compute next to nothing become two; but
-//! each work-group computes what lies between the convolutions again, so that their weights must be few.
+//! `x * f(w g(v p + d) + b)`, and `+ z`: with the mean five dispatches of which three compute next to nothing.
+//!
+//! | where | becomes |
+//! |---|---|
+//! | `p` is a mean that the first convolution alone reads, whose weights one work-group reads in time | `squeeze`, which makes `g(..)` of the map, and `gate` without its first convolution |
+//! | all work-groups together may read the first convolution's weights | `gate` |
+//! | any other | the first convolution, and `gate` without it |
 
+use super::dense::Dense;
 use super::{Finder, Found};
 use crate::dims::Dims;
-use crate::emit::Operand;
+use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::elementwise::{Function, Program, Source};
 use crate::ops::gate::Gate;
 use crate::ops::pointwise::Pointwise;
-use std::any::Any;
 use std::sync::Arc;
 
 /// The most bytes of weights that all work-groups together may read: what a second-level cache gives while two
@@ -27,7 +32,7 @@ pub(in crate::lower) fn gates(network: &mut Network<'_>, alone: &dyn Fn(&str) ->
     let mut index = 0;
     while index < network.units().len() {
         let finder = Finder { network, alone };
-        match finder.gate(index) {
+        match finder.gate(index)? {
             Some(found) => index = found.replace(network),
             None => index += 1,
         }
@@ -35,40 +40,70 @@ pub(in crate::lower) fn gates(network: &mut Network<'_>, alone: &dyn Fn(&str) ->
     Ok(())
 }
 
-/// A 1x1 convolution, and what it is given.
-struct Sum {
-    index: usize,
-    options: Pointwise,
-    src: (Value, Dims),
-    weights: (Input, Dims),
-    bias: Option<(Input, Dims)>,
+/// A weighted map: inputs of a program that is nothing else.
+#[derive(Debug, PartialEq)]
+struct Product {
+    /// The two factors.
+    factors: [u8; 2],
+    /// What is made of the second one first, if the program does it.
+    activation: Activation,
+    /// What is added.
+    added: Option<u8>,
 }
 
-/// The two factors of a product, and what is added to it: inputs of `program`, which is nothing else.
-fn product(program: &Program) -> Option<([u8; 2], Option<u8>)> {
-    let (first, rest) = program.steps().split_first()?;
-    let &[Source::Input(a), Source::Input(b)] = &first.arguments[..] else { return None };
+/// What `program` is, if it is a weighted map and nothing else.
+fn product(program: &Program) -> Option<Product> {
+    let (activation, rest) = match program.steps() {
+        [first, rest @ ..] if first.function == Function::HardSigmoid => {
+            (Some(first.arguments.first()?), rest)
+        }
+        all => (None, all),
+    };
+    // The step of the product.
+    let step = u8::from(activation.is_some());
+    let (first, rest) = rest.split_first()?;
     if first.function != Function::Mul {
         return None;
     }
-    match rest {
-        [] => Some(([a, b], None)),
+    let (factors, activation) = match (activation, &first.arguments[..]) {
+        (None, &[Source::Input(a), Source::Input(b)]) => ([a, b], Activation::None),
+        (
+            Some(&Source::Input(b)),
+            &[Source::Input(a), Source::Step(0)] | &[Source::Step(0), Source::Input(a)],
+        ) => ([a, b], Activation::HardSigmoid),
+        _ => return None,
+    };
+    let added = match rest {
+        [] => None,
         [sum] if sum.function == Function::Add => match sum.arguments[..] {
-            [Source::Step(0), Source::Input(z)] | [Source::Input(z), Source::Step(0)] => {
-                Some(([a, b], Some(z)))
+            [Source::Step(found), Source::Input(z)] | [Source::Input(z), Source::Step(found)]
+                if found == step =>
+            {
+                Some(z)
             }
-            _ => None,
+            _ => return None,
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Product { factors, activation, added })
 }
 
 impl Finder<'_, '_> {
     /// What ends as a weighted map in unit `index`.
-    fn gate(&self, index: usize) -> Option<Found> {
+    fn gate(&self, index: usize) -> Result<Option<Found>> {
+        for weighted in self.weighted(index).unwrap_or_default() {
+            if let Some(found) = self.joined_gate(&weighted)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The weighted maps that unit `index` may be: either factor may be the map.
+    fn weighted(&self, index: usize) -> Option<Vec<Weighted>> {
         let unit = self.network.units().get(index)?;
         let &[output] = &unit.outputs[..] else { return None };
-        let ([a, b], added) = product(unit.operator()?.program()?)?;
+        let Product { factors: [a, b], activation, added } = product(unit.operator()?.program()?)?;
         let given = unit.given();
         let input = |place: u8| {
             let found = given.iter().find(|(operand, ..)| *operand == Operand::Arg(place));
@@ -81,66 +116,98 @@ impl Finder<'_, '_> {
             Some(found) => Some(found.filter(|(_, dims)| whole(dims))?),
             None => None,
         };
-        for (map, factor) in [(a, b), (b, a)] {
-            let (Some(map), Some((factor, _))) = (input(map).filter(|(_, dims)| whole(dims)), input(factor))
-            else {
-                continue;
-            };
-            let Some(second) = factor.value().and_then(|factor| self.sum(factor)) else { continue };
-            let Some(first) = self.sum(second.src.0) else { continue };
-            let (pixel, shape) = (first.src.1.shape(), dims.shape());
-            let one = pixel.n == shape.n && pixel.h * pixel.w == 1 && shape.h * shape.w > 1;
-            let old = vec![first.index, second.index, index];
-            let groups = shape.n * shape.slices() * (shape.h * shape.w).div_ceil(PIXELS);
-            let weights = first.weights.1.elements() + 4 * second.src.1.shape().c;
-            let read = groups.saturating_mul(4 * weights);
-            if !one || read > MOST_READ || !self.closed(&old, output) {
-                continue;
-            }
-            let names = [first.index, second.index, index].map(|at| self.network.units()[at].name.as_str());
-            let operator = Gate { first: first.options, second: second.options };
-            let mut inputs = vec![
-                (Operand::Src, Input::Value(first.src.0), first.src.1),
-                (Operand::Window, first.weights.0, first.weights.1),
-                (Operand::Weights, second.weights.0, second.weights.1),
-                (Operand::Arg(0), map.0, map.1),
-            ];
-            let more = [
-                (Operand::WindowBias, first.bias),
-                (Operand::Bias, second.bias),
-                (Operand::Residual, added.clone()),
-            ];
-            inputs.extend(
-                more.into_iter()
-                    .filter_map(|(operand, given)| given.map(|(input, dims)| (operand, input, dims))),
-            );
-            let new = Unit::of_node(names.join(" + "), Arc::new(operator), inputs, vec![output]);
-            return Some(Found { old, new: vec![new] });
+        if dims.shape().h * dims.shape().w == 1 {
+            return None;
         }
-        None
+        let orders: &[(u8, u8)] = if activation == Activation::None { &[(a, b), (b, a)] } else { &[(a, b)] };
+        let of = |&(map, factor): &(u8, u8)| {
+            let map = input(map).filter(|(_, dims)| whole(dims))?;
+            let second = self.dense(input(factor)?.0.value()?)?;
+            let options = match activation {
+                Activation::None => second.options,
+                _ if second.options.activation != Activation::None => return None,
+                activation => Pointwise { activation },
+            };
+            Some(Weighted { index, output, dims, options, second, map, added: added.clone() })
+        };
+        Some(orders.iter().filter_map(of).collect())
     }
 
-    /// The 1x1 convolution that writes `value`, if it has constant weights and is no more than that.
-    fn sum(&self, value: Value) -> Option<Sum> {
-        let index = self.network.writer(value)?;
-        let unit = &self.network.units()[index];
-        let options = *(unit.operator()? as &dyn Any).downcast_ref::<Pointwise>()?;
-        let given = unit.given();
-        let all = [Operand::Src, Operand::Weights, Operand::Bias];
-        if given.iter().any(|(operand, ..)| !all.contains(operand)) {
-            return None;
-        }
-        let find = |wanted: Operand| {
-            let found = given.iter().find(|(operand, ..)| *operand == wanted);
-            found.map(|(_, input, dims)| (input.clone(), *dims))
+    /// What becomes of a weighted map.
+    fn joined_gate(&self, weighted: &Weighted) -> Result<Option<Found>> {
+        let Weighted { index, output, ref second, dims, .. } = *weighted;
+        let (name, shape) = (|at: usize| self.network.units()[at].name.as_str(), dims.shape());
+        let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
+        // A pixel for each image; the rows of a matrix are pixels of one.
+        let pixels = |dims: &Dims| {
+            let pixel = dims.shape();
+            pixel.n == shape.n && pixel.h * pixel.w == 1
         };
-        let constant = |(input, _): &(Input, Dims)| input.value().is_none();
-        let (src, dims) = find(Operand::Src)?;
-        let weights = find(Operand::Weights).filter(constant)?;
-        let bias = find(Operand::Bias);
-        if bias.as_ref().is_some_and(|bias| !constant(bias)) {
-            return None;
+        if !pixels(&second.src.1) {
+            return Ok(None);
         }
-        Some(Sum { index, options, src: (src.value()?, dims), weights, bias })
+        if let Some(first) = self.dense(second.src.0).filter(|first| pixels(&first.src.1)) {
+            if let Some(mean) = self.mean(first.src.0) {
+                let old = vec![mean.index, first.index, second.index, index];
+                let hidden = self.network.resolve(second.src.0).of;
+                if self.closed_but_views(&old, output)
+                    && let Some(squeeze) = self.squeezed(&mean, &first, hidden, false)?
+                {
+                    let gate = weighted.unit(names(&[second.index, index]), None)?;
+                    return Ok(Some(Found { old, new: vec![squeeze, gate] }));
+                }
+            }
+            let old = vec![first.index, second.index, index];
+            let groups = shape.n * shape.slices() * (shape.h * shape.w).div_ceil(PIXELS);
+            let weights = first.count() + 4 * second.src.1.shape().c;
+            let few = groups.saturating_mul(4 * weights) <= MOST_READ;
+            if few && self.closed_but_views(&old, output) {
+                let gate = weighted.unit(names(&old), Some(&first))?;
+                return Ok(Some(Found { old, new: vec![gate] }));
+            }
+        }
+        let old = vec![second.index, index];
+        if !self.closed_but_views(&old, output) {
+            return Ok(None);
+        }
+        let gate = weighted.unit(names(&old), None)?;
+        Ok(Some(Found { old, new: vec![gate] }))
+    }
+}
+
+/// A weighted map, in unit `index`.
+struct Weighted {
+    index: usize,
+    output: Value,
+    dims: Dims,
+    /// Those of the second convolution, with the activation that the product had.
+    options: Pointwise,
+    second: Dense,
+    map: (Input, Dims),
+    added: Option<(Input, Dims)>,
+}
+
+impl Weighted {
+    /// The unit, with the first convolution or without.
+    fn unit(&self, name: String, first: Option<&Dense>) -> Result<Unit> {
+        let Weighted { output, options, ref second, ref map, ref added, .. } = *self;
+        let operator = Gate { first: first.map(|first| first.options), second: options };
+        let (src, dims) = first.map_or(second.src, |first| first.src);
+        let weights = second.weights()?;
+        let mut inputs = vec![
+            (Operand::Src, Input::Value(src), Dims::from(dims.shape())),
+            (Operand::Weights, weights.0, weights.1),
+            (Operand::Arg(0), map.0.clone(), map.1),
+        ];
+        let more = [
+            (Operand::Window, first.map(Dense::weights).transpose()?),
+            (Operand::WindowBias, first.and_then(|first| first.bias.clone())),
+            (Operand::Bias, second.bias.clone()),
+            (Operand::Residual, added.clone()),
+        ];
+        inputs.extend(
+            more.into_iter().filter_map(|(operand, given)| given.map(|(input, dims)| (operand, input, dims))),
+        );
+        Ok(Unit::of_node(name, Arc::new(operator), inputs, vec![output]))
     }
 }

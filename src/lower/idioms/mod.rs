@@ -15,20 +15,25 @@
 //! `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read what lies between.
 
 mod attention;
+mod dense;
 mod gate;
+mod glu;
 mod large;
 mod moves;
 mod normalisation;
 mod patches;
 mod root_mean_square;
 mod softmax;
+mod squeeze;
 mod strided;
 
 pub(super) use attention::{attention, join_products};
 pub(super) use gate::gates;
+pub(super) use glu::gated_products;
 pub(super) use large::share_large;
 pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;
+pub(super) use squeeze::squeezes;
 
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
@@ -184,22 +189,11 @@ impl Finder<'_, '_> {
         reduce.keep_dims.then_some((reduce, *input, output))
     }
 
-    /// The reduction that ends at unit `index`, of a large map that of its lines first.
+    /// The reduction that unit `index` is.
     fn whole_reduction(&self, index: usize) -> Option<Whole> {
         let (reduce, input, _) = self.reduction(index)?;
         let Reduce { reduction, axes, .. } = reduce.clone();
-        let lines = || {
-            let before = self.network.writer(input)?;
-            let (lines, all, _) = self.reduction(before)?;
-            let same = lines.reduction == reduction && lines.axes == [2] && axes == [1, 2];
-            let unread = self.readers(input)?.len() == 1 && self.network.dims(input).ok()?.rank() == 4;
-            (same && unread).then_some((all, before))
-        };
-        let (input, old) = match lines() {
-            Some((all, before)) => (all, vec![before, index]),
-            None => (input, vec![index]),
-        };
-        Some(Whole { reduction, axes, input, old })
+        Some(Whole { reduction, axes, input, old: vec![index] })
     }
 
     /// The units that read `value`, if it stays in the network and is read as it is.

@@ -49,6 +49,9 @@ pub(super) fn prelu<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `max(0, min(1, alpha x + beta))`.
 pub(super) fn hard_sigmoid<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let (x, alpha, beta) = (i.first(op)?, op.preset("alpha")?, op.preset("beta")?);
+    if (alpha, beta) == (1.0 / 6.0, 0.5) {
+        return i.result(op, F::HardSigmoid, &[x]);
+    }
     let scaled = i.f(F::Mul, &[x, alpha.into()])?;
     let moved = i.f(F::Add, &[scaled, beta.into()])?;
     i.result(op, F::Clamp, &[moved, 0.0.into(), 1.0.into()])

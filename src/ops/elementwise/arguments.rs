@@ -1,6 +1,6 @@
 //! What the kernels of `elementwise` are given.
 
-use super::ElementwiseOp;
+use super::{ElementwiseOp, Program};
 use crate::emit::Scalar;
 use crate::ops::spec::Params;
 
@@ -21,12 +21,8 @@ pub(in crate::ops) const STEPS: [[&str; 6]; 6] = [
 ];
 
 /// The program's numbers.
-pub(super) fn numbers(op: &ElementwiseOp) -> Params {
-    NUMBERS
-        .into_iter()
-        .zip(op.program.numbers())
-        .map(|(name, number)| (name, Scalar::F32(number.0)))
-        .collect()
+pub(in crate::ops) fn numbers(program: &Program) -> Params {
+    NUMBERS.into_iter().zip(program.numbers()).map(|(name, number)| (name, Scalar::F32(number.0))).collect()
 }
 
 /// Which of the inputs `is` holds for, a bit for each.

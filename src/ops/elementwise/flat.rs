@@ -52,7 +52,7 @@ impl Kernel<ElementwiseOp> for Flat {
                 ("channels", unsigned(shape.c)),
             ]);
         }
-        params.extend(numbers(op));
+        params.extend(numbers(&op.program));
         params
     }
 

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | PReLU | `relu(x) + a * -relu(-x)`, `relu(x) - a * relu(-x)` |
 //! | leaky ReLU, `0 < a < 1` | `max(x, a * x)` |
-//! | hard swish | `x * relu6(x + 3) / 6`, `x * (relu6(x + 3) / 6)`, `x * (relu6(x + 3) * (1/6))` |
+//! | hard swish | `x * relu6(x + 3) / 6`, `x` times a hard sigmoid |
+//! | hard sigmoid | `relu6(x + 3) / 6`, `relu6(x + 3) * (1/6)`, `clamp(x / 6 + 0.5, 0, 1)`, `clamp(x * (1/6) + 0.5, 0, 1)` |
 //! | GELU | `0.5 * x * (1 + erf(x / sqrt(2)))`, in any order |
 //! | its approximation | `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`, in any order |
 
@@ -15,6 +16,23 @@ use crate::emit::Bits;
 /// More factors than any of the functions has.
 const MAX_FACTORS: usize = 6;
 
+fn number(source: Source) -> Option<f32> {
+    match source {
+        Source::Number(number) => Some(number.0),
+        _ => None,
+    }
+}
+
+/// What `function` of `a` and `b` is a sixth of.
+fn sixth(function: Function, a: Source, b: Source) -> Option<Source> {
+    match (function, number(a), number(b)) {
+        (Function::Div, _, Some(6.0)) => Some(a),
+        (Function::Mul, _, Some(factor)) if factor == 1.0 / 6.0 => Some(a),
+        (Function::Mul, Some(factor), _) if factor == 1.0 / 6.0 => Some(b),
+        _ => None,
+    }
+}
+
 impl Program {
     /// The same as one function, if it is one written out.
     pub(crate) fn recognised(&self) -> Option<Program> {
@@ -23,6 +41,7 @@ impl Program {
             .prelu(last)
             .or_else(|| self.leaky(last))
             .or_else(|| self.hard_swish(last))
+            .or_else(|| self.hard_sigmoid(last))
             .or_else(|| self.gelu())?;
         let program = Program::new(vec![one]).ok()?;
         // Each input is an input of the one, in the same place.
@@ -90,39 +109,50 @@ impl Program {
         None
     }
 
+    /// What `source` is a sixth of.
+    fn sixth_of(&self, source: Source) -> Option<Source> {
+        [Function::Div, Function::Mul].into_iter().find_map(|function| {
+            let &[a, b] = &self.step(source, function)?.arguments[..] else { return None };
+            sixth(function, a, b)
+        })
+    }
+
+    /// What `added` is added to in `sum`.
+    fn besides(&self, sum: Source, added: f32) -> Option<Source> {
+        let mut orders = self.both(sum, Function::Add).into_iter().flatten();
+        orders.find(|(_, other)| number(*other) == Some(added)).map(|(x, _)| x)
+    }
+
+    /// The `x` of `relu6(x + 3)`.
+    fn relu6_of(&self, source: Source) -> Option<Source> {
+        self.besides(self.inside(source, Function::Relu6)?, 3.0)
+    }
+
+    fn hard_sigmoid(&self, last: &Step) -> Option<Step> {
+        let x = match (last.function, &last.arguments[..]) {
+            (Function::Clamp, &[sum, low, high]) if (number(low), number(high)) == (Some(0.0), Some(1.0)) => {
+                self.sixth_of(self.besides(sum, 0.5)?)?
+            }
+            (function, &[a, b]) => self.relu6_of(sixth(function, a, b)?)?,
+            _ => return None,
+        };
+        let step = Step { function: Function::HardSigmoid, arguments: vec![x] };
+        (!matches!(x, Source::Step(_))).then_some(step)
+    }
+
     fn hard_swish(&self, last: &Step) -> Option<Step> {
-        let number = |source: Source| match source {
-            Source::Number(number) => Some(number.0),
-            _ => None,
-        };
-        // `of` a sixth of what.
-        let sixth = |function: Function, a: Source, b: Source| match (function, number(a), number(b)) {
-            (Function::Div, _, Some(6.0)) => Some(a),
-            (Function::Mul, _, Some(factor)) if factor == 1.0 / 6.0 => Some(a),
-            (Function::Mul, Some(factor), _) if factor == 1.0 / 6.0 => Some(b),
-            _ => None,
-        };
-        let sixth_of = |source: Source| {
-            [Function::Div, Function::Mul].into_iter().find_map(|function| {
-                let &[a, b] = &self.step(source, function)?.arguments[..] else { return None };
-                sixth(function, a, b)
-            })
-        };
-        // The x of relu6(x + 3).
-        let gate = |source: Source| {
-            let sum = self.inside(source, Function::Relu6)?;
-            let mut orders = self.both(sum, Function::Add).into_iter().flatten();
-            orders.find(|(_, three)| number(*three) == Some(3.0)).map(|(x, _)| x)
-        };
         let &[a, b] = &last.arguments[..] else { return None };
         let mut found = None;
         if let Some(product) = sixth(last.function, a, b) {
             let mut orders = self.both(product, Function::Mul).into_iter().flatten();
-            found = orders.find(|&(x, other)| gate(other) == Some(x)).map(|(x, _)| x);
+            found = orders.find(|&(x, other)| self.relu6_of(other) == Some(x)).map(|(x, _)| x);
         }
         if found.is_none() && last.function == Function::Mul {
             let mut orders = [(a, b), (b, a)].into_iter();
-            found = orders.find(|&(x, other)| sixth_of(other).and_then(gate) == Some(x)).map(|(x, _)| x);
+            let written = |other: Source| self.relu6_of(self.sixth_of(other)?);
+            // It may have been found before its product was.
+            let gate = |other: Source| self.inside(other, Function::HardSigmoid).or_else(|| written(other));
+            found = orders.find(|&(x, other)| gate(other) == Some(x)).map(|(x, _)| x);
         }
         let x = found.filter(|x| !matches!(x, Source::Step(_)))?;
         Some(Step { function: Function::HardSwish, arguments: vec![x] })
@@ -251,6 +281,29 @@ mod tests {
         let five =
             [(Add, &[X, number(3.0)][..]), (Relu6, &[s(0)]), (Mul, &[X, s(1)]), (Div, &[s(2), number(5.0)])];
         assert_eq!(recognised(&five), None);
+    }
+
+    #[test]
+    fn a_hard_sigmoid_is_a_sixth_and_a_half_or_a_sixth_of_a_relu6() {
+        use Function::{Add, Clamp, Div, HardSigmoid, Mul, Relu6};
+        let s = Source::Step;
+        let (wanted, sixth) = (Some((HardSigmoid, vec![X])), number(1.0 / 6.0));
+        let clamped = [s(1), number(0.0), number(1.0)];
+        for first in [(Mul, [X, sixth]), (Mul, [sixth, X]), (Div, [X, number(6.0)])] {
+            let steps = [(first.0, &first.1[..]), (Add, &[s(0), number(0.5)]), (Clamp, &clamped)];
+            assert_eq!(recognised(&steps), wanted, "{first:?}");
+        }
+        for last in [(Mul, [s(1), sixth]), (Mul, [sixth, s(1)]), (Div, [s(1), number(6.0)])] {
+            let steps = [(Add, &[X, number(3.0)][..]), (Relu6, &[s(0)]), (last.0, &last.1)];
+            assert_eq!(recognised(&steps), wanted, "{last:?}");
+        }
+        // Keras' has another slope.
+        let keras = [(Mul, &[X, number(0.2)][..]), (Add, &[s(0), number(0.5)]), (Clamp, &clamped)];
+        assert_eq!(recognised(&keras), None);
+        let two = [s(1), number(0.0), number(2.0)];
+        assert_eq!(recognised(&[(Mul, &[X, sixth][..]), (Add, &[s(0), number(0.5)]), (Clamp, &two)]), None);
+        let swish = [(HardSigmoid, &[X][..]), (Mul, &[X, s(0)])];
+        assert_eq!(recognised(&swish), Some((Function::HardSwish, vec![X])));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Kernel<ElementwiseOp> for Maps {
         if op.must_mask() {
             params.push(("channels", unsigned(shape.c)));
         }
-        params.extend(numbers(op));
+        params.extend(numbers(&op.program));
         params
     }
 

@@ -31,7 +31,7 @@ mod table;
 mod tolerance;
 mod unit;
 
-pub(super) use arguments::STEPS;
+pub(super) use arguments::{STEPS, numbers};
 pub(super) use broadcast::{Broadcast, dims_of};
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Elementwise;

@@ -48,12 +48,13 @@ pub struct Program {
 /// Whether a step changes its result by no more than its arguments are changed by, or by a few times that.
 fn is_narrow(step: &Step) -> bool {
     use Function::{
-        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg,
-        PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub, Tanh,
+        Abs, Add, Clamp, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
+        Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, SquaredDifference, Sub,
+        Tanh,
     };
     let function = step.function;
     let sums = matches!(function, Add | Sub | Mul | Square | SquaredDifference | HardSwish);
-    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | Tanh | Clamp | Erf);
+    let bounded = matches!(function, Relu6 | ReluN1To1 | Sigmoid | HardSigmoid | Tanh | Clamp | Erf);
     let chosen = matches!(function, Maximum | Minimum | Relu | Neg | Abs | LeakyRelu | PRelu | Select);
     let activations = matches!(function, Elu | Gelu | GeluTanh | Softplus);
     let scaled = function == Div && matches!(step.arguments.get(1), Some(Source::Number(_)));
@@ -68,14 +69,14 @@ impl Program {
 
     /// Whether inputs are read as rows of halves where a network stores them: as [`Program::halves`], and of quotients,
     /// which pass on what their terms are off by. Not beside numbers that are beyond halves, as those that make masks are.
-    pub(super) fn reads_half_rows(&self) -> bool {
+    pub(in crate::ops) fn reads_half_rows(&self) -> bool {
         self.steps.iter().all(|step| is_narrow(step) || step.function == Function::Div)
             && !self.has_large_numbers()
     }
 
     /// Whether the result is written as rows of halves there. Not a square, whose mean is taken next and which is beyond
     /// halves where what is squared is not.
-    pub(super) fn writes_half_rows(&self) -> bool {
+    pub(in crate::ops) fn writes_half_rows(&self) -> bool {
         use Function::{Cos, Div, Mul, Rsqrt, Sin, Sqrt, Square, SquaredDifference};
         let held = |step: &Step| is_narrow(step) || matches!(step.function, Div | Sqrt | Rsqrt | Sin | Cos);
         let square = |step: &Step| match step.function {
@@ -94,8 +95,8 @@ impl Program {
     /// The largest magnitude of the result.
     pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
         use Function::{
-            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSwish, LeakyRelu, Maximum, Minimum, Mul, Neg, PRelu,
-            Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
+            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
+            Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
         };
         let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -117,7 +118,7 @@ impl Program {
                 Elu | Softplus => a + 1.0,
                 LeakyRelu | PRelu => a * b.max(1.0),
                 Relu6 => 6.0,
-                ReluN1To1 | Sigmoid | Tanh | Erf => 1.0,
+                ReluN1To1 | Sigmoid | HardSigmoid | Tanh | Erf => 1.0,
                 _ => f64::INFINITY,
             });
         }
@@ -191,7 +192,7 @@ impl Program {
     }
 
     /// The numbers that it has, each once.
-    pub(super) fn numbers(&self) -> Vec<Bits> {
+    pub(in crate::ops) fn numbers(&self) -> Vec<Bits> {
         let mut numbers = Vec::new();
         for argument in self.steps.iter().flat_map(|step| &step.arguments) {
             if let Source::Number(number) = argument
@@ -264,7 +265,7 @@ impl Program {
 
     /// The statements that make `y` of the inputs `x0`, `x1`, ..., computed in `accumulator`: as vec4s if
     /// `wide`, else as scalars.
-    pub(super) fn body(&self, accumulator: DType, wide: bool) -> Body {
+    pub(in crate::ops) fn body(&self, accumulator: DType, wide: bool) -> Body {
         let (scalar, suffix) = if accumulator == DType::F16 { ("f16", 'h') } else { ("f32", 'f') };
         let of = |scalar: &str| if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
         let (ty, f32) = (of(scalar), of("f32"));
@@ -319,7 +320,7 @@ impl Program {
 
     /// One line without spaces, such as `add(x0,relu(x1))`. A step that several read comes first, with a
     /// name.
-    pub(super) fn key(&self) -> String {
+    pub(in crate::ops) fn key(&self) -> String {
         let mut uses = vec![0usize; self.steps.len()];
         for argument in self.steps.iter().flat_map(|step| &step.arguments) {
             if let Source::Step(step) = argument {

@@ -86,7 +86,7 @@ impl Kernel<ElementwiseOp> for Rows {
                 params.push((name, unsigned(if axis == 0 { *stride } else { stride / unit })));
             }
         }
-        params.extend(numbers(op));
+        params.extend(numbers(&op.program));
         params
     }
 

@@ -212,6 +212,9 @@ functions! {
     HardSwish "hard_swish" (a) Of(Activation::HardSwish),
         Activation::HardSwish.apply(a, 0.0), Activation::HardSwish.reference(a, 0.0), Points(&[-1.5]),
         |_, f, u| 4.1 * u.v * f;
+    /// `min(max(a / 6 + 1/2, 0), 1)`; NaN of NaN.
+    HardSigmoid "hard_sigmoid" (a) Of(Activation::HardSigmoid),
+        Activation::HardSigmoid.apply(a, 0.0), Activation::HardSigmoid.reference(a, 0.0), MONOTONE, |_, _, u| 4.1 * u.v;
     /// `a` if `a > 0`, else `exp(a) - 1`.
     Elu "elu" (a) Wgsl("select($(exp_minus_one(@({a}))), {a}, {a} > #(0.0))"),
         if a > 0.0 { a } else { vector::exp_m1(a) }, if a > 0.0 { a } else { a.exp_m1() }, MONOTONE,

@@ -15,13 +15,18 @@ use crate::ops::pointwise::cpu::{self, RowProduct};
 #[derive(Debug, Clone)]
 pub(super) struct GateKernel {
     op: GateOp,
-    first: RowProduct,
+    first: Option<RowProduct>,
     second: RowProduct,
 }
 
 impl GateKernel {
     pub(super) fn new(op: &GateOp, constants: &Operands<'_>) -> Result<Self> {
-        let first = cpu::kernel(&PointwiseOp(op.first), &constants.renamed(FIRST), Shelf::default())?;
+        let first = match op.first {
+            Some(first) => {
+                Some(cpu::kernel(&PointwiseOp(first), &constants.renamed(FIRST), Shelf::default())?)
+            }
+            None => None,
+        };
         let second = cpu::kernel(&PointwiseOp(op.second), &constants.renamed(SECOND), Shelf::default())?;
         Ok(GateKernel { op: *op, first, second })
     }
@@ -37,10 +42,15 @@ impl CpuKernel for GateKernel {
         if let Some(residual) = residual {
             check_len(OP, "residual", residual.len(), map.elements())?;
         }
-        let mut hidden = vec![0.0; self.op.first.output.elements()];
         let mut factors = vec![0.0; self.op.second.output.elements()];
-        self.first.product(pixel, None, &mut hidden)?;
-        self.second.product(&hidden, None, &mut factors)?;
+        match &self.first {
+            Some(first) => {
+                let mut hidden = vec![0.0; self.op.second.input.elements()];
+                first.product(pixel, None, &mut hidden)?;
+                self.second.product(&hidden, None, &mut factors)?;
+            }
+            None => self.second.product(pixel, None, &mut factors)?,
+        }
         let plane = map.h * map.w;
         let rows = independent_rows(plane * map.n, MOVED * map.c);
         each(dst.chunks_mut(rows * map.c).enumerate(), |(block, dst)| {

@@ -12,6 +12,9 @@ use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
+/// Slices between the convolutions up to which each invocation adds all of them up.
+const FEW_HIDDEN: usize = 32;
+
 /// Slices between the convolutions that local memory is laid out for at least: one text serves those below.
 const HIDDEN: usize = 16;
 
@@ -27,6 +30,11 @@ pub(super) struct Maps;
 
 /// Vec4s of local memory for sums, and the parts of each.
 fn splits(op: &GateOp, size: u32) -> [usize; 2] {
+    if op.first.is_none() {
+        // What is added up lies in what each invocation has.
+        let hidden = op.hidden().next_power_of_two().max(HIDDEN);
+        return [if hidden > FEW_HIDDEN { size as usize } else { hidden }, 0];
+    }
     let hidden = op.hidden().next_power_of_two().max(HIDDEN);
     let most = (size as usize / hidden).clamp(1, MOST_SPLITS);
     [hidden, most]
@@ -77,9 +85,11 @@ impl Kernel<GateOp> for Maps {
         let map = Element::Vec4(op.second.precision.storage());
         let vector = Element::Vec4(DType::F32);
         let mut bindings = vec![binding(Operand::Src, map, Access::Read)];
-        bindings.push(binding(Operand::Window, map, Access::Read));
-        let bias = binding(Operand::WindowBias, vector, Access::Read);
-        bindings.extend(op.first.epilogue.bias.then_some(bias));
+        if let Some(first) = &op.first {
+            bindings.push(binding(Operand::Window, map, Access::Read));
+            let bias = binding(Operand::WindowBias, vector, Access::Read);
+            bindings.extend(first.epilogue.bias.then_some(bias));
+        }
         bindings.push(binding(Operand::Weights, map, Access::Read));
         let bias = binding(Operand::Bias, vector, Access::Read);
         bindings.extend(op.second.epilogue.bias.then_some(bias));
@@ -90,24 +100,30 @@ impl Kernel<GateOp> for Maps {
     }
 
     fn params(&self, op: &GateOp, _choice: &Choice) -> Params {
-        vec![
+        let mut params = vec![
             ("plane", unsigned(plane(op))),
             ("slices", unsigned(op.map.slices())),
-            ("pooled_slices", unsigned(op.first.input.slices())),
             ("hidden_slices", unsigned(op.hidden())),
-        ]
+        ];
+        params.extend(op.first.map(|first| ("pooled_slices", unsigned(first.input.slices()))));
+        params
     }
 
     fn constants(&self, op: &GateOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [size, pixels, _] = choice.tile;
         let [hidden, splits] = splits(op, size);
+        let many = op.first.is_none() && op.hidden() > FEW_HIDDEN;
+        // What each of all invocations has added up is a part of the sum.
+        let splits = if many { size as usize } else { splits };
         [
             ("SIZE", size),
             ("PIXELS", pixels),
             ("SPLITS", extent(splits)),
-            ("PARTS", extent(hidden * splits)),
+            ("PARTS", extent(hidden.saturating_mul(splits))),
             ("MOST_HIDDEN", extent(hidden)),
             ("RESIDUAL", op.residual.into()),
+            ("FIRST", op.first.is_some().into()),
+            ("MANY", many.into()),
         ]
         .map(|(name, value)| (name, Value::U32(value)))
         .to_vec()
@@ -115,7 +131,7 @@ impl Kernel<GateOp> for Maps {
 
     fn pack(&self, op: &GateOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
         let problem = match operand {
-            Operand::Window => &op.first,
+            Operand::Window => op.first.as_ref().unwrap_or(&op.second),
             Operand::Weights => &op.second,
             Operand::WindowBias => return spec::pack_channels(data, op.hidden()),
             _ => return spec::pack_channels(data, op.map.slices()),

@@ -2,7 +2,8 @@
 //!
 //! A map whose channels are weighted by two 1x1 convolutions of a pixel, which is the mean of the map in most
 //! networks: the second half of the squeeze-and-excitation block of Hu et al., *Squeeze-and-Excitation Networks*,
-//! 2018. The factors never leave the work-group; each one computes those that it needs.
+//! 2018. The factors never leave the work-group; each one computes those that it needs. Where the first convolution is
+//! left out, its result is the pixel that is given (`n 1 1 r`): the op `squeeze` makes it of the map.
 //!
 //! | operand | shape | order |
 //! |---|---|---|
@@ -36,8 +37,8 @@ const OP: &str = "gate";
 /// A map weighted by two 1x1 convolutions of a pixel, of concrete shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GateOp {
-    /// The convolution of the pixel.
-    first: Convolution,
+    /// The convolution of the pixel, if that is not its result.
+    first: Option<Convolution>,
     /// The convolution of its result, which gives the factors.
     second: Convolution,
     /// The map.
@@ -62,16 +63,16 @@ impl GateOp {
     /// # Errors
     /// If the shapes or precisions do not fit each other, the convolutions are of more than a pixel, or have
     /// residuals or slopes per channel.
-    pub fn new(first: PointwiseOp, second: PointwiseOp, map: Shape, residual: bool) -> Result<Self> {
+    pub fn new(first: Option<PointwiseOp>, second: PointwiseOp, map: Shape, residual: bool) -> Result<Self> {
         let sums =
             |PointwiseOp(problem): PointwiseOp| problem.with_precision(problem.precision.with_f32_sums());
-        let (first, second) = (sums(first), sums(second));
+        let (first, second) = (first.map(sums), sums(second));
         map.check(OP)?;
-        let (pixel, factors) = (first.input, second.output);
+        let (pixel, factors) = (first.unwrap_or(second).input, second.output);
         if pixel.h * pixel.w != 1 {
             return Err(Error::shape(OP, format!("factors from {pixel}"), "from a pixel"));
         }
-        if first.output != second.input {
+        if let Some(first) = first.filter(|first| first.output != second.input) {
             let wanted = format!("one of the first one's output, {}", first.output);
             return Err(Error::shape(OP, format!("a second convolution of {}", second.input), wanted));
         }
@@ -79,11 +80,11 @@ impl GateOp {
             let wanted = format!("one for each channel of {map}");
             return Err(Error::shape(OP, format!("factors of {factors}"), wanted));
         }
-        if first.precision != second.precision {
+        if let Some(first) = first.filter(|first| first.precision != second.precision) {
             let found = format!("precisions {} and {}", first.precision, second.precision);
             return Err(Error::input(OP, found, "one precision"));
         }
-        for problem in [&first, &second] {
+        for problem in first.iter().chain([&second]) {
             if problem.epilogue.residual.is_some() || problem.epilogue.activation == Activation::PRelu {
                 return Err(Error::unsupported(OP, "factors with a residual or slopes per channel"));
             }
@@ -93,6 +94,11 @@ impl GateOp {
 
     /// Slices of what lies between the two convolutions.
     fn hidden(&self) -> usize {
-        self.first.output.slices()
+        self.second.input.slices()
+    }
+
+    /// The pixel that is given.
+    fn pixel(&self) -> Shape {
+        self.first.unwrap_or(self.second).input
     }
 }

@@ -12,10 +12,10 @@ use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::Shape;
 use std::sync::Arc;
 
-/// Options of the two convolutions.
+/// Options of the two convolutions; without the first one, `Src` is what it would give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Gate {
-    pub(crate) first: Pointwise,
+    pub(crate) first: Option<Pointwise>,
     pub(crate) second: Pointwise,
 }
 
@@ -33,17 +33,23 @@ impl Operator for Gate {
             }
             Err(Error::shape(OP, format!("{} of {dims}", operand.name()), wanted()))
         };
-        let [pixel, window, weights, x] =
-            [Operand::Src, Operand::Window, Operand::Weights, Operand::Arg(0)].map(map);
-        let x = x?;
+        let [pixel, weights, x] = [Operand::Src, Operand::Weights, Operand::Arg(0)].map(map);
+        let (pixel, x) = (pixel?, x?);
         let [first_bias, bias, residual] =
             [Operand::WindowBias, Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand));
         if residual && map(Operand::Residual)? != x {
             let found = format!("a residual of {}", map(Operand::Residual)?);
             return Err(Error::shape(OP, found, format!("one of {x}")));
         }
-        let first = PointwiseOp::new(pixel?, window?, &self.first, first_bias, false, precision)?;
-        let second = PointwiseOp::new(first.0.output, weights?, &self.second, bias, false, precision)?;
+        let first = match &self.first {
+            Some(options) => {
+                let window = map(Operand::Window)?;
+                Some(PointwiseOp::new(pixel, window, options, first_bias, false, precision)?)
+            }
+            None => None,
+        };
+        let hidden = first.map_or(pixel, |first| first.0.output);
+        let second = PointwiseOp::new(hidden, weights?, &self.second, bias, false, precision)?;
         Ok(Lowered::Op(Arc::new(GateOp::new(first, second, x, residual)?)))
     }
 

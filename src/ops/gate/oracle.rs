@@ -16,14 +16,21 @@ use crate::ops::tolerance::smallest_normal;
 /// The result, in the order of the rows.
 pub(super) fn oracle(op: &GateOp, operands: &Operands<'_>) -> Reference {
     let precision = op.second.precision;
-    let hidden = pointwise::oracle(&PointwiseOp(op.first), &operands.renamed(FIRST));
-    let offs: Vec<f64> = (0..hidden.value.len()).map(|at| hidden.tolerance(at, precision)).collect();
+    let (hidden, offs): (Vec<f64>, Vec<f64>) = match op.first {
+        Some(first) => {
+            let hidden = pointwise::oracle(&PointwiseOp(first), &operands.renamed(FIRST));
+            let offs = (0..hidden.value.len()).map(|at| hidden.tolerance(at, precision)).collect();
+            (hidden.value, offs)
+        }
+        // The rounding of what is stored is that of the second convolution's operands.
+        None => get(operands, Operand::Src).into_iter().flatten().map(|&x| (f64::from(x), 0.0)).unzip(),
+    };
     let second = operands.renamed(SECOND);
     let weights = get(&second, Operand::Weights).unwrap_or_default();
     let bias = get(&second, Operand::Bias);
     let (inputs, channels) = (op.second.input.c, op.second.output.c);
     let mut factors = op.second.sum(&second);
-    for (values, offs) in hidden.value.chunks(inputs).zip(offs.chunks(inputs)) {
+    for (values, offs) in hidden.chunks(inputs).zip(offs.chunks(inputs)) {
         for (c, row) in weights.chunks(inputs).enumerate() {
             let terms = values.iter().zip(row).map(|(&value, &w)| value * f64::from(w));
             let carried = offs.iter().zip(row).map(|(&off, &w)| off * f64::from(w).abs());
@@ -80,7 +87,7 @@ mod tests {
         let first = PointwiseOp::new(pixel, Shape::nhwc(hidden, 1, 1, pixel.c), &relu, true, false, f32)?;
         let weights = Shape::nhwc(2, 1, 1, hidden);
         let second = PointwiseOp::new(first.0.output, weights, &relu6, true, false, f32)?;
-        GateOp::new(first, second, map, true)
+        GateOp::new(Some(first), second, map, true)
     }
 
     #[test]
@@ -97,6 +104,22 @@ mod tests {
         ]);
         // Between: 3 - 2 + 1 = 2; the factors: 4.5 and 2.
         assert_eq!(oracle(&op, &operands).value(), [4.5, 14.0, -4.5, 2.0]);
+    }
+
+    #[test]
+    fn without_the_first_convolution_the_pixel_is_its_result() {
+        let relu6 = Pointwise { activation: Activation::Relu6 };
+        let (pixel, weights) = (Shape::nhwc(1, 1, 1, 1), Shape::nhwc(2, 1, 1, 1));
+        let second =
+            PointwiseOp::new(pixel, weights, &relu6, true, false, Precision::F32).expect("a product");
+        let op = GateOp::new(None, second, Shape::nhwc(1, 1, 2, 2), false).expect("they fit");
+        let operands = of(&[
+            (Operand::Src, &[2.0]),
+            (Operand::Weights, &[2.0, -1.0]),
+            (Operand::Bias, &[0.5, 4.0]),
+            (Operand::Arg(0), &[1.0, 2.0, -1.0, 0.5]),
+        ]);
+        assert_eq!(oracle(&op, &operands).value(), [4.5, 4.0, -4.5, 1.0]);
     }
 
     #[test]

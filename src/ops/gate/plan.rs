@@ -24,10 +24,12 @@ impl Definition for GateOp {
 
     fn problem_key(&self) -> String {
         let Shape { n, h, w, c } = self.map;
-        let [first, second] = [&self.first, &self.second].map(|problem| problem::epilogue(&problem.epilogue));
         let residual = if self.residual { " residual" } else { "" };
-        let (pooled, hidden) = (self.first.input.c, self.first.output.c);
-        format!("n{n} h{h} w{w} c{c} k{pooled} r{hidden}{first} then{second}{residual}")
+        let (hidden, second) = (self.second.input.c, problem::epilogue(&self.second.epilogue));
+        let first = self.first.map_or(format!(" r{hidden}"), |first| {
+            format!(" k{} r{hidden}{}", first.input.c, problem::epilogue(&first.epilogue))
+        });
+        format!("n{n} h{h} w{w} c{c}{first} then{second}{residual}")
     }
 
     fn precision(&self) -> Precision {
@@ -35,7 +37,8 @@ impl Definition for GateOp {
     }
 
     fn flops(&self) -> u64 {
-        self.first.flops() + self.second.flops() + (1 + u64::from(self.residual)) * self.map.elements() as u64
+        let first = self.first.map_or(0, |first| first.flops());
+        first + self.second.flops() + (1 + u64::from(self.residual)) * self.map.elements() as u64
     }
 
     fn dst_depth(&self) -> u32 {
@@ -43,14 +46,15 @@ impl Definition for GateOp {
     }
 
     fn operands(&self) -> Vec<OperandInfo> {
-        let (first, second) = (&self.first, &self.second);
+        let second = &self.second;
         let weights = |oc: usize, c: usize| Shape::nhwc(oc, 1, 1, c);
-        let mut operands = vec![
-            OperandInfo::new(Operand::Src, first.input, Role::Input),
-            OperandInfo::new(Operand::Window, weights(first.output.c, first.input.c), Role::Constant),
-        ];
-        let bias = OperandInfo::vector(Operand::WindowBias, first.output.c);
-        operands.extend(first.epilogue.bias.then_some(bias));
+        let mut operands = vec![OperandInfo::new(Operand::Src, self.pixel(), Role::Input)];
+        if let Some(first) = &self.first {
+            let weights = weights(first.output.c, first.input.c);
+            operands.push(OperandInfo::new(Operand::Window, weights, Role::Constant));
+            let bias = OperandInfo::vector(Operand::WindowBias, first.output.c);
+            operands.extend(first.epilogue.bias.then_some(bias));
+        }
         let weights = weights(second.output.c, second.input.c);
         operands.push(OperandInfo::new(Operand::Weights, weights, Role::Constant));
         let bias = OperandInfo::vector(Operand::Bias, second.output.c);
@@ -68,7 +72,7 @@ impl Definition for GateOp {
     }
 
     fn between(&self) -> Option<Epilogue> {
-        Some(self.first.epilogue)
+        self.first.map(|first| first.epilogue)
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
@@ -85,7 +89,7 @@ impl Definition for GateOp {
 
     fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
         let factor = match self.second.epilogue.activation {
-            Activation::Sigmoid | Activation::Tanh => 1.0,
+            Activation::Sigmoid | Activation::HardSigmoid | Activation::Tanh => 1.0,
             Activation::Relu6 => 6.0,
             _ => return f64::INFINITY,
         };

@@ -22,6 +22,12 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             }
         }
     }
+    let large = |reduction| {
+        let options = Reduce { reduction, axes: vec![1, 2], keep_dims: true };
+        ReduceOp::new(Dims::new(&[2, 70, 67, 6])?, &options, precision)
+    };
+    examples.push(Box::new(large(Reduction::Mean)?));
+    examples.push(Box::new(large(Reduction::Min)?));
     Ok(examples)
 }
 

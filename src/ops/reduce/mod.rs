@@ -15,6 +15,7 @@ mod cpu;
 mod examples;
 mod integers;
 pub(super) mod maps;
+mod maps_last;
 mod operator;
 mod oracle;
 mod plan;

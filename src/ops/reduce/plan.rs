@@ -1,6 +1,6 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, integers, maps, oracle, rows};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps, maps_last, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -17,7 +17,7 @@ impl Definition for ReduceOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Serial, &rows::Group, &maps::Maps, &maps::MapsGroup]
+        &[&rows::Serial, &rows::Group, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
     }
 
     fn problem_key(&self) -> String {

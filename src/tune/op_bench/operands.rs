@@ -1,6 +1,7 @@
 //! The operands of a problem as the candidates' kernels take them.
 
 use super::OpBench;
+use crate::alloc;
 use crate::device::{Memory, Resource, Wait};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand};
@@ -113,6 +114,9 @@ impl OpBench {
         choice: &Choice,
         binding: &Binding,
     ) -> Result<Key> {
+        if let Some(bytes) = binding.scratch_bytes() {
+            return self.scratch(binding, bytes);
+        }
         let role = self.info(binding.operand)?.role;
         let constant = role == Role::Constant;
         let mut key = Key {
@@ -151,6 +155,19 @@ impl OpBench {
         }
         if constant {
             self.packed.insert(layout, key.clone());
+        }
+        Ok(key)
+    }
+
+    /// Scratch memory, which each run leaves as zeros for the next one: one for all sets.
+    fn scratch(&mut self, binding: &Binding, bytes: u64) -> Result<Key> {
+        let Binding { operand, access, element, .. } = *binding;
+        let key =
+            Key { operand, access, element, dtype: element.dtype(), image: false, content: bytes, set: 0 };
+        if !self.resources.contains_key(&key) {
+            let zeros = alloc::zeros::<f32>(bytes.div_ceil(4) as usize, "scratch memory")?;
+            let made = self.buffer(&zeros, key.dtype)?;
+            self.resources.insert(key.clone(), vec![made; self.sets]);
         }
         Ok(key)
     }

@@ -38,6 +38,8 @@ mod quantized;
 mod reductions;
 #[path = "../../../tests/conformance/rows.rs"]
 mod rows;
+#[path = "../../../tests/conformance/squeezes.rs"]
+mod squeezes;
 
 use diptych::Error;
 use diptych::internals::device::Device;

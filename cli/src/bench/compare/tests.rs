@@ -128,3 +128,16 @@ fn critical_values_and_quantiles_are_those_of_the_tables() {
         assert!((normal_quantile(p) - wanted).abs() < 1e-7, "{p}: {}", normal_quantile(p));
     }
 }
+
+#[test]
+fn the_launches_of_networks_are_told() {
+    let with = |launches, metric: &str| {
+        let mut row = row("net f32", &[10.0; 8]);
+        (row.launches, row.metric) = (launches, metric.to_owned());
+        row
+    };
+    let [before, after] = [98, 84].map(|launches| [with(Some(launches), "host"), with(None, "device")]);
+    let told = compare(&before, &after, 0.02).text();
+    assert!(told.contains("net f32 wgpu: 98 launches, then 84"), "{told}");
+    assert_eq!(told.matches("launches").count(), 1, "{told}");
+}

@@ -1,0 +1,80 @@
+//! What the kernels' texts name, and the product that both of them end with.
+
+use super::SqueezeOp;
+use crate::dtype::DType;
+use crate::emit::{Access, Binding, Element, Operand, Value};
+use crate::layout::Form;
+use crate::ops::kernel::Constants;
+use crate::ops::spec::{self, Params, binding, extent, unsigned};
+
+/// Weights of a sum that an invocation loads before it adds the first of them, at most.
+const MOST_UNROLLED: usize = 4;
+
+/// The invocations of a work-group of `size` that share each of `count` sums of at most `terms`.
+pub(super) fn shares(size: u32, count: usize, terms: usize) -> usize {
+    let size = size as usize;
+    let fair = size / count.next_power_of_two().clamp(1, size);
+    fair.min(terms.next_power_of_two())
+}
+
+pub(super) fn form(op: &SqueezeOp, operand: Operand) -> Option<Form> {
+    Some(if operand == Operand::Dst && op.rows { Form::Rows } else { Form::C4 })
+}
+
+/// Those of both kernels but for scratch memory, which comes last.
+pub(super) fn bindings(op: &SqueezeOp) -> Vec<Binding> {
+    let map = Element::Vec4(op.dense.precision.storage());
+    let mut bindings =
+        vec![binding(Operand::Src, map, Access::Read), binding(Operand::Weights, map, Access::Read)];
+    let bias = binding(Operand::Bias, Element::Vec4(DType::F32), Access::Read);
+    bindings.extend(op.dense.epilogue.bias.then_some(bias));
+    let dst = if op.rows { Element::Scalar(DType::F32) } else { map };
+    bindings.push(binding(Operand::Dst, dst, Access::Write));
+    bindings
+}
+
+pub(super) fn params(op: &SqueezeOp) -> Params {
+    vec![
+        ("plane", unsigned(op.plane())),
+        ("slices", unsigned(op.map.slices())),
+        ("inputs", unsigned(op.map.c)),
+        ("outputs", unsigned(op.dense.output.c)),
+        ("rows", unsigned(op.dense.output.slices())),
+    ]
+}
+
+/// Those of a work-group of `size` invocations with `words` of local memory for means.
+pub(super) fn constants(op: &SqueezeOp, size: u32, words: usize) -> Constants {
+    let shares = shares(size, op.dense.output.slices(), op.map.c);
+    let unrolled = (op.map.c / shares).next_power_of_two().clamp(1, MOST_UNROLLED);
+    [
+        ("SIZE", size),
+        ("MEANS", extent(words)),
+        ("SHARES", extent(shares)),
+        ("UNROLL", extent(unrolled)),
+        ("ROWS", op.rows.into()),
+    ]
+    .map(|(name, value)| (name, Value::U32(value)))
+    .to_vec()
+}
+
+/// Weights as `[output slice][input][4]`.
+pub(super) fn pack(op: &SqueezeOp, operand: Operand, data: &[f32]) -> Vec<f32> {
+    let (inputs, rows) = (op.map.c, op.dense.output.slices());
+    if operand == Operand::Bias {
+        return spec::pack_channels(data, rows);
+    }
+    let mut out = vec![0.0; 4 * inputs * rows];
+    for (o, row) in data.chunks(inputs).enumerate() {
+        for (k, &weight) in row.iter().enumerate() {
+            out[4 * (o / 4 * inputs + k) + o % 4] = weight;
+        }
+    }
+    out
+}
+
+/// Why so many words for means, and a vec4 for each invocation of a work-group, are too much, if they are.
+pub(super) fn local_obstacle(size: u32, words: usize, most: u32) -> Option<String> {
+    let bytes = 16 * size as usize + 4 * words + 16;
+    (bytes > most as usize).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+}
