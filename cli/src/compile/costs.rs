@@ -56,6 +56,7 @@ pub(super) const COLUMNS: [Column; 6] = [
             &["STP Count", "LDP Count"],
             &["Spill Count", "Fill Count"],
             &["TMU Spills", "TMU Fills"],
+            &["Spill Size"],
             &["Spills", "Fills"],
             &["Spills to memory", "Fills from memory"],
             &["spill stores", "spill loads"],

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::internals::ops;
 use diptych::{Backend, Context, DeviceSelector};
-use file::{Device, Kernel, Report};
+use file::Report;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,9 +85,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         compiles || (!arguments.with.is_empty() && arguments.report.is_some()),
         "nothing to compile: wanted a MODEL, --op or --space, or a page by --report FILE of reports --with FILE"
     );
+    if let Some(first) = arguments.worker {
+        return work(arguments, first);
+    }
     let mut reports = Vec::new();
     if compiles {
-        let Some(report) = compiled(arguments)? else { return Ok(()) };
+        let report = compiled(arguments)?;
         let text = match arguments.json {
             true => serde_json::to_string(&report)?,
             false => text::text(&report, arguments.all),
@@ -105,8 +108,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The report of this device; nothing from a process that compiles for another one.
-fn compiled(arguments: &Arguments) -> Result<Option<Report>> {
+/// What a process does that compiles for another one.
+fn work(arguments: &Arguments, first: usize) -> Result<()> {
     let builder = Context::builder().without_kernel_cache().compiler_statistics(true);
     let context = match &arguments.device {
         Some(device) => builder.device(device.clone()).open()?,
@@ -114,45 +117,30 @@ fn compiled(arguments: &Arguments) -> Result<Option<Report>> {
     };
     let device =
         context.device().context("the CPU compiles no kernels: wanted a device of wgpu or OpenCL")?;
-    let info = device.info();
-    let list = list::list(arguments, &context, &info.limits)?;
-    if let Some(first) = arguments.worker {
-        worker::work(&list, first, device)?;
-        return Ok(None);
-    }
-    let bar = ProgressBar::new(list.kernels.len() as u64)
-        .with_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} kernels")?);
-    let progress = |done: usize| bar.set_position(done as u64);
+    let list = list::list(arguments, &context, &device.info().limits)?;
+    worker::work(&list, first, device)?;
+    // What a driver does at its end is no longer of interest; the one of a device that is not there may crash.
+    std::process::exit(0)
+}
+
+/// The report of this device.
+fn compiled(arguments: &Arguments) -> Result<Report> {
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} kernels")?);
+    let progress = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
     let command = |first: usize| -> Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(words(first));
         Ok(command)
     };
-    let judged = worker::watch(&command, list.kernels.len(), arguments.limit, &progress)?;
+    let report = worker::watch(&command, arguments.limit, &progress)?;
     bar.finish_and_clear();
-    if judged.means.is_none() {
-        say(format_args!("{}: the driver says only whether it takes a kernel", info.name));
+    if report.means.is_none() {
+        say(format_args!("{}: the driver says only whether it takes a kernel", report.device.name));
     }
-    let kernels = list.kernels.into_iter().zip(judged.outcomes).map(|(wanted, outcome)| Kernel {
-        label: wanted.source.label,
-        op: wanted.op.to_owned(),
-        variant: wanted.variant.to_owned(),
-        work_group: wanted.source.work_group,
-        outcome,
-    });
-    let device = Device {
-        name: info.name.clone(),
-        api: info.api.to_owned(),
-        driver: info.driver.clone(),
-        family: info.limits.family.to_string(),
-    };
-    Ok(Some(Report {
-        kernels: kernels.collect(),
-        uses: list.uses,
-        refused: list.refused,
-        means: judged.means,
-        ..Report::new(device)
-    }))
+    Ok(report)
 }
 
 /// The words of a process that compiles from a kernel on: this one's.

@@ -1,7 +1,8 @@
-//! The process that compiles, and the one that watches it: a driver's compiler may crash, or not come to an end.
+//! The process that compiles, and the one that watches it: a driver's compiler may crash, or not come to an end. The one
+//! that watches has nothing to do with the driver.
 
-use super::file::{Outcome, Program};
-use super::list::List;
+use super::file::{Device as Opened, Kernel, Outcome, Program, Refused, Report, Use};
+use super::list::{List, Wanted};
 use crate::output::say;
 use anyhow::{Context as _, Result, bail};
 use diptych::Error;
@@ -21,6 +22,8 @@ pub(super) const WORKER: &str = "worker";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
+    /// What there is to compile.
+    Listed(Box<Listed>),
     /// It is about to compile this kernel.
     Begin(usize),
     /// What became of it, and by which means the driver was asked.
@@ -29,16 +32,55 @@ enum Line {
     Done,
 }
 
-/// Compiles the kernels from `first` on, and says what became of each.
+/// A device and the kernels that are to be compiled on it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
+    device: Opened,
+    kernels: Vec<Head>,
+    uses: Vec<Use>,
+    refused: Vec<Refused>,
+}
+
+/// A kernel before it is compiled.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    label: String,
+    op: String,
+    variant: String,
+    work_group: [u32; 3],
+}
+
+/// Compiles the kernels from `first` on, and says what became of each; the process that begins with the first says before
+/// that what they are.
 ///
 /// # Errors
-/// If nobody listens.
+/// If nobody listens, or the device is lost.
 pub(super) fn work(list: &List, first: usize, device: &dyn Device) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     let mut tell = |line: &Line| -> Result<()> {
         writeln!(stdout, "{}", serde_json::to_string(line)?)?;
         Ok(stdout.flush()?)
     };
+    if first == 0 {
+        let info = device.info();
+        let head = |wanted: &Wanted| Head {
+            label: wanted.source.label.clone(),
+            op: wanted.op.to_owned(),
+            variant: wanted.variant.to_owned(),
+            work_group: wanted.source.work_group,
+        };
+        tell(&Line::Listed(Box::new(Listed {
+            device: Opened {
+                name: info.name.clone(),
+                api: info.api.to_owned(),
+                driver: info.driver.clone(),
+                family: info.limits.family.to_string(),
+            },
+            kernels: list.kernels.iter().map(head).collect(),
+            uses: list.uses.clone(),
+            refused: list.refused.clone(),
+        })))?;
+    }
     for (kernel, wanted) in list.kernels.iter().enumerate().skip(first) {
         tell(&Line::Begin(kernel))?;
         let start = Instant::now();
@@ -58,34 +100,52 @@ pub(super) fn work(list: &List, first: usize, device: &dyn Device) -> Result<()>
     tell(&Line::Done)
 }
 
-/// What became of all kernels.
+/// What was said so far.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
-    pub(super) outcomes: Vec<Outcome>,
-    pub(super) means: Option<String>,
+struct Said {
+    listed: Option<Box<Listed>>,
+    outcomes: Vec<Outcome>,
+    means: Option<String>,
 }
 
-/// Has `count` kernels compiled by processes that `command` makes: another one wherever one ended. `limit` is how long a
-/// kernel may take; `progress` is told how many are done.
+impl Said {
+    /// How many kernels there are, once that is known.
+    fn count(&self) -> Option<usize> {
+        self.listed.as_ref().map(|listed| listed.kernels.len())
+    }
+}
+
+/// Has all kernels compiled by processes that `command` makes, which is told the first kernel of each: another one
+/// wherever one ended. `limit` is how long a kernel may take; `progress` is told how many are done, and of how many.
 ///
 /// # Errors
 /// If no process can be started, or one ends before it compiles anything.
 pub(super) fn watch(
     command: &dyn Fn(usize) -> Result<Command>,
-    count: usize,
     limit: Duration,
-    progress: &dyn Fn(usize),
-) -> Result<Judged> {
-    let mut judged = Judged::default();
-    while judged.outcomes.len() < count {
-        let first = judged.outcomes.len();
+    progress: &dyn Fn(usize, usize),
+) -> Result<Report> {
+    let mut said = Said::default();
+    while said.count().is_none_or(|count| said.outcomes.len() < count) {
+        let first = said.outcomes.len();
         let mut worker = Worker::start(command(first)?)?;
-        worker.listen(limit, &mut judged, progress)?;
-        if judged.outcomes.len() == first {
-            bail!("the process that compiles ended: {}", worker.last_words());
+        worker.listen(limit, &mut said, progress)?;
+        if said.outcomes.len() == first && said.count() != Some(first) {
+            let words = worker.last_words();
+            match words.rsplit_once("; error: ") {
+                Some((_, error)) => bail!("{error}"),
+                None => bail!("the process that compiles ended: {words}"),
+            }
         }
     }
-    Ok(judged)
+    let Some(listed) = said.listed else { bail!("the process that compiles did not say what it compiles") };
+    let Listed { device, kernels, uses, refused } = *listed;
+    let kernel = |(head, outcome): (Head, Outcome)| {
+        let Head { label, op, variant, work_group } = head;
+        Kernel { label, op, variant, work_group, outcome }
+    };
+    let kernels = kernels.into_iter().zip(said.outcomes).map(kernel).collect();
+    Ok(Report { kernels, uses, refused, means: said.means, ..Report::new(device) })
 }
 
 /// A process that compiles.
@@ -134,14 +194,17 @@ impl Worker {
     }
 
     /// Takes what it says until it ends, or one kernel takes longer than `limit`.
-    fn listen(&mut self, limit: Duration, judged: &mut Judged, progress: &dyn Fn(usize)) -> Result<()> {
+    fn listen(&mut self, limit: Duration, said: &mut Said, progress: &dyn Fn(usize, usize)) -> Result<()> {
         let mut under_way = None;
+        let judge = |said: &mut Said, outcome: Outcome| {
+            said.outcomes.push(outcome);
+            progress(said.outcomes.len(), said.count().unwrap_or_default());
+        };
         loop {
             let line = match self.lines.recv_timeout(if under_way.is_some() { limit } else { START }) {
                 Ok(line) => line?,
                 Err(RecvTimeoutError::Timeout) if under_way.is_some() => {
-                    judged.outcomes.push(Outcome::TimedOut { seconds: limit.as_secs_f64() });
-                    progress(judged.outcomes.len());
+                    judge(said, Outcome::TimedOut { seconds: limit.as_secs_f64() });
                     return Ok(());
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -150,19 +213,18 @@ impl Worker {
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     if under_way.is_some() {
-                        judged.outcomes.push(Outcome::Crashed { reason: self.last_words() });
-                        progress(judged.outcomes.len());
+                        judge(said, Outcome::Crashed { reason: self.last_words() });
                     }
                     return Ok(());
                 }
             };
             match serde_json::from_str(&line) {
-                Ok(Line::Begin(kernel)) if kernel == judged.outcomes.len() => under_way = Some(kernel),
+                Ok(Line::Listed(listed)) => said.listed = Some(listed),
+                Ok(Line::Begin(kernel)) if kernel == said.outcomes.len() => under_way = Some(kernel),
                 Ok(Line::End { kernel, outcome, means }) if under_way == Some(kernel) => {
-                    judged.outcomes.push(outcome);
-                    judged.means = judged.means.take().or(means);
+                    said.means = said.means.take().or(means);
                     under_way = None;
-                    progress(judged.outcomes.len());
+                    judge(said, outcome);
                 }
                 Ok(Line::Done) => return Ok(()),
                 // Some drivers print.
@@ -198,14 +260,30 @@ impl Drop for Worker {
 mod tests {
     use super::*;
 
-    /// A worker that is a shell's script; `$1` is the first kernel.
-    fn judged(script: &str, count: usize, limit: Duration) -> Result<Judged> {
+    /// The line that names so many kernels.
+    fn listed(count: usize) -> String {
+        let head =
+            |_| Head { label: String::new(), op: String::new(), variant: String::new(), work_group: [1; 3] };
+        let device = Opened {
+            name: "one".to_owned(),
+            api: String::new(),
+            driver: String::new(),
+            family: String::new(),
+        };
+        let kernels = (0..count).map(head).collect();
+        let line = Line::Listed(Box::new(Listed { device, kernels, uses: Vec::new(), refused: Vec::new() }));
+        serde_json::to_string(&line).expect("JSON")
+    }
+
+    /// A worker that is a shell's script of `count` kernels; `$1` is the first kernel.
+    fn report(script: &str, count: usize, limit: Duration) -> Result<Report> {
         let command = |first: usize| {
             let mut command = Command::new("sh");
-            command.args(["-c", script, "worker", &first.to_string()]);
+            let script = format!("[ $1 = 0 ] && echo '{}'\n{script}", listed(count));
+            command.args(["-c", &script, "worker", &first.to_string()]);
             Ok(command)
         };
-        watch(&command, count, limit, &|_| {})
+        watch(&command, limit, &|_, _| {})
     }
 
     const SECONDS: Duration = Duration::from_secs(60);
@@ -221,12 +299,12 @@ mod tests {
                 echo "{\"end\":{\"kernel\":$kernel,\"outcome\":{\"compiled\":{\"seconds\":0.5,\"programs\":[]}},\"means\":\"asked\"}}"
             done
             echo '"done"'"#;
-        let judged = judged(script, 4, SECONDS).expect("judged");
+        let report = report(script, 4, SECONDS).expect("a report");
         let fine = Outcome::Compiled { seconds: 0.5, programs: Vec::new() };
-        assert_eq!([0, 2, 3].map(|kernel| judged.outcomes[kernel] == fine), [true; 3]);
-        let Outcome::Crashed { reason } = &judged.outcomes[1] else { panic!("{judged:?}") };
+        assert_eq!([0, 2, 3].map(|kernel: usize| report.kernels[kernel].outcome == fine), [true; 3]);
+        let Outcome::Crashed { reason } = &report.kernels[1].outcome else { panic!("{report:?}") };
         assert!(reason.contains("signal: 11") && reason.contains("ir3_ra.c:12: assertion"), "{reason}");
-        assert_eq!(judged.means.as_deref(), Some("asked"));
+        assert_eq!((report.means.as_deref(), &*report.device.name), (Some("asked"), "one"));
     }
 
     #[test]
@@ -236,15 +314,16 @@ mod tests {
             [ $1 = 0 ] && exec sleep 600
             echo "{\"end\":{\"kernel\":$1,\"outcome\":{\"failed\":{\"reason\":\"no\"}},\"means\":null}}"
             echo '"done"'"#;
-        let judged = judged(script, 2, Duration::from_millis(300)).expect("judged");
-        assert_eq!(judged.outcomes[0], Outcome::TimedOut { seconds: 0.3 });
-        assert_eq!(judged.outcomes[1], Outcome::Failed { reason: "no".to_owned() });
+        let report = report(script, 2, Duration::from_millis(300)).expect("a report");
+        assert_eq!(report.kernels[0].outcome, Outcome::TimedOut { seconds: 0.3 });
+        assert_eq!(report.kernels[1].outcome, Outcome::Failed { reason: "no".to_owned() });
     }
 
     #[test]
     fn a_worker_that_compiles_nothing_is_an_error_with_its_words() {
-        let error = judged("echo 'no device' >&2; exit 3", 1, SECONDS).expect_err("it ended");
-        let error = error.to_string();
+        let error = report("echo 'no device' >&2; exit 3", 1, SECONDS).expect_err("it ended").to_string();
         assert!(error.contains("exit status: 3") && error.contains("no device"), "{error}");
+        // One that has nothing to compile has no such error.
+        assert_eq!(report(r#"echo '"done"'"#, 0, SECONDS).expect("a report").kernels, []);
     }
 }
