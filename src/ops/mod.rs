@@ -61,6 +61,7 @@ mod operands;
 mod plan;
 mod problem;
 mod reference;
+mod registers;
 mod registry;
 mod rows;
 mod spec;
