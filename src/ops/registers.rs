@@ -83,7 +83,7 @@ mod tests {
             refused(of_product(2, 8), [8, 8, 2], &intel) && refused(of_product(2, 8), [8, 8, 4], &adreno)
         );
         assert!(
-            !refused(of_product(2, 4), [8, 8, 2], &intel) && !refused(of_product(2, 8), [8, 8, 1], &adreno)
+            !refused(of_product(1, 4), [8, 8, 2], &intel) && !refused(of_product(2, 8), [8, 8, 1], &adreno)
         );
         assert!(refused(of_product(2, 16), [8, 8, 1], &adreno));
         // `micro` of a 1x1 convolution.
