@@ -34,13 +34,18 @@ const OTHERS: u32 = 16;
 /// A tile of `columns` groups of four columns by `rows`, both of which are read from local memory or by neighbours: the sums,
 /// and a vec4 of each row and of four terms of each group.
 pub(super) fn of_product(columns: u32, rows: u32) -> u32 {
-    OTHERS + 4 * columns * rows + 4 * rows + 16 * columns
+    3 * OTHERS / 2 + 4 * columns * rows + 4 * rows + 16 * columns
 }
 
 /// A tile of `pixels` and `slices` in which weights come lane by lane: the sums, a vec4 of each pixel, and two weights of each
 /// slice.
 pub(super) fn of_pixels(pixels: u32, slices: u32) -> u32 {
     OTHERS + 4 * pixels * slices + 4 * pixels + 8 * slices
+}
+
+/// A tile of `columns` by `rows` whose weights are unpacked from words, which keeps each of them in several registers.
+pub(super) fn of_unpacked(columns: u32, rows: u32) -> u32 {
+    2 * OTHERS + 4 + 20 * columns * rows
 }
 
 /// `kept` vec4s for as long as the kernel runs, beside sums of them.

@@ -115,14 +115,14 @@ pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> 
     }
 }
 
-/// About how many registers an invocation wants. Compilers for Adreno and Intel unroll loops of few turns, as layers have
+/// About how many registers an invocation wants. Compilers for Adreno, Intel and Apple unroll loops of few turns, as layers have
 /// them, and have the loads of two turns under way together; Mali's have those of one. NVIDIA's were measured.
 pub(super) fn registers(choice: &Choice, effort: &Effort, limits: &Limits) -> Registers {
     let [pixels, slices, _] = choice.tile;
     let sums = pixels * slices + pixels;
     Registers::with_barriers(match limits.family {
         family if family.is_early_adreno() => 24 * sums + 60,
-        Family::Adreno(_) | Family::Intel => 16 * sums + 40,
+        Family::Adreno(_) | Family::Intel | Family::Apple => 16 * sums + 40,
         Family::Mali(_) => 8 * sums + 4,
         _ => effort.registers,
     })

@@ -12,6 +12,9 @@ use diptych::{
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+/// What all ops are called.
+pub(super) const ALL: &str = "all";
+
 /// The kernels, each text once, and what they are for.
 #[derive(Debug)]
 pub(super) struct List {
@@ -56,7 +59,7 @@ pub(super) fn list(arguments: &Arguments, context: &Context, limits: &Limits) ->
                 .with_context(|| model.display().to_string())?;
         }
         let ops = &arguments.op;
-        let all = ops.is_empty() && arguments.space;
+        let all = ops.iter().any(|op| op == ALL) || (ops.is_empty() && arguments.space);
         for entry in ops::all().iter().filter(|entry| all || ops.iter().any(|op| op == entry.name)) {
             list.add_op(entry, precision, arguments.space, limits)?;
         }

@@ -9,7 +9,8 @@ mod worker;
 
 use crate::output::{print, say};
 use crate::tune::PrecisionName;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diptych::internals::ops;
 use diptych::{Backend, Context, DeviceSelector};
@@ -26,8 +27,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "MODEL")]
     models: Vec<PathBuf>,
 
-    /// An op, as `diptych emit` names it: the kernels that an untuned session runs for the op's examples.
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(ops::all().iter().map(|entry| entry.name)))]
+    /// An op, as `diptych emit` names it, or `all`: the kernels that an untuned session runs for the op's examples.
+    #[arg(long, value_name = "NAME", value_parser = op_names())]
     op: Vec<String>,
 
     /// Every kernel, tile, layout and work-group of the ops' examples; of all ops, without `--op`.
@@ -57,6 +58,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = crate::flags::seconds)]
     limit: Duration,
 
+    /// Fail if a kernel is not compiled, or if one of an untuned session spills as far as the driver tells.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,..")]
+    deny: Vec<Denied>,
+
     /// List every kernel, however many there are.
     #[arg(long)]
     all: bool,
@@ -79,6 +84,20 @@ pub(crate) struct Arguments {
     worker: Option<usize>,
 }
 
+/// What a command fails for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Denied {
+    /// A kernel that the driver refuses, or whose compiler crashes or takes too long.
+    Failures,
+    /// A kernel of an untuned session that spills.
+    Spills,
+}
+
+/// The ops, and the word for all of them.
+fn op_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(ops::all().iter().map(|entry| entry.name).chain([list::ALL]))
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let compiles = arguments.space || !arguments.op.is_empty() || !arguments.models.is_empty();
     ensure!(
@@ -89,6 +108,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         return work(arguments, first);
     }
     let mut reports = Vec::new();
+    let mut denied = None;
     if compiles {
         let report = compiled(arguments)?;
         let text = match arguments.json {
@@ -96,6 +116,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             false => text::text(&report, arguments.all),
         };
         print(text.trim_end())?;
+        denied = text::denied(
+            &report,
+            arguments.deny.contains(&Denied::Failures),
+            arguments.deny.contains(&Denied::Spills),
+        );
         reports.push(report);
     }
     for path in &arguments.with {
@@ -105,7 +130,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         let page = page::page(&reports)?;
         std::fs::write(path, page).with_context(|| path.display().to_string())?;
     }
-    Ok(())
+    match denied {
+        Some(denied) => bail!("{denied}"),
+        None => Ok(()),
+    }
 }
 
 /// What a process does that compiles for another one.

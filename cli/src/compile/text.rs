@@ -65,6 +65,19 @@ impl Counts {
     }
 }
 
+/// What a report has that a command is to fail for, in a line: kernels that are not compiled, or those of untuned sessions
+/// that spill.
+pub(super) fn denied(report: &Report, failures: bool, spills: bool) -> Option<String> {
+    let counts = Counts::of(report);
+    let name = &report.device.name;
+    let broken = counts.failed + counts.crashed + counts.timed_out;
+    if failures && broken > 0 {
+        return Some(format!("{name}: {broken} kernels are not compiled"));
+    }
+    let spilled = counts.spilled_untuned;
+    (spills && spilled > 0).then(|| format!("{name}: {spilled} kernels of untuned sessions spill"))
+}
+
 /// A number without digits that say nothing.
 pub(super) fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
@@ -136,6 +149,10 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(counts, wanted);
+        let said = |failures, spills| denied(&report, failures, spills);
+        assert_eq!(said(false, false), None);
+        assert_eq!(said(true, true).as_deref(), Some("one: 1 kernels are not compiled"));
+        assert_eq!(said(false, true).as_deref(), Some("one: 1 kernels of untuned sessions spill"));
         let text = text(&report, false);
         for words in [
             "2 compiled; 1 crashed; 1 spill, 1 of these in untuned sessions; 7 choices do not fit the device",

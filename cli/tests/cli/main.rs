@@ -4,6 +4,7 @@
 
 mod bench;
 mod candidates;
+mod compile;
 mod files;
 mod inspect;
 mod integers;

@@ -65,8 +65,7 @@ fn to_hlsl(module: &Module, info: &ModuleInfo, entry: &str) -> Result<usize, Str
         force_loop_bounding: false,
         ..Default::default()
     };
-    let pipeline =
-        hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, entry.to_owned())) };
+    let pipeline = hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, entry.to_owned())) };
     let mut text = String::new();
     let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None);
     for name in written.map_err(|error| error.to_string())?.entry_point_names {
@@ -76,13 +75,9 @@ fn to_hlsl(module: &Module, info: &ModuleInfo, entry: &str) -> Result<usize, Str
 }
 
 fn to_spirv(module: &Module, info: &ModuleInfo, entry: &str) -> Result<usize, String> {
-    let options = spv::Options {
-        lang_version: (1, 3),
-        bounds_check_policies: UNCHECKED,
-        ..Default::default()
-    };
-    let pipeline =
-        spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: entry.to_owned() };
+    let options =
+        spv::Options { lang_version: (1, 3), bounds_check_policies: UNCHECKED, ..Default::default() };
+    let pipeline = spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: entry.to_owned() };
     let words = spv::write_vec(module, info, &options, Some(&pipeline));
     words.map(|words| words.len()).map_err(|error| error.to_string())
 }
@@ -128,7 +123,8 @@ fn every_text_is_written_for_metal_dx12_and_vulkan_within_their_limits() {
             texts += 1;
             let source = spec.render(Dialect::Wgsl).expect("a text");
             let (module, info) = parse(&source.label, &source.text).expect("naga accepts it");
-            let mut fail = |what: &str, why: String| failures.push(format!("{}: {what}: {why}", source.label));
+            let mut fail =
+                |what: &str, why: String| failures.push(format!("{}: {what}: {why}", source.label));
             if let Some(excess) = excess(&module, source.work_group, &limits) {
                 fail("limits", excess);
             }

@@ -109,7 +109,7 @@ impl Kernel<AttentionOp> for Tiled {
     }
 
     fn registers(&self, _op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(20 + registers::of_product(2 * choice.tile[0], choice.tile[1])))
+        Some(Registers::with_barriers(12 + registers::of_product(2 * choice.tile[0], choice.tile[1])))
     }
 
     fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {
