@@ -110,7 +110,8 @@ impl Report {
     /// # Errors
     /// If there is no such file, or it is no report of this version.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let bytes = diptych::internals::file::read(path, 1 << 30)?;
+        let bytes =
+            diptych::internals::file::read(path, 1 << 30).with_context(|| path.display().to_string())?;
         let report: Report = serde_json::from_slice(&bytes)
             .with_context(|| format!("{}: no report of `diptych compile --json`", path.display()))?;
         let (found, file) = (report.schema, path.display());
