@@ -159,7 +159,10 @@ impl Limits {
         Some(match self.family {
             // As Mesa's compiler has it: 48 vec4s; or what the waves of a larger work-group share, of 64 vec4s and 128
             // invocations. Newer ones have half as many vec4s more.
+            family if family.is_early_adreno() && waits && invocations <= 64 => 112,
             Family::Adreno(_) if invocations <= 64 || !waits => 192,
+            // Beside what is under way there.
+            family if family.is_early_adreno() => (4 * 64 * 128 / invocations.next_multiple_of(256)).min(112),
             Family::Adreno(_) => 4 * 64 * 128 / invocations.next_multiple_of(256),
             Family::Mali(_) => 64,
             // 4 KiB of each thread for 8, 16 or 32 invocations, and 56 threads; a third of them hold what messages to
