@@ -175,7 +175,8 @@ impl Limits {
                 let all = if self.subgroup.is_some_and(|[least, _]| least < 64) { 1 << 17 } else { 1 << 16 };
                 (all / invocations).min(256)
             }
-            Family::Apple => 128,
+            // 208 KiB of a core of an M1, and 256 halves of an invocation.
+            Family::Apple => ((208 << 10) / 4 / invocations).min(128),
             _ => return None,
         })
     }

@@ -43,7 +43,7 @@ impl Kernel<DepthwiseOp> for Micro {
 
     /// The loads of all taps are more than the registers of these hold: Mesa's compilers spill some for any tile.
     fn untuned(&self, _op: &DepthwiseOp, limits: &Limits) -> bool {
-        let few = matches!(limits.family, Family::Intel | Family::Mali(_));
+        let few = matches!(limits.family, Family::Intel | Family::Mali(_) | Family::Apple);
         !few && !limits.family.is_early_adreno()
     }
 
