@@ -255,6 +255,8 @@ pub use weights::Weights;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::layout::Form;
+    #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+    pub use crate::session::PlannedStep;
     #[cfg(not(target_family = "wasm"))]
     pub use crate::tune_network::{Checked, Comparison, Finding};
 

@@ -45,6 +45,12 @@ pub enum MaliArchitecture {
 }
 
 impl Family {
+    /// Whether it is an Adreno of the first of the series 6xx. Mesa's compiler has all loads of unrolled windows under way
+    /// together there, and spills hundreds of registers.
+    pub(crate) const fn is_early_adreno(self) -> bool {
+        matches!(self, Family::Adreno(600..=639))
+    }
+
     /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
     /// where they keep everything, so that staging there costs and does not save.
     pub(crate) const fn has_local_memory(self) -> bool {
@@ -149,6 +155,36 @@ impl Limits {
     /// Whether kernels read and write halves one by one, so that rows of any length may be stored in them.
     pub(crate) fn has_half_rows(&self) -> bool {
         self.native_half || self.dialect == Dialect::OpenClC
+    }
+
+    /// 32-bit registers that an invocation of a work-group of so many can have, where that is known. Devices divide their
+    /// registers among the invocations that run side by side. A work-group is never divided; on Adreno it is, unless its
+    /// invocations wait for each other.
+    pub(crate) fn registers(&self, invocations: u32, waits: bool) -> Option<u32> {
+        let invocations = invocations.max(1);
+        Some(match self.family {
+            // As Mesa's compiler has it: 48 vec4s; or what the waves of a larger work-group share, of 64 vec4s and 128
+            // invocations. Newer ones have half as many vec4s more.
+            family if family.is_early_adreno() && waits && invocations <= 64 => 112,
+            Family::Adreno(_) if invocations <= 64 || !waits => 192,
+            // Beside what is under way there.
+            family if family.is_early_adreno() => (4 * 64 * 128 / invocations.next_multiple_of(256)).min(112),
+            Family::Adreno(_) => 4 * 64 * 128 / invocations.next_multiple_of(256),
+            Family::Mali(_) => 64,
+            // 4 KiB of each thread for 8, 16 or 32 invocations, and 56 threads; a third of them hold what messages to
+            // memory are made of.
+            Family::Intel if invocations <= 8 * 56 => 88,
+            Family::Intel if invocations <= 16 * 56 => 44,
+            Family::Intel => 22,
+            // Of Vulkan's drivers, those whose waves can have 32 invocations have twice as many.
+            Family::Amd => {
+                let all = if self.subgroup.is_some_and(|[least, _]| least < 64) { 1 << 17 } else { 1 << 16 };
+                (all / invocations).min(256)
+            }
+            // 208 KiB of a core of an M1, and 256 halves of an invocation.
+            Family::Apple => ((208 << 10) / 4 / invocations).min(128),
+            _ => return None,
+        })
     }
 
     /// Bytes of local memory of a multiprocessor for work-groups side by side, where that was measured. NVIDIA's Vulkan

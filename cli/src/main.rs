@@ -9,6 +9,7 @@ mod candidates;
 mod charts;
 mod check;
 mod compare;
+mod compile;
 mod db;
 mod devices;
 mod emit;
@@ -62,6 +63,12 @@ enum Command {
     Replay(replay::Arguments),
     /// Show a TensorFlow Lite or ONNX model: its graph, shapes, operators and the kernels that would run it.
     Inspect(inspect::Arguments),
+    /// Compile the kernels of models, of ops or of the whole space on a device, and tell what its driver says of each.
+    ///
+    /// Instructions, registers, spills, occupancy, local memory and estimates of time, as far as the driver tells them.
+    /// Nothing runs. Each kernel that a driver refuses, crashes at or does not come to an end with is named, and the others
+    /// are compiled all the same: a process of its own compiles.
+    Compile(Box<compile::Arguments>),
     /// Print the work-groups that a rule gives.
     ///
     /// One `x y z` a line, in the rule's own order and with its own repeats. A flag that the rule
@@ -89,6 +96,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::main(arguments),
         Command::Replay(arguments) => replay::main(arguments),
         Command::Inspect(arguments) => inspect::main(arguments),
+        Command::Compile(arguments) => compile::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
     };

@@ -253,6 +253,13 @@ impl ContextBuilder {
         self
     }
 
+    /// Whether the device's driver is to say what it makes of each kernel (`Device::examine`), where it can.
+    #[doc(hidden)]
+    pub fn compiler_statistics(mut self, wanted: bool) -> Self {
+        self.options.statistics = wanted;
+        self
+    }
+
     /// How long a wait for the device may take: then the call fails with [`Error::TimedOut`](crate::Error::TimedOut)
     /// instead of waiting for a kernel that does not end. Without a limit, if not said; overridden by
     /// `DIPTYCH_TIME_LIMIT`, in seconds.

@@ -22,6 +22,7 @@ mod handle;
 pub(crate) mod identity;
 pub(crate) mod options;
 mod planned;
+mod report;
 pub(crate) mod visible;
 mod wait;
 
@@ -35,6 +36,7 @@ pub(crate) use wait::Wait;
 pub use crate::task::{Awaited, Movable};
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};
 pub use identity::{DeviceUuid, PciAddress};
+pub use report::{CompiledProgram, CompilerReport, Statistic};
 
 use crate::dtype::DType;
 use crate::emit::KernelSource;
@@ -232,6 +234,16 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Safety
     /// That of [`Device::compile_unchecked`], of each.
     unsafe fn compile_together(&self, _sources: &[&KernelSource]) {}
+
+    /// Compiles a kernel anew, as [`Device::compile_unchecked`] does, and gives what the driver says of it. The kernel is
+    /// not kept, so that nothing is ever dispatched of it.
+    ///
+    /// # Errors
+    /// Those of [`Device::compile_unchecked`].
+    #[cfg(not(target_family = "wasm"))]
+    fn examine(&self, source: &KernelSource) -> Result<CompilerReport> {
+        self.compile(source).map(|_| CompilerReport::default())
+    }
 
     /// Binds the arguments of a sequence of dispatches, each of which sees the effects of those
     /// before it.

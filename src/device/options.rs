@@ -34,6 +34,8 @@ pub(crate) struct DeviceOptions {
     pub(crate) pinned_copies: Option<bool>,
     /// Whether `cl_khr_command_buffer` is used; by default where it is offered.
     pub(crate) command_buffers: Option<bool>,
+    /// Whether the device's driver is to say what it makes of each kernel, where it can.
+    pub(crate) statistics: bool,
     /// How long a wait for the device may take; without a limit if not said: `DIPTYCH_TIME_LIMIT`, in seconds.
     pub(crate) time_limit: Option<Duration>,
 }
@@ -79,6 +81,7 @@ impl DeviceOptions {
             unlisted_halves: switch("DIPTYCH_UNLISTED_HALVES").unwrap_or(self.unlisted_halves),
             pinned_copies: self.pinned_copies,
             command_buffers: self.command_buffers,
+            statistics: self.statistics,
             time_limit: seconds("DIPTYCH_TIME_LIMIT").or(self.time_limit),
         }
     }

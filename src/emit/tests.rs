@@ -1,6 +1,9 @@
 //! Every kernel in both languages: it renders, naga accepts it, and one text of each is the one that was
 //! reviewed.
 
+#[cfg(feature = "shaders")]
+mod writers;
+
 use super::{Activation, Dialect, KernelSource, Template};
 use crate::dtype::Precision;
 use crate::layout::Layout;
@@ -41,14 +44,19 @@ fn limits(dialect: Dialect) -> Limits {
 
 /// Every example problem, variant and tile in `dialect` that is made for `precision`, the first tile of each
 /// variant in several work-groups.
-fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
-    let limits = limits(dialect);
+fn walk(dialect: Dialect, precision: Precision, visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
+    walk_within(&limits(dialect), precision, visit);
+}
+
+/// The same on a device of these limits.
+fn walk_within(limits: &Limits, precision: Precision, mut visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
+    let dialect = limits.dialect;
     for entry in ops::all() {
         let examples = (entry.examples)(precision).expect("examples are valid").into_iter();
         for example in examples.filter(|example| example.precision() == precision) {
             let mut shown = BTreeSet::new();
             let kernels = example.kernels();
-            for (kernel, tile) in kernels.space(&limits) {
+            for (kernel, tile) in kernels.space(limits) {
                 let variant = kernel.name();
                 let described = entry.variants().into_iter().find(|described| described.name == variant);
                 assert!(described.is_some(), "{} {variant} is not in the registry", entry.name);
@@ -58,12 +66,12 @@ fn walk(dialect: Dialect, precision: Precision, mut visit: impl FnMut(&OpEntry, 
                         let choice = Choice::new(variant, tile, work_group);
                         for &layout in kernel.layouts() {
                             let choice = choice.with_layout(layout);
-                            if kernel.fits(&choice, &limits).is_err() {
+                            if kernel.fits(&choice, limits).is_err() {
                                 continue;
                             }
                             // The kernels without matrix units are those of f32.
                             let another = kernel
-                                .plan(&choice, &limits)
+                                .plan(&choice, limits)
                                 .is_ok_and(|launch| launch.spec.precision != precision);
                             if !another && (layout != Layout::Image2d || dialect == Dialect::OpenClC) {
                                 visit(entry, &*example, choice);

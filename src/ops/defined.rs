@@ -10,6 +10,7 @@ use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
 use super::reference::Reference;
+use super::registers;
 use super::spec;
 use super::stored::{channels, least};
 use super::turns;
@@ -352,7 +353,10 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
-        fits(self, choice, limits)
+        fits(self, choice, limits)?;
+        let wanted = self.kernel.registers(self.op, choice, limits);
+        let obstacle = wanted.and_then(|wanted| registers::obstacle(wanted, choice, limits));
+        obstacle.map_or(Ok(()), |reason| spec::reject(O::NAME, choice, reason))
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {

@@ -4,6 +4,7 @@ use super::effort::Effort;
 use super::operands::Operands;
 use super::plan::Choice;
 use super::reference::Reference;
+use super::registers::Registers;
 use super::spec::Params;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
@@ -163,6 +164,11 @@ pub(crate) trait Kernel<O>: fmt::Debug + Sync {
     /// What `choice` asks of a device; `None` where it was not counted.
     fn effort(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<Effort> {
         None
+    }
+
+    /// About how many 32-bit registers an invocation of `choice` wants; `None` where that is not known.
+    fn registers(&self, op: &O, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        self.effort(op, choice, limits).map(|effort| Registers::with_barriers(effort.registers))
     }
 
     /// How long `choice` takes, in a unit of the op's own; `None` if other rules choose it.

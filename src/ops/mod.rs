@@ -65,6 +65,7 @@ mod operands;
 mod plan;
 mod problem;
 mod reference;
+mod registers;
 mod registry;
 mod rows;
 mod spec;

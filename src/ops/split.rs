@@ -8,6 +8,7 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::plan::Choice;
+use super::registers::Registers;
 use super::spec::extent;
 use crate::dtype::Precision;
 use crate::emit::Value;
@@ -112,6 +113,19 @@ pub(super) fn effort(choice: &Choice, problem: &Convolution, grid: [u32; 3]) -> 
         reads: bytes * u64::from(taps * extent(sources)) * covers,
         traffic: effort::traffic(problem),
     }
+}
+
+/// About how many registers an invocation wants. Compilers for Adreno, Intel and Apple unroll loops of few turns, as layers have
+/// them, and have the loads of two turns under way together; Mali's have those of one. NVIDIA's were measured.
+pub(super) fn registers(choice: &Choice, effort: &Effort, limits: &Limits) -> Registers {
+    let [pixels, slices, _] = choice.tile;
+    let sums = pixels * slices + pixels;
+    Registers::with_barriers(match limits.family {
+        family if family.is_early_adreno() => 24 * sums + 60,
+        Family::Adreno(_) | Family::Intel | Family::Apple => 16 * sums + 40,
+        Family::Mali(_) => 8 * sums + 4,
+        _ => effort.registers,
+    })
 }
 
 /// Why the kernel cannot run as `choice`: a work-group of another depth than the tile's layers, or parts

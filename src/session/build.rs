@@ -307,7 +307,7 @@ impl Session {
 }
 
 /// The graph with the dimensions of `options`, which name nodes of it alone.
-fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Graph>> {
+pub(super) fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Graph>> {
     if graph.outputs().is_empty() {
         return Err(Error::input("graph", "no outputs", "at least one"));
     }

@@ -11,6 +11,7 @@
 //! | `changing`, `plans`, `shared`, `slots`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
 //! | `carried` | outputs that are inputs of the next run |
 //! | `stream` | frames, several of them under way at once |
+//! | `planned` | the kernels of a session that is not built |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
 //! | `calibrate`, `observe`, `profile` | what runs tell: which nodes f16 serves, which are wrong, how long they take |
@@ -46,6 +47,8 @@ mod online;
 mod open_graph;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+mod planned;
 mod plans;
 mod ports;
 mod profile;
@@ -76,6 +79,8 @@ pub use input::RunInput;
 pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+pub use planned::PlannedStep;
 pub use ports::Port;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;

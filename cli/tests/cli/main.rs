@@ -5,6 +5,7 @@
 mod bench;
 mod candidates;
 mod check;
+mod compile;
 mod files;
 mod inspect;
 mod integers;

@@ -204,13 +204,22 @@ fn build(inner: &Inner, source: &KernelSource, identity: &str, entry: &CStr) -> 
 
 /// The program of `source` by the driver's compiler, for one architecture where the text asks for it.
 fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
+    build_anew_with(inner, source, inner.options).map(|(program, _)| program)
+}
+
+/// The same with these options, and what the compiler printed.
+pub(super) fn build_anew_with(
+    inner: &Inner,
+    source: &KernelSource,
+    options: &CStr,
+) -> Result<(Owned<Program>, String)> {
     let source = &source.clone().into_opencl()?;
-    let program = build_text(inner, &source.label, &source.text)?;
+    let (program, printed) = build_text_with(inner, &source.label, &source.text, options)?;
     if !retarget::is_needed(&source.text) {
-        return Ok(program);
+        return Ok((program, printed));
     }
     let text = retarget::retarget(&source.label, &binary_of(&program)?)?;
-    build_binary(inner, text.as_bytes()).map_err(|error| match error {
+    build_binary_with(inner, text.as_bytes(), options).map_err(|error| match error {
         Error::OutOfMemory { .. } | Error::DeviceLost { .. } => error,
         error => Error::Compile {
             kernel: source.label.clone(),
@@ -247,6 +256,15 @@ pub(super) fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
 }
 
 pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
+    build_binary_with(inner, binary, inner.options).map(|(program, _)| program)
+}
+
+/// The program of a binary, and what the compiler printed.
+pub(super) fn build_binary_with(
+    inner: &Inner,
+    binary: &[u8],
+    options: &CStr,
+) -> Result<(Owned<Program>, String)> {
     let device = inner.id.id();
     // SAFETY: the context is live, its device is given, and the binary, which is live during the
     // call, is one that this driver gave for this device: both are part of its key, and its hash
@@ -254,9 +272,12 @@ pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program
     let raw = unsafe { cl3::program::create_program_with_binary(inner.context.raw(), &[device], &[binary]) };
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?) };
-    let built = cl3::program::build_program(program.raw(), &[device], inner.options, None, ptr::null_mut());
+    let built = cl3::program::build_program(program.raw(), &[device], options, None, ptr::null_mut());
     match built {
-        Ok(()) => Ok(program),
+        Ok(()) => {
+            let printed = build_log(&program, device).unwrap_or_default();
+            Ok((program, printed))
+        }
         Err(code) => {
             let log = build_log(&program, device).unwrap_or_default();
             let error = failure("clBuildProgram", code);
@@ -280,18 +301,29 @@ fn build_log(
 }
 
 pub(super) fn build_text(inner: &Inner, label: &str, text: &str) -> Result<Owned<Program>> {
+    build_text_with(inner, label, text, inner.options).map(|(program, _)| program)
+}
+
+/// A program, and what the compiler printed.
+pub(super) fn build_text_with(
+    inner: &Inner,
+    label: &str,
+    text: &str,
+    options: &CStr,
+) -> Result<(Owned<Program>, String)> {
     let raw = cl3::program::create_program_with_source(inner.context.raw(), &[text]);
     // SAFETY: the call made the program, and this is its only reference.
     let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
     let device = inner.id.id();
-    let built = cl3::program::build_program(program.raw(), &[device], inner.options, None, ptr::null_mut());
+    let built = cl3::program::build_program(program.raw(), &[device], options, None, ptr::null_mut());
     let log = build_log(&program, device);
     match built {
         Ok(()) => {
-            if let Some(warnings) = log.ok().filter(|log| !log.is_empty()) {
-                tracing::debug!("kernel {label}: {warnings}");
+            let printed = log.unwrap_or_default();
+            if !printed.is_empty() {
+                tracing::debug!("kernel {label}: {printed}");
             }
-            Ok(program)
+            Ok((program, printed))
         }
         Err(code) if is_no_text(code) => Err(failure("clBuildProgram", code)),
         Err(code) => Err(Error::Compile {

@@ -1,9 +1,9 @@
 //! What a device does, in OpenCL.
 
-use super::{OpenClDevice, RawPipeline, compile, joined, memory, record, run};
+use super::{OpenClDevice, RawPipeline, compile, examine, joined, memory, record, run};
 use crate::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Readback, Recording, Slice,
-    handle,
+    Buffer, CompilerReport, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Readback,
+    Recording, Slice, handle,
 };
 use crate::dtype::DType;
 use crate::emit::{Dialect, KernelSource};
@@ -54,6 +54,10 @@ impl Device for OpenClDevice {
         if joined::pays(&self.inner) && !self.inner.checked_kernels {
             joined::compile(&self.inner, sources);
         }
+    }
+
+    fn examine(&self, source: &KernelSource) -> Result<CompilerReport> {
+        examine::examine(&self.inner, source)
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

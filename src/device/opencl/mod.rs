@@ -32,6 +32,7 @@ mod call;
 mod command_buffer;
 mod compile;
 mod device;
+mod examine;
 mod half;
 mod joined;
 mod loader;

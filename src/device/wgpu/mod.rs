@@ -13,6 +13,7 @@
 //! | `adopt` | an application's buffers and textures |
 //! | `kept` | handles whose end does not end the program |
 //! | `calls` | counts of submissions, polls, mappings and copies |
+//! | `statistics` | what drivers say of the kernels that they compile |
 //! | `clock` | times single dispatches with timestamp queries |
 //!
 //! Nothing polls the device but `read`, `wait`, `run`, `time`, `map` and what is awaited, and no
@@ -36,18 +37,20 @@ mod prepared;
 mod record;
 mod scope;
 mod staging;
+#[cfg(not(any(target_family = "wasm", target_vendor = "apple")))]
+mod statistics;
 mod submission;
 #[cfg(not(target_family = "wasm"))]
 mod visible;
 
 use super::Pending;
 use super::cache::KernelCache;
-#[cfg(not(target_family = "wasm"))]
-use super::copies;
 use super::lock;
 #[cfg(not(target_family = "wasm"))]
 use super::waiter::Waiter;
 use super::{Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pipeline, Recording, Slice};
+#[cfg(not(target_family = "wasm"))]
+use super::{CompilerReport, copies};
 use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
@@ -98,6 +101,9 @@ struct Inner {
     /// Whether the device was opened here, so that nobody else polls it.
     #[cfg(not(target_family = "wasm"))]
     own: AtomicBool,
+    /// Whether its driver says what it made of kernels.
+    #[cfg(not(target_family = "wasm"))]
+    tells: AtomicBool,
     /// Compiled kernels, by their text.
     pipelines: Mutex<HashMap<pipeline::Key, RawPipeline>>,
     /// Compiled kernels on disk.
@@ -272,6 +278,11 @@ impl Device for WgpuDevice {
     unsafe fn compile_unchecked(&self, source: &KernelSource) -> Result<Pipeline> {
         // SAFETY: promised by the caller.
         crate::task::block_on(unsafe { self.compile_trusted(source) })
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn examine(&self, source: &KernelSource) -> Result<CompilerReport> {
+        self.examined(source)
     }
 
     fn record(&self, dispatches: &[Dispatch]) -> Result<Recording> {

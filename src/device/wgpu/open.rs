@@ -155,6 +155,8 @@ impl WgpuDevice {
             counters: super::calls::Counters::default(),
             #[cfg(not(target_family = "wasm"))]
             own: false.into(),
+            #[cfg(not(target_family = "wasm"))]
+            tells: false.into(),
             checked_shaders: options.checked_kernels,
             zeroed_memory: options.zeroed_memory,
             pipelines: Mutex::new(HashMap::new()),
@@ -198,11 +200,27 @@ async fn open_adapter(adapter: &wgpu::Adapter, options: &DeviceOptions) -> Resul
         let api = api_name(adapter.get_info().backend);
         Error::Driver { api, call: "request_device", message }
     };
-    let request = unpanicked(|| adapter.request_device(&descriptor)).map_err(failed)?;
-    let (device, queue) = request.await.map_err(|error| failed(error.to_string()))?;
+    #[cfg(not(any(target_family = "wasm", target_vendor = "apple")))]
+    let telling = match options.statistics {
+        true => unpanicked(|| super::statistics::request(adapter, &descriptor)).map_err(failed)?,
+        false => None,
+    };
+    #[cfg(any(target_family = "wasm", target_vendor = "apple"))]
+    let telling: Option<std::result::Result<_, String>> = None;
+    let _tells = telling.is_some();
+    let (device, queue) = match telling {
+        Some(opened) => opened.map_err(failed)?,
+        None => {
+            let request = unpanicked(|| adapter.request_device(&descriptor)).map_err(failed)?;
+            request.await.map_err(|error| failed(error.to_string()))?
+        }
+    };
     let device = WgpuDevice::from_wgpu_with(adapter, device, queue, options)?;
     #[cfg(not(target_family = "wasm"))]
-    device.inner.own.store(true, std::sync::atomic::Ordering::Relaxed);
+    {
+        device.inner.own.store(true, std::sync::atomic::Ordering::Relaxed);
+        device.inner.tells.store(_tells, std::sync::atomic::Ordering::Relaxed);
+    }
     let lost = Arc::clone(&device.inner.lost);
     device.inner.device.set_device_lost_callback(move |_, message| {
         // The first reason is the cause of the others.

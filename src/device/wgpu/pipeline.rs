@@ -1,10 +1,14 @@
 //! Kernels: from text to pipeline, once per text.
 
 use super::scope::{Scopes, unpanicked};
+#[cfg(not(any(target_family = "wasm", target_vendor = "apple")))]
+use super::statistics;
 use super::{Owner, WgpuDevice, lock};
 use crate::device::Pipeline;
 use crate::device::cache::{CacheKey, KernelCache};
 use crate::device::handle::RawPipeline as AnyPipeline;
+#[cfg(not(target_family = "wasm"))]
+use crate::device::report::CompilerReport;
 use crate::emit::{Access, Dialect, Element, Interface, KernelSource, Least};
 #[cfg(feature = "shaders")]
 use crate::emit::{check, depth::on_large_stack};
@@ -80,12 +84,7 @@ impl WgpuDevice {
         checks: Checks,
         load: impl Fn(&wgpu::Device, wgpu::ShaderModuleDescriptor<'_>) -> wgpu::ShaderModule,
     ) -> Result<Pipeline> {
-        let refuse = |log: String| Error::Compile {
-            kernel: source.label.clone(),
-            api: self.api(),
-            log,
-            source_text: numbered(&source.text),
-        };
+        let refuse = |log: String| self.refusal_of(source, log);
         if source.dialect != Dialect::Wgsl {
             return Err(refuse(format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl)));
         }
@@ -109,15 +108,8 @@ impl WgpuDevice {
                     self.check_foreign(source)?;
                 }
                 // Compiled without the lock, so that threads compile side by side.
-                let raw = self.build(source, checks, load).await.map_err(|refusal| match refusal {
-                    Refusal::Log(log) => refuse(log),
-                    Refusal::Panic(panic) => self.lost(panic),
-                    // What is wrong with a text is no matter of memory, or of a device that is gone.
-                    Refusal::Wgpu(error) => match self.refused("create_compute_pipeline", &error) {
-                        Error::Driver { message, .. } => refuse(message),
-                        error => error,
-                    },
-                })?;
+                let raw = self.build(source, checks, load).await;
+                let raw = raw.map_err(|refusal| self.not_compiled(source, refusal))?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
             }
         };
@@ -127,6 +119,56 @@ impl WgpuDevice {
             interface: source.interface.clone(),
             work_group: source.work_group,
         })
+    }
+
+    /// Compiles a kernel anew, as the ops' kernels are, and gives what the driver says of it.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn examined(&self, source: &KernelSource) -> Result<CompilerReport> {
+        if source.dialect != Dialect::Wgsl {
+            let found = format!("the source is {}, wanted {}", source.dialect, Dialect::Wgsl);
+            return Err(self.refusal_of(source, found));
+        }
+        #[cfg(not(target_vendor = "apple"))]
+        drop(statistics::said());
+        let checks =
+            Checks { foreign: false, bounds: self.inner.checked_shaders, zeroed: self.inner.zeroed_memory };
+        let built = crate::task::block_on(self.build(source, checks, |device, descriptor| {
+            if checks.bounds {
+                return checked(device, descriptor);
+            }
+            // SAFETY: nothing is dispatched of the kernel, which ends with this function.
+            unsafe { device.create_shader_module_trusted(descriptor, trusted()) }
+        }));
+        built.map_err(|refusal| self.not_compiled(source, refusal))?;
+        #[cfg(target_vendor = "apple")]
+        return Ok(CompilerReport::default());
+        #[cfg(not(target_vendor = "apple"))]
+        Ok(CompilerReport {
+            means: self.inner.tells.load(std::sync::atomic::Ordering::Relaxed).then_some(statistics::MEANS),
+            programs: statistics::said(),
+            log: String::new(),
+        })
+    }
+
+    fn refusal_of(&self, source: &KernelSource, log: String) -> Error {
+        Error::Compile {
+            kernel: source.label.clone(),
+            api: self.api(),
+            log,
+            source_text: numbered(&source.text),
+        }
+    }
+
+    fn not_compiled(&self, source: &KernelSource, refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::Log(log) => self.refusal_of(source, log),
+            Refusal::Panic(panic) => self.lost(panic),
+            // What is wrong with a text is no matter of memory, or of a device that is gone.
+            Refusal::Wgpu(error) => match self.refused("create_compute_pipeline", &error) {
+                Error::Driver { message, .. } => self.refusal_of(source, message),
+                error => error,
+            },
+        }
     }
 
     /// Refuses text from outside the crate that could do harm, or that nothing here can read.

@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
@@ -105,6 +106,10 @@ impl Kernel<AttentionOp> for Tiled {
         let bytes = 16 * (queries + staged + shares + largest) as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn registers(&self, _op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(12 + registers::of_product(2 * choice.tile[0], choice.tile[1])))
     }
 
     fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {

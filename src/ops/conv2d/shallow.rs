@@ -8,7 +8,7 @@ use super::arguments::{SHARE, columns, is_long, pack_terms, params, slices};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
-use crate::limits::Limits;
+use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -22,6 +22,10 @@ const MAX_TERMS_OF_GPUS: usize = 243;
 /// The most terms of GPUs' kernels that are wholly unrolled. NVIDIA's compiler for Vulkan spills registers beyond: 147 terms
 /// took nine times as long as the same text in OpenCL C. AMD's kernels follow; they were not measured.
 pub(crate) const MAX_UNROLLED: usize = 64;
+
+/// The same of Adreno's: Mesa's compiler for an Adreno 630 has all loads of 27 unrolled terms under way together and spills
+/// hundreds of registers, and that for later ones does so of 75.
+const MAX_UNROLLED_OF_ADRENO: usize = 9;
 
 /// The most input columns that are kept in registers.
 const MAX_COLUMNS: usize = 16;
@@ -75,6 +79,11 @@ impl Kernel<Conv2dOp> for Shallow {
         share * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
+    /// See [`Family::is_early_adreno`].
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.family.is_early_adreno()
+    }
+
     fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Option<Form> {
         Some(if operand == Operand::Src { Form::Rows } else { Form::C4 })
     }
@@ -94,7 +103,12 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn constants(&self, op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Constants {
-        let rolled = split::first(limits) && op.0.terms() > MAX_UNROLLED || limits.compiles_slowly();
+        let most = match limits.family {
+            Family::Adreno(_) => MAX_UNROLLED_OF_ADRENO,
+            _ if split::first(limits) => MAX_UNROLLED,
+            _ => usize::MAX,
+        };
+        let rolled = op.0.terms() > most || limits.compiles_slowly();
         let own = [
             ("CHANNELS", extent(op.0.input.c)),
             ("TILE_X", choice.tile[0]),

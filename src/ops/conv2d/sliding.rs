@@ -56,6 +56,11 @@ impl Kernel<Conv2dOp> for Sliding {
         SHARE * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
+    /// See [`Family::is_early_adreno`](crate::limits::Family::is_early_adreno).
+    fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
+        !limits.family.is_early_adreno()
+    }
+
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
         spec::convolution_bindings(&op.0, choice)
     }

@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::ops::split;
 
@@ -77,6 +78,10 @@ impl Kernel<Conv2dOp> for Split {
             Operand::Weights => pack_rows(&op.0, split::padded(op.0.input.slices(), choice.tile), data),
             _ => spec::pack_channels(data, slices(&op.0, choice.tile)),
         }
+    }
+
+    fn registers(&self, op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        self.effort(op, choice, limits).map(|effort| split::registers(choice, &effort, limits))
     }
 
     fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -25,6 +25,7 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offer
 use crate::ops::operands::Operands;
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::shape::Border;
 
@@ -228,6 +229,10 @@ impl Kernel<Conv2dOp> for Winograd {
 
     fn work_groups(&self, op: &Conv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         work_groups(&op.0, self.results, tile)
+    }
+
+    fn registers(&self, _op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_product(choice.tile[1] * choice.tile[2], choice.tile[0])))
     }
 
     fn ordinary(&self) -> Ordinary {

@@ -3,9 +3,10 @@
 use super::DepthwiseOp;
 use super::arguments::{in_registers, pack, params};
 use crate::emit::{Binding, Operand, Scalar, Value};
-use crate::limits::Limits;
+use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]
@@ -24,6 +25,11 @@ impl Kernel<DepthwiseOp> for Micro {
         offers(preference, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
     }
 
+    fn registers(&self, _op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        // Of a window of 3x3: the loads of all taps are under way together.
+        Some(Registers::alone(32 + 30 * choice.tile[0] * choice.tile[1]))
+    }
+
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
         let output = op.0.output;
         let tiles = extent(output.w).div_ceil(tile[0]) * extent(output.h).div_ceil(tile[1]);
@@ -33,6 +39,12 @@ impl Kernel<DepthwiseOp> for Micro {
     fn ordinary(&self) -> Ordinary {
         // A warp of one slice, whose invocations share its weights.
         Ordinary::Size([32, 2, 1])
+    }
+
+    /// The loads of all taps are more than the registers of these hold: Mesa's compilers spill some for any tile.
+    fn untuned(&self, _op: &DepthwiseOp, limits: &Limits) -> bool {
+        let few = matches!(limits.family, Family::Intel | Family::Mali(_) | Family::Apple);
+        !few && !limits.family.is_early_adreno()
     }
 
     fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {

@@ -6,6 +6,7 @@ use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]
@@ -21,6 +22,12 @@ impl Kernel<DepthwiseOp> for Rows {
         let serves = op.multiplier() == 1 && op.0.dilation == [1, 1];
         let tiles = [2, 4, 1].into_iter().filter(|&pixels| serves && fits_row(&op.0, pixels));
         offers(0, tiles.map(|pixels| [extent(pixels), 1, 1]))
+    }
+
+    fn registers(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        // A row of the window, its weights, and the sums.
+        let columns = choice.tile[0] + extent(op.0.kernel[1]);
+        Some(Registers::alone(32 + 4 * (columns + extent(op.0.kernel[1]) + choice.tile[0])))
     }
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {

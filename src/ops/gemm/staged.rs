@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::Params;
 
 /// Groups of four columns, rows, and splits of the sum; the largest reuse first.
@@ -42,6 +43,10 @@ impl Kernel<GemmOp> for Staged {
         let tiles = TILES.into_iter().filter(|_| wanted);
         let long = tiles.filter(|tile| tile[2] == 1 || op.k >= (2 * Staging::STEP * tile[2]) as usize);
         offers(staged(preference::STAGED, limits), long)
+    }
+
+    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(24 + registers::of_product(choice.tile[0], choice.tile[1])))
     }
 
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {

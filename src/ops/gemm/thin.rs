@@ -11,6 +11,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::Params;
 
 /// The most rows of a tile, and of a product. On an H200 sixteen rows, which two tiles share, took less
@@ -55,6 +56,10 @@ impl Kernel<GemmOp> for Thin {
         let rows = op.m.next_power_of_two().min(ROWS) as u32;
         let tiles = [[1, rows, 64], [1, rows, 32], [1, rows, 16], [2, rows, 32], [1, rows, 8]];
         offers(staged(preference::THIN, limits), tiles)
+    }
+
+    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
     }
 
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {

@@ -13,6 +13,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::Params;
 
 /// Groups of four columns, rows, and splits of the sum; the largest reuse first. Which suits a
@@ -65,6 +66,10 @@ impl Kernel<GemmOp> for Tiled {
         let Some(staging) = Staging::of(choice.tile, choice.work_group) else { return Vec::new() };
         let ragged = !op.k.is_multiple_of((Staging::STEP * choice.tile[2]) as usize);
         op.constants_and(choice, &staging.constants(choice, ragged, Fetching::of(op, choice, limits)))
+    }
+
+    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
     }
 
     fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {

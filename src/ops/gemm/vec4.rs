@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::Params;
 
 #[derive(Debug)]
@@ -31,6 +32,10 @@ impl Kernel<GemmOp> for Vec4 {
 
     fn ordinary(&self) -> Ordinary {
         Ordinary::Size(SQUARE)
+    }
+
+    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_pixels(choice.tile[1], choice.tile[0])))
     }
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {

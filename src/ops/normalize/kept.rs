@@ -9,6 +9,7 @@ use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::Pixels;
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent};
 
 use super::maps::Maps;
@@ -40,6 +41,10 @@ impl Kernel<NormalizeOp> for Kept {
             (size * each <= MOST).then_some([size, each, 1])
         });
         offers(if limits.family == Family::CpuDriver { 2 } else { 0 }, tiles)
+    }
+
+    fn registers(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_kept(choice.tile[1])))
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {

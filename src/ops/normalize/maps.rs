@@ -9,6 +9,7 @@ use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{Pixels, obstacle};
 use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 fn pixels(op: &NormalizeOp) -> Pixels {
@@ -28,6 +29,10 @@ impl Kernel<NormalizeOp> for Maps {
             return Vec::new();
         }
         offers(1, group_sizes(op.merged().count().max(FEWEST), limits))
+    }
+
+    fn registers(&self, _op: &NormalizeOp, _choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_kept(1)))
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {

@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::ops::split;
 
@@ -77,6 +78,10 @@ impl Kernel<PointwiseOp> for Micro {
         let preference = if split::first(limits) { 2 } else { 0 };
         let tile = |[x, y]: [u32; 2]| [x, y, 1];
         [offers(preference, large.map(tile)), offers(4, [[2, 1], [1, 1]].map(tile))].concat()
+    }
+
+    fn registers(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_pixels(choice.tile[0], choice.tile[1])))
     }
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {

@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params};
 use crate::ops::split;
 
@@ -72,6 +73,10 @@ impl Kernel<PointwiseOp> for Split {
         }
         let rows = split::padded(op.0.input.slices(), choice.tile);
         spec::pack_rows(data, op.0.input.c, op.0.output.slices(), rows)
+    }
+
+    fn registers(&self, op: &PointwiseOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        self.effort(op, choice, limits).map(|effort| split::registers(choice, &effort, limits))
     }
 
     fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
 
 /// The most rows of a tile, and of products that it is preferred for.
@@ -57,6 +58,10 @@ impl Kernel<QuantizedGemmOp> for Row {
         let sharing = SHARING.into_iter().filter(|&sharing| sharing <= units.max(least));
         let tiles = sharing.flat_map(|sharing| [[1, rows, sharing], [2, rows, sharing]]);
         offers(if op.m <= FEW { 0 } else { 2 }, tiles)
+    }
+
+    fn registers(&self, _op: &QuantizedGemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(registers::of_unpacked(choice.tile[0], choice.tile[1])))
     }
 
     fn grid(&self, op: &QuantizedGemmOp, tile: [u32; 3]) -> [u32; 3] {

@@ -9,6 +9,7 @@ use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 /// Tiles of a row: those of each phase, one phase after the other.
@@ -32,6 +33,10 @@ impl Kernel<TransposedConv2dOp> for Direct {
         let output = op.0.output;
         let slices = extent(output.slices()).div_ceil(tile[2]);
         [extent(row_tiles(op, tile) * op.0.stride[1]), extent(output.h), slices * extent(output.n)]
+    }
+
+    fn registers(&self, _op: &TransposedConv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_pixels(2 * choice.tile[0], choice.tile[2])))
     }
 
     fn ordinary(&self) -> Ordinary {
