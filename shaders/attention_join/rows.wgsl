@@ -32,7 +32,7 @@ fn attention_join_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     let b: u32 = query / (params.rows * params.heads_shared * params.heads);
     let to: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * g + params.dst_row * row + e;
     //% if NOTHING
-    dst[to] = select(sum / all, ${unit}(bitcast<f32>(params.nan)), most == -3.4028235e38f);
+    dst[to] = select(sum / all, ${unit}(bitcast<f32>(params.nothing)), most == -3.4028235e38f);
     //% else
     dst[to] = sum / all;
     //% endif

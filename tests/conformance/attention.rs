@@ -108,10 +108,12 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
                 let name = format!("{extents:?} {options:?} {more:?} in {parts} {precision}");
                 let in_parts: Problem = Arc::new(whole.in_parts(parts).expect("parts"));
                 table.push((name.clone(), in_parts, Tiles));
-                if precision == Precision::F32 {
-                    let join = AttentionJoinOp::of(whole, parts).expect("parts");
-                    table.push((format!("{name} joined"), Arc::new(join), Variants));
-                }
+                let nan = Attention { nan_if_nothing: true, ..options };
+                let of = if precision == Precision::F32 { options } else { nan };
+                let whole = problem(extents, of, more, Precision::F32);
+                let whole = whole.as_any().downcast_ref::<AttentionOp>().expect("an attention");
+                let join = AttentionJoinOp::of(whole, parts).expect("parts");
+                table.push((format!("{name} joined"), Arc::new(join), Variants));
             }
         }
     }

@@ -62,7 +62,7 @@ impl RowsOp for AttentionJoinOp {
             ("dst_row", unsigned(row_step)),
         ];
         if self.whole.rules.nan_if_nothing {
-            params.push(("nan", Scalar::U32(f32::NAN.to_bits())));
+            params.push(("nothing", Scalar::U32(f32::NAN.to_bits())));
         }
         params
     }
