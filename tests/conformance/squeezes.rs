@@ -57,7 +57,6 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
     let rows = [
         ("last", "the first image for all", "n * params.slices + slice", "slice"),
         ("last", "half of the pixels", "i < count", "2u * i < count"),
-        ("last", "the last but one goes on", "+ 1u != groups", "+ 2u != groups"),
         (
             "last",
             "the counter stays",
