@@ -168,8 +168,9 @@ impl OpBench {
             return Ok((kept.clone(), key.dtype));
         }
         let values = self.stored(&self.inputs, choice, &self.destination(choice)?)?;
-        let Resource::Buffer(slice) = self.buffer(&values, key.dtype)? else {
-            return Err(Error::Internal("a buffer that is an image".to_owned()));
+        let slice = match self.buffer(&values, key.dtype)? {
+            Resource::Buffer(slice) => slice,
+            Resource::Image(_) => return Err(Error::Internal("a buffer that is an image".to_owned())),
         };
         self.repeating.before.insert(key.clone(), slice.clone());
         Ok((slice, key.dtype))
@@ -185,12 +186,16 @@ impl OpBench {
     /// written by the host.
     async fn around(&self, part: &Part<'_>, set: usize, sums: Option<&Sums>) -> Result<Around> {
         let target = self.target(part.arguments, set)?.0;
-        if let Resource::Buffer(stored) = target {
-            let restore = sums.map(|sums| sums.restore(&part.before, &stored)).transpose()?;
-            return Ok(Around { restore: restore.into_iter().collect(), fetch: Vec::new(), stored });
+        match target {
+            Resource::Buffer(stored) => {
+                let restore = sums.map(|sums| sums.restore(&part.before, &stored)).transpose()?;
+                Ok(Around { restore: restore.into_iter().collect(), fetch: Vec::new(), stored })
+            }
+            image @ Resource::Image(_) => {
+                let (fill, fetch, stored) = self.around_image(&part.before, image).await?;
+                Ok(Around { restore: vec![fill], fetch: vec![fetch], stored })
+            }
         }
-        let (fill, fetch, stored) = self.around_image(&part.before, target).await?;
-        Ok(Around { restore: vec![fill], fetch: vec![fetch], stored })
     }
 
     /// One submission behind a pause, and what came of it.
