@@ -19,7 +19,7 @@
 //! than all scores before it (Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018; Dao et al.,
 //! *FlashAttention*, 2022). Sums are in f32. With f16 storage, `q`, `k`, `v` and `y` are rows of halves.
 //!
-//! Keys in parts ([`Strided::in_parts`], which the lowering makes): `y` has a row of each part and query, in the order part, batch,
+//! Keys in parts, which the lowering makes: `y` has a row of each part and query, in the order part, batch,
 //! head, query. It is the attention to the keys of that part, and behind it the logarithm of the sum of the exponentials of the
 //! part's scores; `attention_join` makes one result of them.
 //!
