@@ -76,41 +76,12 @@ void quantized_conv2d_matrix_ptx(
         //% endfor
         //% endfor
     }
-    //% if LAYERS > 1
-    __local int4 parts[PARTS];
-    const uint place = get_local_id(0) + WG_X * get_local_id(1);
-    //% for r in range(tile[1])
-    //% for c in range(tile[0])
-    parts[THREADS * (${tile[0] * tile[1]}u * layer + ${r * tile[0] + c}u) + place] = sum${r}_${c};
-    //% endfor
-    //% endfor
-    ${barrier};
-    //% endif
-    const bool odd = lane % 2u == 1u;
-    //% for r in range(tile[1])
-    //% for c in range(tile[0])
-    //% if LAYERS > 1
-    if (layer == ${(r * tile[0] + c) % LAYERS}u) {
-        sum${r}_${c} = parts[THREADS * ${r * tile[0] + c}u + place];
-        //% for l in range(1, LAYERS)
-        sum${r}_${c} += parts[THREADS * ${tile[0] * tile[1] * l + r * tile[0] + c}u + place];
-        //% endfor
-    //% else
-    {
-    //% endif
-        const int2 given = odd ? sum${r}_${c}.xy : sum${r}_${c}.zw;
-        int2 taken;
-        EXCHANGE(taken.x, given.x);
-        EXCHANGE(taken.y, given.y);
-        const int4 sum = odd ? (int4)(taken, sum${r}_${c}.zw) : (int4)(sum${r}_${c}.xy, taken);
-        const uint to = first_pixel + ${16 * r}u + (odd ? 8u : 0u);
-        const uint word = 2u * (first_column + ${c}u) + lane % 4u / 2u;
-        if (to < pixels && word < dst_words) {
-            const float4 rounded = rint(clamp(convert_float4(sum + bias[word]) * scale[word], low, high));
-            const uint4 bytes = as_uint4(convert_int4(rounded) + zero);
-            dst[dst_words * to + word] = bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24;
-        }
-    }
-    //% endfor
-    //% endfor
+    //% set number = "int"
+    //% set slices = "dst_words"
+    //% macro finish_of()
+    const float4 rounded = rint(clamp(convert_float4(sum + bias[slice]) * scale[slice], low, high));
+    const uint4 bytes = as_uint4(convert_int4(rounded) + zero);
+    dst[dst_words * to + slice] = bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24;
+    //% endmacro
+    //% include "shared/matrix_ptx_finish"
 }

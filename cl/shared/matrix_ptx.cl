@@ -53,42 +53,13 @@
         //% endfor
         //% endfor
     }
-    //% if LAYERS > 1
-    __local float4 parts[PARTS];
-    const uint place = get_local_id(0) + WG_X * get_local_id(1);
-    //% for r in range(tile[1])
-    //% for c in range(tile[0])
-    parts[THREADS * (${tile[0] * tile[1]}u * layer + ${r * tile[0] + c}u) + place] = sum${r}_${c};
+    //% set number = "float"
+    //% set slices = "dst_c4"
+    //% macro finish_of()
+    const uint at = to + area * (slice + (dst_c4 - 1u) * (to / area));
+    //% for line in epilogue("sum", "slice", "at")
+    ${line}
     //% endfor
-    //% endfor
-    ${barrier};
-    //% endif
-    const bool odd = lane % 2u == 1u;
-    //% for r in range(tile[1])
-    //% for c in range(tile[0])
-    //% if LAYERS > 1
-    if (layer == ${(r * tile[0] + c) % LAYERS}u) {
-        sum${r}_${c} = parts[THREADS * ${r * tile[0] + c}u + place];
-        //% for l in range(1, LAYERS)
-        sum${r}_${c} += parts[THREADS * ${tile[0] * tile[1] * l + r * tile[0] + c}u + place];
-        //% endfor
-    //% else
-    {
-    //% endif
-        const float2 given = odd ? sum${r}_${c}.xy : sum${r}_${c}.zw;
-        float2 taken;
-        EXCHANGE(taken.x, given.x);
-        EXCHANGE(taken.y, given.y);
-        float4 sum = odd ? (float4)(taken, sum${r}_${c}.zw) : (float4)(sum${r}_${c}.xy, taken);
-        const uint to = first_pixel + ${16 * r}u + (odd ? 8u : 0u);
-        const uint slice = 2u * (first_column + ${c}u) + lane % 4u / 2u;
-        if (to < pixels && slice < dst_c4) {
-            const uint at = to + area * (slice + (dst_c4 - 1u) * (to / area));
-            //% for line in epilogue("sum", "slice", "at")
-            ${line}
-            //% endfor
-            ${store4("dst", "at", "sum")}
-        }
-    }
-    //% endfor
-    //% endfor
+    ${store4("dst", "at", "sum")}
+    //% endmacro
+    //% include "shared/matrix_ptx_finish"

@@ -56,14 +56,7 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
     //% endfor
     let key_from: u32 = params.key_batch * b + params.key_head * h + params.key_first;
     let value_from: u32 = params.value_batch * b + params.value_head * h + params.value_first;
-    //% if BEHIND
-//# No query of the work-group attends a key from here on: its rows are of one head, or all of a head are among them.
-    let farthest: i32 = begin + i32(select(params.rows - 1u, min(first_row + ROWS - 1u, last_row), params.all_rows == params.rows));
-    let attended: u32 = u32(max(farthest + params.behind + 1, 0));
-    let until: u32 = min(end, attended);
-    //% else
-    let until: u32 = end;
-    //% endif
+    ${attended_until() | trim}
     //% set operands = [["key", D4, 4 * D16, "KEY_ROW", LOADS_K, "0u"], ["value", E4, 4 * E16, "VALUE_ROW", LOADS_V, "KEYS * KEY_ROW"]]
     //% macro fetch(first)
     //% for what, units, whole, row, loads, from in operands

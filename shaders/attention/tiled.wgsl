@@ -52,14 +52,7 @@ fn attention_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup
     //% endfor
     let key_from: u32 = params.key_batch * b + params.key_head * h + params.key_first;
     let value_from: u32 = params.value_batch * b + params.value_head * h + params.value_first;
-    //% if BEHIND
-//# No query of the work-group attends a key from here on: its rows are of one head, or all of a head are among them.
-    let place: i32 = begin + i32(select(params.rows - 1u, min(first_row + ROWS - 1u, last_row), params.all_rows == params.rows));
-    let attended: u32 = u32(max(place + params.behind + 1, 0));
-    let until: u32 = min(end, attended);
-    //% else
-    let until: u32 = end;
-    //% endif
+    ${attended_until() | trim}
     //% macro fetch_keys(from)
     //% for l in range(LOADS_K)
     key_next${l} = ${load4("key", "key_from + params.key_row * min(" ~ from ~ " + (lid + " ~ l ~ "u * THREADS) / D, params.keys - 1u) + (lid + " ~ l ~ "u * THREADS) % D")};

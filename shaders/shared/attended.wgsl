@@ -47,3 +47,14 @@
     //% endif
     ${s} = select(${s}, params.none, ${key} >= end);
 //% endmacro
+//# Until which key the queries of a work-group attend. No query attends a key from there on: the rows are of one head, or all of a
+//# head are among them.
+//% macro attended_until()
+    //% if BEHIND
+    let place: i32 = begin + i32(select(params.rows - 1u, min(first_row + ROWS - 1u, last_row), params.all_rows == params.rows));
+    let attended: u32 = u32(max(place + params.behind + 1, 0));
+    let until: u32 = min(end, attended);
+    //% else
+    let until: u32 = end;
+    //% endif
+//% endmacro

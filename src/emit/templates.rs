@@ -36,6 +36,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/key"),
     piece!("shared/matrix"),
     piece!("shared/matrix_ptx", opencl),
+    piece!("shared/matrix_ptx_finish", opencl),
     piece!("shared/matrix_ptx_words", opencl),
     piece!("shared/multiply"),
     piece!("shared/normalized"),

@@ -102,10 +102,9 @@ fn attention_in_parts(network: &mut Network<'_>, unit: &Unit) -> Option<[Unit; 2
 /// The attention that `unit` is, with everything's place.
 fn strided(network: &Network<'_>, unit: &Unit) -> Option<Strided> {
     let operator = unit.operator()? as &dyn Any;
-    if let Some(strided) = operator.downcast_ref::<Strided>() {
-        return Some(strided.clone());
+    if !operator.is::<Strided>() && !operator.is::<Attention>() {
+        return None;
     }
-    operator.downcast_ref::<Attention>()?;
     let op = unit.op(network.graph, Precision::F32).ok()?;
-    op.as_any().downcast_ref::<AttentionOp>().map(|op| op.strided())
+    op.as_any().downcast_ref::<AttentionOp>().map(AttentionOp::strided)
 }
