@@ -107,6 +107,23 @@ mod tests {
     use super::*;
     use crate::emit::Element;
 
+    /// A session takes a candidate in the layout that it names, where that is of feature maps.
+    #[test]
+    fn kernels_serve_the_layouts_of_their_candidates() {
+        let limits = Limits::opencl();
+        for entry in crate::ops::all() {
+            for op in (entry.examples)(Precision::F32).expect("valid examples") {
+                // A change of layout is nobody's choice: the lowering puts it between two.
+                let maps = op.record_layout() == Layout::C4 && op.name() != "convert";
+                for Candidate { kernel, obstacle, .. } in on_device(&*op, Precision::F32, &limits) {
+                    let own = op.kernel(kernel.variant).expect("a kernel of its own");
+                    let served = own.layouts().contains(&kernel.layout);
+                    assert!(!maps || served || obstacle.is_some(), "{kernel:?}: {:?}", own.layouts());
+                }
+            }
+        }
+    }
+
     #[test]
     fn layouts_agree_with_what_the_kernels_bind() {
         let limits = Limits::opencl();

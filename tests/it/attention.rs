@@ -3,8 +3,8 @@
 
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::{
-    AttentionInputs, Dims, Extras, Function, Gemm, Graph, HostTensor, Right, Session, SessionOptions, Shape,
-    Softmax, Value,
+    AttentionInputs, Dims, Extras, Function, Gemm, Graph, HostTensor, Layout, Picking, Place, Right, Session,
+    SessionOptions, Shape, Softmax, Value,
     nn::{Attention, AxisRange},
 };
 
@@ -448,6 +448,31 @@ fn few_queries_attend_many_keys_in_parts_on_a_gpu_with_the_result_of_the_cpu() {
     for found in others {
         for (found, wanted) in found.iter().flatten().zip(wanted.iter().flatten()) {
             assert!((found - wanted).abs() <= 1e-5, "{found} {wanted}");
+        }
+    }
+}
+
+/// A preference of layouts says nothing of what lies in rows.
+#[test]
+fn an_attention_runs_whatever_layout_a_session_prefers() {
+    let (q, k, v) = (values(&[1, 2, 5, 4], 1), values(&[1, 2, 7, 4], 2), values(&[1, 2, 7, 4], 3));
+    let mut graph = Graph::new();
+    let inputs =
+        [("q", &q), ("k", &k), ("v", &v)].map(|(name, of)| graph.input(name, of.dims()).expect("an input"));
+    let y = graph.attention("y", inputs, AttentionInputs::default(), Attention::default());
+    graph.output(y.expect("an attention")).expect("an output");
+    for context in everywhere() {
+        let run = |pick: Picking| {
+            let options = SessionOptions { pick, ..SessionOptions::default() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            session.run(&[("q", &q), ("k", &k), ("v", &v)]).expect("a run")[0].to_f32().to_vec()
+        };
+        let wanted = run(Picking::default());
+        for layout in [Layout::C4, Layout::Image2d, Layout::Nhwc] {
+            let place = Place { layout: Some(layout), ..Place::default() };
+            for (found, wanted) in run(Picking::Preference(vec![place])).iter().zip(&wanted) {
+                assert!((found - wanted).abs() < 1e-5, "{layout} on {}: {found} {wanted}", context.info());
+            }
         }
     }
 }

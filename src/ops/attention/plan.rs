@@ -6,7 +6,7 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::Form;
+use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::halves::Magnitudes;
 use crate::ops::kernel::Kernel;
@@ -84,5 +84,9 @@ impl Definition for AttentionOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::AttentionKernel::new(self)))
+    }
+
+    fn record_layout() -> Layout {
+        Layout::Nhwc
     }
 }
