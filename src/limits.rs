@@ -2,9 +2,11 @@
 
 use crate::emit::dialect::Dialect;
 use faults::Faults;
+use machine::Measured;
 use std::fmt;
 
 pub(crate) mod faults;
+pub(crate) mod machine;
 
 /// Vendor and architecture of a GPU, or the driver that runs kernels on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,6 +138,9 @@ pub struct Limits {
     /// What people reported of it: kernels that a report names do not fit.
     #[doc(hidden)]
     pub faults: Faults,
+    /// How fast it was measured to be, where that was done (`diptych devices --measure`).
+    #[doc(hidden)]
+    pub measured: Option<Measured>,
 }
 
 impl Limits {
@@ -217,6 +222,7 @@ impl Limits {
             compute_units: None,
             max_turns: None,
             faults: Faults::NONE,
+            measured: None,
         }
     }
 
@@ -239,6 +245,7 @@ impl Limits {
             compute_units: None,
             max_turns: None,
             faults: Faults::NONE,
+            measured: None,
         }
     }
 }

@@ -1,20 +1,40 @@
 //! `diptych devices`: the devices of both APIs, and the CPU.
 
+use crate::flags::Gpus;
 use crate::output::print;
 use crate::table::{Rows, Stream};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use diptych::internals::faults::Fault;
+use diptych::internals::tune::db::MachineRow;
+use diptych::internals::tune::facts::{self, Measured};
+use diptych::internals::tune::key::DeviceKey;
 use diptych::{Backend, DeviceInfo, DeviceListing};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print JSON: a list of objects, each with `device` or `error`.
     #[arg(long)]
     json: bool,
+
+    /// Measure each device for about two seconds, what a launch takes and what it computes, copies and reads of local memory
+    /// in a second, and keep the figures in the record: sessions that read it choose untuned kernels by them.
+    #[arg(long)]
+    measure: bool,
+
+    /// The record: a directory or a file; the platform's cache directory if it is left out.
+    #[arg(long, value_name = "DIR|FILE", requires = "measure")]
+    db: Option<PathBuf>,
+
+    #[command(flatten)]
+    on: Gpus,
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    if arguments.measure {
+        return measure(arguments);
+    }
     let listings = diptych::devices();
     let text = if arguments.json {
         serde_json::to_string_pretty(&as_json(&listings, threads()))?
@@ -22,6 +42,61 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         as_text(&listings, threads())
     };
     print(text)
+}
+
+/// Measures the devices, and adds the figures to the record.
+fn measure(arguments: &Arguments) -> Result<()> {
+    let (mut database, _) = crate::tune::record(arguments.db.as_deref())?;
+    let mut all = Vec::new();
+    for context in arguments.on.contexts()? {
+        let device = context.device().context("no GPU")?;
+        let measured = facts::measure(device)?;
+        let key = DeviceKey::of(device.info());
+        database.append_machine(MachineRow::measured(key.clone(), measured))?;
+        all.push((key, measured));
+    }
+    print(if arguments.json {
+        let rows = all.iter().map(|(key, measured)| json!({ "device": key, "measured": measured }));
+        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?
+    } else {
+        figures(&all)
+    })
+}
+
+/// A table of what was measured.
+fn figures(all: &[(DeviceKey, Measured)]) -> String {
+    let mut table = Rows::new([
+        "device",
+        "API",
+        "launch us",
+        "copy GB/s",
+        "cached GB/s",
+        "local GB/s",
+        "f32 GFLOP/s",
+        "f16 GFLOP/s",
+        "bytes GOP/s",
+        "least work-group",
+    ])
+    .numbers(&[2, 3, 4, 5, 6, 7, 8, 9]);
+    let thousands = |millions: u64| format!("{:.1}", millions as f64 / 1e3);
+    // A multiply-add is two operations.
+    let operations =
+        |millions: Option<u64>| millions.map_or_else(|| "-".to_owned(), |count| thousands(2 * count));
+    for (key, measured) in all {
+        table.add([
+            key.gpu.clone(),
+            key.api.clone(),
+            thousands(measured.launch_ns),
+            thousands(measured.copy_mb),
+            thousands(measured.cached_mb),
+            thousands(measured.local_mb),
+            operations(Some(measured.f32_millions)),
+            operations(measured.f16_millions),
+            operations(measured.i8_millions),
+            measured.least_work_group.to_string(),
+        ]);
+    }
+    table.text(Stream::Stdout)
 }
 
 fn threads() -> Option<usize> {

@@ -18,8 +18,9 @@ use crate::shape::Shape;
 use crate::tune::db::{self, Chosen, Source};
 use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned_in, untuned_of};
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Times of a feature map's changes of layout: C4 to image, and back.
@@ -40,6 +41,16 @@ pub(crate) struct Choosing<'a> {
     pub(crate) limits: &'a Limits,
     /// Kernels that are compiled for other extents.
     pub(crate) known: Option<&'a Known>,
+}
+
+/// The limits of a device, with what was measured of it where the session's record has that.
+pub(crate) fn known_limits<'a>(
+    options: &SessionOptions,
+    device: &DeviceKey,
+    limits: &'a Limits,
+) -> Cow<'a, Limits> {
+    let Some(database) = options.tuning.database() else { return Cow::Borrowed(limits) };
+    database.lock().unwrap_or_else(PoisonError::into_inner).known_limits(device, limits)
 }
 
 /// How many times as long a unit may take with a kernel that is compiled, whichever it is.

@@ -1,6 +1,6 @@
 //! What each unit of a network computes and of what, for runs that are looked at unit by unit.
 
-use super::choose::Choosing;
+use super::choose::{Choosing, known_limits};
 use super::prepare::{base, prepared};
 use super::simplify::simplified;
 use super::unit::{Alias, Input, Network, Unit};
@@ -50,7 +50,8 @@ pub(crate) fn followed(
     let network = match device {
         Some(info) => {
             let device = DeviceKey::of(info);
-            prepared(graph, asked, &Choosing { options, device: &device, limits: &info.limits, known: None })?
+            let limits = known_limits(options, &device, &info.limits);
+            prepared(graph, asked, &Choosing { options, device: &device, limits: &limits, known: None })?
         }
         None => simplified(graph, &|name| options.choices.contains_key(name))?,
     };

@@ -2,7 +2,7 @@
 //! form.
 
 use super::alike::Alike;
-use super::choose::{ChangeTimes, Choosing, Kernel};
+use super::choose::{ChangeTimes, Choosing, Kernel, known_limits};
 use super::constants::Constant;
 use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::known::Known;
@@ -62,7 +62,8 @@ impl Program {
         let device = DeviceKey::of(info);
         let graph = &*graph.on_device()?;
         let options = &*base(asked);
-        let choosing = Choosing { options, device: &device, limits: &info.limits, known };
+        let limits = known_limits(options, &device, &info.limits);
+        let choosing = Choosing { options, device: &device, limits: &limits, known };
         let network = prepared(graph, asked, &choosing)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits, known);

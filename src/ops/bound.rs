@@ -57,14 +57,16 @@ pub trait BoundKernel: fmt::Debug {
     /// How many ordinary invocations keep a device as busy as those of `choice`.
     fn counted(&self, choice: &Choice) -> u64;
 
-    /// What `choice` asks of a device, as if it fitted; `None` where it was not counted. Convolutions say it,
-    /// and one model of devices makes times of it.
+    /// What `choice` asks of a device, as if it fitted; `None` where it was not counted.
     fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort>;
 
-    /// How long `choice` takes, for kernels of which it can be estimated, in a unit of the op's own:
-    /// an untuned node takes the least, among them. Matrix products say it, whose kernels were measured
-    /// against each other; one that says it is not asked for its [`BoundKernel::effort`].
+    /// How long `choice` takes on a GPU, as if it fitted, in clocks of one of its units: one model (`ops/cost.rs`) makes it of
+    /// what the kernel asks for and what is known of the device. `None` where either is not known.
     fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64>;
+
+    /// Whether the order of the op's kernels and tiles was measured: then another has to be estimated to be much shorter to
+    /// take the place of the first. Otherwise the one with the least estimate is taken.
+    fn ordered(&self) -> bool;
 
     /// Whether `choice` can run on a device with these limits.
     ///

@@ -352,6 +352,10 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         self.kernel.estimate(self.op, choice, limits)
     }
 
+    fn ordered(&self) -> bool {
+        self.kernel.ordered()
+    }
+
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         fits(self, choice, limits)?;
         let wanted = self.kernel.registers(self.op, choice, limits);

@@ -1,5 +1,6 @@
 //! What a kernel of an op is: one file, one text, one place in the list of its op.
 
+use super::cost;
 use super::effort::Effort;
 use super::operands::Operands;
 use super::plan::Choice;
@@ -11,6 +12,7 @@ use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
+use crate::limits::machine::Machine;
 use std::fmt;
 
 /// A kernel of an op.
@@ -171,9 +173,17 @@ pub(crate) trait Kernel<O>: fmt::Debug + Sync {
         self.effort(op, choice, limits).map(|effort| Registers::with_barriers(effort.registers))
     }
 
-    /// How long `choice` takes, in a unit of the op's own; `None` if other rules choose it.
-    fn estimate(&self, _op: &O, _choice: &Choice, _limits: &Limits) -> Option<f64> {
-        None
+    /// How long `choice` takes on a GPU, in clocks of one of its units; `None` if that is not known. Kernels whose
+    /// [`Kernel::effort`] was not counted may say it themselves.
+    fn estimate(&self, op: &O, choice: &Choice, limits: &Limits) -> Option<f64> {
+        let machine = Machine::of(limits)?;
+        self.effort(op, choice, limits).map(|effort| cost::clocks(&effort, &machine))
+    }
+
+    /// Whether the order of the op's kernels and tiles was measured: then another has to be estimated to be much shorter to
+    /// take the place of the first. Otherwise the one with the least estimate is taken.
+    fn ordered(&self) -> bool {
+        true
     }
 
     /// Whether a session that measured nothing may run it for speed's sake.

@@ -229,7 +229,7 @@ impl Matrix {
             local_bytes: staging.bytes(),
             steps,
             ahead: true,
-            barriers: if self.cooperative { 2 } else { 0 },
+            barriers: if self.cooperative { 2 * steps } else { 0 },
             multiplies: 64 * u64::from(sums) * sixteens / SPEED,
             loads: halves.div_ceil(2),
             staged: if self.cooperative { staged } else { 0 },

@@ -52,6 +52,7 @@ mod arrival;
 mod bound;
 pub(crate) mod bytes;
 mod convolution;
+pub(crate) mod cost;
 mod defined;
 mod definition;
 mod effort;

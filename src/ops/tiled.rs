@@ -185,7 +185,7 @@ pub(super) fn effort(choice: &Choice, problem: &Convolution, limits: &Limits) ->
         local_bytes: 16 * staging.staged,
         steps,
         ahead: true,
-        barriers: 3 - staging.sides,
+        barriers: steps * (3 - staging.sides),
         multiplies: u64::from(4 * columns * pixels) * terms,
         loads: u64::from(loads * steps),
         staged: u64::from(4 * columns + pixels) * terms / 4,

@@ -8,6 +8,8 @@
 pub mod bench;
 pub mod clock;
 pub mod db;
+#[cfg(not(target_family = "wasm"))]
+pub mod facts;
 pub mod generators;
 pub mod heat;
 pub mod journal;
@@ -24,8 +26,9 @@ pub mod work_group;
 mod ahead;
 mod entry;
 mod explore;
-mod occupancy;
 mod op_bench;
+#[cfg(test)]
+mod phones;
 mod problem;
 pub(crate) mod proof;
 pub(crate) mod random;

@@ -1,12 +1,14 @@
 //! From a table's work-group to one that a device can launch, and the choice of an untuned node.
 
-use super::{occupancy, tables};
+use super::tables;
 use crate::emit::Dialect;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
 use crate::ops::{BoundKernel, Choice, Offered, Op, Ordinary};
 use crate::sorted;
+use std::sync::LazyLock;
 
 /// Where the work-groups of a session come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,6 +49,9 @@ pub fn shrink(mut size: [u32; 3], limits: &Limits) -> [u32; 3] {
 ///
 /// The tables are made for grids of width x height x slices. A kernel whose grid is a row of
 /// pixels by slices gets the same number of invocations: width and height folded into one axis.
+///
+/// LiteRT measured its tables on Adreno alone. Elsewhere another size takes the place of the table's where it is
+/// estimated to be faster by more than a tenth, mostly because fewer of its invocations lie beyond the grid.
 pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32; 3] {
     let made_for = kernel.work_groups(tile);
     if let Some(first) = made_for.first() {
@@ -65,9 +70,47 @@ pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32;
         Ordinary::Workload => tables::gl_workload(limits.family, kernel.grid(tile)[2]),
     };
     let size = shrink(size, limits);
+    let size = quicker_size(kernel, tile, size, limits).unwrap_or(size);
     let size = if limits.has_lanes() { within(size, kernel.grid(tile)) } else { size };
     if limits.faults.is_empty() { size } else { reshaped(kernel, tile, size, limits) }
 }
+
+/// The size with the least estimate, if that is much less than that of `size`.
+fn quicker_size(
+    kernel: &dyn BoundKernel,
+    tile: [u32; 3],
+    size: [u32; 3],
+    limits: &Limits,
+) -> Option<[u32; 3]> {
+    if matches!(limits.family, Family::Adreno(_)) {
+        return None;
+    }
+    let wave = Machine::of(limits)?.wave;
+    let estimate = |size: [u32; 3]| kernel.estimate(&kernel.choice(tile, size), limits);
+    let mut best = (MAX_TIME_RATIO * estimate(size)?, None);
+    let deep = matches!(kernel.ordinary(), Ordinary::Convolution | Ordinary::Workload);
+    let whole = |size: &[u32; 3]| {
+        let invocations = size.iter().product::<u32>();
+        (deep || size[2] == 1)
+            && invocations <= UNTUNED_INVOCATIONS.min(limits.max_invocations)
+            && invocations.is_multiple_of(wave)
+            && size.iter().zip(limits.max_work_group).all(|(extent, most)| *extent <= most)
+    };
+    for size in SIZES.iter().filter(|size| whole(size)) {
+        let time = estimate(*size)?;
+        if time < best.0 && kernel.fits(&kernel.choice(tile, *size), limits).is_ok() {
+            best = (time, Some(*size));
+        }
+    }
+    best.1
+}
+
+/// Powers of two along each axis, 256 invocations at most.
+static SIZES: LazyLock<Vec<[u32; 3]>> = LazyLock::new(|| {
+    let powers = || (0..=8).map(|power| 1_u32 << power);
+    let sizes = powers().flat_map(|z| powers().flat_map(move |y| powers().map(move |x| [x, y, z])));
+    sizes.filter(|size| size.iter().product::<u32>() <= UNTUNED_INVOCATIONS).collect()
+});
 
 /// Another shape of as many invocations, where a fault of the device keeps `size` from the kernel.
 fn reshaped(kernel: &dyn BoundKernel, tile: [u32; 3], [x, y, z]: [u32; 3], limits: &Limits) -> [u32; 3] {
@@ -89,26 +132,23 @@ fn within(mut size: [u32; 3], grid: [u32; 3]) -> [u32; 3] {
     size
 }
 
-/// Invocations that keep a device of this family busy, roughly.
+/// Invocations that keep a device busy, roughly.
 fn enough_invocations(limits: &Limits) -> u64 {
-    match limits.family {
+    match Machine::of(limits) {
+        Some(machine) => machine.busy(),
         // A vector for each of some tens of threads.
-        Family::CpuDriver if limits.dialect == Dialect::Wgsl => 128,
-        Family::CpuDriver => 512,
-        Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 4096,
-        Family::Nvidia | Family::Amd => 65536,
-        _ => 16384,
+        None if limits.dialect == Dialect::Wgsl => 128,
+        None => 512,
     }
 }
 
 /// What an untuned node runs, with the table's or the given work-group: the first (kernel, tile) of
 /// its space that leaves the device enough invocations, or else the one with the most.
 ///
-/// With the table's work-groups, times come first where they can be estimated, each op's in one way. Of
-/// a matrix product's kernels the one with the least [`BoundKernel::estimate`] runs. Of a convolution's, on a
-/// device whose times follow from its [`BoundKernel::effort`] (`tune/occupancy.rs`), one that is estimated to be
-/// shorter by more than a tenth takes the place of the first, with any of the work-groups that it is
-/// made for.
+/// With the table's work-groups, times count as well where they can be estimated ([`BoundKernel::estimate`]). Where the order
+/// of an op's kernels was measured ([`BoundKernel::ordered`]), one that is estimated to be shorter by more than a tenth takes
+/// the place of the first; of the others, the one with the least estimate runs. Each is estimated with all the work-groups
+/// that it is made for.
 ///
 /// # Errors
 /// If no kernel can run; the error says why the preferred one cannot.
@@ -148,26 +188,31 @@ pub(crate) fn untuned_of(
         return Ok(choice);
     }
     let (kernel, ruled) = filling(op, &space, work_group, layout, limits)?;
-    if work_group != WorkGroup::Table || !occupancy::knows(limits) {
+    if work_group != WorkGroup::Table {
         return Ok(ruled);
     }
     Ok(quicker(&space, kernel, &ruled, limits).unwrap_or(ruled))
 }
 
-/// The choice that is estimated to be fastest, if that of the first kernel can be estimated.
+/// The work-groups that a kernel is made for, or else the table's.
+fn sizes(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> Vec<[u32; 3]> {
+    let made_for = kernel.work_groups(tile);
+    if made_for.is_empty() { vec![table(kernel, tile, limits)] } else { made_for }
+}
+
+/// The choice that is estimated to be fastest, if the first kernel that can run has an estimate and no order was measured.
 fn estimated(space: &[Offered<'_>], layout: Layout, limits: &Limits) -> Option<Choice> {
     let mut best: Option<(f64, Choice)> = None;
-    for &(kernel, tile) in space {
-        let made_for = kernel.work_groups(tile);
-        let choices = made_for.iter().map(|&size| kernel.choice(tile, size).with_layout(layout));
+    for &(kernel, tile) in space.iter().filter(|(kernel, _)| kernel.layouts().contains(&layout)) {
+        let choices = sizes(kernel, tile, limits).into_iter();
+        let choices = choices.map(|size| kernel.choice(tile, size).with_layout(layout));
         for choice in choices.filter(|choice| kernel.fits(choice, limits).is_ok()) {
-            let Some(time) = kernel.estimate(&choice, limits) else {
-                // The first kernel that serves has no estimate: this op, or this precision, has another rule.
-                best?;
-                break;
-            };
-            if best.is_none_or(|(least, _)| time < least) {
-                best = Some((time, choice));
+            match kernel.estimate(&choice, limits).filter(|_| !kernel.ordered()) {
+                Some(time) if best.is_none_or(|(least, _)| time < least) => best = Some((time, choice)),
+                Some(_) => {}
+                // This op, or this precision, has another rule.
+                None if best.is_none() => return None,
+                None => break,
             }
         }
     }
@@ -230,18 +275,15 @@ fn quicker(
     ruled: &Choice,
     limits: &Limits,
 ) -> Option<Choice> {
-    let estimate = |kernel: &dyn BoundKernel, choice: &Choice| {
-        Some(occupancy::clocks(&kernel.effort(choice, limits)?, limits))
-    };
-    let enough = MAX_TIME_RATIO * estimate(kernel, ruled)?;
+    let enough = MAX_TIME_RATIO * kernel.estimate(ruled, limits)?;
     let mut ranked = Vec::new();
     for &(kernel, tile) in space {
         if !kernel.layouts().contains(&ruled.layout) {
             continue;
         }
-        for work_group in kernel.work_groups(tile) {
+        for work_group in sizes(kernel, tile, limits) {
             let choice = kernel.choice(tile, work_group).with_layout(ruled.layout);
-            let shorter = estimate(kernel, &choice).filter(|&clocks| clocks < enough);
+            let shorter = kernel.estimate(&choice, limits).filter(|&clocks| clocks < enough);
             ranked.extend(shorter.map(|clocks| (clocks, kernel, choice)));
         }
     }
@@ -250,8 +292,8 @@ fn quicker(
     fitting.map(|(.., choice)| choice)
 }
 
-/// How many times as long as `ruled` another choice of the same kernel takes, by what the rule goes by: the op's own
-/// estimates, those of the device's occupancy, or the invocations that keep it busy.
+/// How many times as long as `ruled` another choice of the same kernel takes, by what the rule goes by: estimates,
+/// or the invocations that keep the device busy.
 pub(crate) fn times_as_long(
     kernel: &dyn BoundKernel,
     ruled: &Choice,
@@ -261,10 +303,6 @@ pub(crate) fn times_as_long(
     let estimates = [ruled, other].map(|choice| kernel.estimate(choice, limits));
     if let [Some(ruled), Some(other)] = estimates {
         return other / ruled;
-    }
-    let efforts = [ruled, other].map(|choice| kernel.effort(choice, limits));
-    if let ([Some(ruled), Some(other)], true) = (efforts, occupancy::knows(limits)) {
-        return occupancy::clocks(&other, limits) / occupancy::clocks(&ruled, limits);
     }
     let [ruled, other] = [ruled, other].map(|choice| filled(kernel, choice, limits));
     other / ruled
@@ -309,9 +347,14 @@ mod tests {
     #[test]
     fn the_table_covers_folded_grids_with_as_many_invocations() {
         let op = node_27();
-        let of = |name, tile| table(&*op.kernel(name).expect("a kernel"), tile, &Limits::webgpu());
-        assert_eq!(of("direct", [1, 1, 1]), [8, 4, 8]);
-        assert_eq!(of("micro", [4, 2, 1]), [32, 8, 1]);
+        let adreno = Limits { family: Family::Adreno(640), ..Limits::webgpu() };
+        let of = |name, tile, limits| table(&*op.kernel(name).expect("a kernel"), tile, limits);
+        assert_eq!(of("direct", [1, 1, 1], &adreno), [2, 8, 16]);
+        assert_eq!(of("micro", [4, 2, 1], &adreno), [16, 16, 1]);
+        // Of (8,4,8), which the table has for all others, 58 % of the invocations would lie beyond 9 x 9.
+        let [x, y, z] = of("direct", [1, 1, 1], &Limits::webgpu());
+        let covered = 9_u32.next_multiple_of(x) * 9_u32.next_multiple_of(y);
+        assert!(covered <= 120 && x * y * z >= 32, "{x} {y} {z}");
     }
 
     #[test]
@@ -385,9 +428,10 @@ mod tests {
             let choice = untuned(&GemmOp::packed(n, n, n), WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile, choice.work_group)
         };
-        assert_eq!(on(Family::Nvidia, 4096), ("tiled", [2, 16, 1], [16, 8, 1]));
-        assert_eq!(on(Family::Nvidia, 2048), ("tiled", [2, 16, 1], [16, 8, 1]));
-        assert_eq!(on(Family::Nvidia, 1024), ("tiled", [2, 8, 2], [8, 8, 2]));
+        assert_eq!(on(Family::Nvidia, 4096), ("tiled", [2, 16, 1], [16, 16, 1]));
+        assert_eq!(on(Family::Nvidia, 2048), ("tiled", [2, 16, 1], [16, 16, 1]));
+        let (variant, [columns4, rows, splits], _) = on(Family::Nvidia, 1024);
+        assert!(variant == "tiled" && columns4 * rows <= 16 && splits == 2, "{columns4} {rows} {splits}");
         let (variant, [columns4, rows, splits], _) = on(Family::Nvidia, 512);
         assert!(variant == "tiled" && columns4 * rows <= 8 && splits >= 4, "{columns4} {rows} {splits}");
         assert_eq!(on(Family::CpuDriver, 512), ("vec4", [1, 8, 1], [8, 8, 1]));
@@ -405,12 +449,11 @@ mod tests {
                 untuned(&GemmOp::packed(m, 4096, 4096), WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile, choice.work_group)
         };
-        assert_eq!(on(Limits::webgpu(), 1), ("thin", [1, 1, 64], [4, 1, 64]));
-        assert_eq!(on(Limits::opencl(), 1), ("thin", [1, 1, 32], [8, 1, 32]));
         for base in [Limits::webgpu(), Limits::opencl()] {
+            assert_eq!(on(base.clone(), 1), ("thin", [1, 1, 64], [4, 1, 64]));
             assert_eq!(on(base.clone(), 8).0, "thin");
-            assert_eq!(on(base.clone(), 16), ("thin", [1, 8, 32], [4, 1, 32]));
-            assert_eq!(on(base, 32).0, "tiled");
+            assert_eq!(on(base.clone(), 16).0, "thin");
+            assert_eq!(on(base, 64).0, "tiled");
         }
     }
 

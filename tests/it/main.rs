@@ -15,6 +15,7 @@ mod chains;
 mod cpu_runs;
 mod custom;
 mod dispatches;
+mod facts;
 mod fastest;
 mod flaky;
 mod forms;

@@ -208,6 +208,7 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
         compute_units: Some(value(device.max_compute_units())?),
         max_turns: faults.turns(),
         faults,
+        measured: None,
     };
     let limits = match options.checked_kernels {
         // What can be checked is WGSL, which has neither images here nor inline assembly.

@@ -299,6 +299,7 @@ fn device_info(
             compute_units: facts(family, &adapter.name).compute_units,
             max_turns: faults.turns(),
             faults,
+            measured: None,
         },
         is_cpu,
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

@@ -3,7 +3,7 @@
 //! A wave of 32 invocations has `tile[1]` times 16 queries of a head of keys; a work-group of `32 x` invocations is `x`
 //! waves, and takes `16 tile[0]` keys at a time.
 
-use super::estimate::{Group, Unit};
+use super::estimate::Group;
 use super::{AttentionOp, Sizes, estimate};
 use crate::dtype::DType;
 use crate::emit::{Binding, Dialect};
@@ -211,9 +211,14 @@ impl Kernel<AttentionOp> for Matrix {
             rows: staging.rows,
             keys: staging.keys,
             bytes: staging.bytes(self),
-            unit: Unit::Matrices { cooperative: self.cooperative, blocks: choice.tile[1] },
+            cooperative: self.cooperative,
+            blocks: choice.tile[1],
         };
-        estimate::cycles(op, &group, limits)
+        estimate::clocks(op, &group, limits)
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

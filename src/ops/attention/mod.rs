@@ -30,6 +30,7 @@
 
 mod arguments;
 mod cpu;
+mod effort;
 mod estimate;
 mod examples;
 mod matrix;

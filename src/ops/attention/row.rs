@@ -1,10 +1,10 @@
 //! `row`: a work-group of `tile[0]` invocations has `tile[1]` queries of a head of keys; rows of any length.
 
-use super::estimate::{Group, Unit};
-use super::{AttentionOp, Sizes, estimate};
+use super::{AttentionOp, Sizes, effort};
 use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;
@@ -65,16 +65,14 @@ impl Kernel<AttentionOp> for Row {
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
-    fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        let [size, rows, _] = choice.tile;
-        let group = Group {
-            invocations: size,
-            rows: rows as usize,
-            keys: size as usize,
-            bytes: 4 * kept(op, choice.tile).iter().sum::<usize>() as u64,
-            unit: Unit::Rows,
-        };
-        estimate::cycles(op, &group, limits)
+    fn effort(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        let [_, slices, columns] = shared(op, choice.tile[0] as usize).map(extent);
+        let bytes = 4 * extent(kept(op, choice.tile).iter().sum());
+        Some(effort::row(op, choice, self.grid(op, choice.tile), bytes, [slices, columns]))
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

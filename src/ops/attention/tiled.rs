@@ -1,11 +1,11 @@
 //! `tiled`: a work-group of `WG_X x WG_Y` invocations has `tile[1] WG_Y` queries of a head of keys, and takes
 //! `4 tile[0] WG_X` keys at a time.
 
-use super::estimate::{Group, Unit};
-use super::{AttentionOp, Sizes, estimate};
+use super::{AttentionOp, Sizes, effort};
 use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
@@ -112,17 +112,15 @@ impl Kernel<AttentionOp> for Tiled {
         Some(Registers::with_barriers(12 + registers::of_product(2 * choice.tile[0], choice.tile[1])))
     }
 
-    fn estimate(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
+    fn effort(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
         let Kept { queries, staged, shares, largest } = kept(op, choice);
-        let group = Group {
-            invocations: x * y,
-            rows: (rows * y) as usize,
-            keys: (4 * groups * x) as usize,
-            bytes: 16 * (queries + staged + shares + largest) as u64,
-            unit: Unit::Staged(rows),
-        };
-        estimate::cycles(op, &group, limits)
+        let bytes = extent(16 * (queries + staged + shares + largest));
+        let [_, keys, values] = loads(op, choice);
+        Some(effort::tiled(op, choice, self.grid(op, choice.tile), bytes, extent(keys + values)))
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

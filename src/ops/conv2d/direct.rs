@@ -8,6 +8,7 @@ use super::arguments::{params, shares, slices, whole_slices};
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, extent};
@@ -47,6 +48,11 @@ impl Kernel<Conv2dOp> for Direct {
         (op.0.groups > 1 && !whole_slices(&op.0)).then(|| {
             format!("groups of {inputs} input and {outputs} output channels, direct needs multiples of 4")
         })
+    }
+
+    fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        let ([pixels, _, slices], [x, y, z]) = (choice.tile, choice.work_group);
+        Some(effort::of_map(&op.0, choice, [pixels, slices], [x * y, z], self.grid(op, choice.tile)))
     }
 
     fn ordinary(&self) -> Ordinary {

@@ -178,6 +178,10 @@ impl BoundKernel for CustomKernel<'_> {
         None
     }
 
+    fn ordered(&self) -> bool {
+        true
+    }
+
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let own = self.shader.reflection.work_group;
         if choice.work_group != own {

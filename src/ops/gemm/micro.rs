@@ -1,10 +1,11 @@
 //! `micro`: a tile of columns and rows per invocation, in registers, from operands read element by element.
 
-use super::GemmOp;
 use super::arguments::{SQUARE, TILES, preference};
+use super::{GemmOp, effort};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
@@ -38,8 +39,16 @@ impl Kernel<GemmOp> for Micro {
         Some(Registers::alone(registers::of_pixels(choice.tile[1], choice.tile[0])))
     }
 
+    fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        Some(effort::alone(op, choice))
+    }
+
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

@@ -15,7 +15,7 @@
 
 mod arguments;
 mod cpu;
-mod estimate;
+mod effort;
 mod examples;
 mod image2d;
 mod matrix;

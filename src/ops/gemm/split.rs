@@ -3,11 +3,12 @@
 //!
 //! A tile is groups of four columns, rows, and splits of the sum; a work-group is as deep as the splits.
 
+use super::GemmOp;
 use super::arguments::{preference, staged};
-use super::{GemmOp, estimate};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::limits::machine::Machine;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::Params;
@@ -25,6 +26,12 @@ const INVOCATIONS: u32 = 256;
 /// Invocations of a work-group side by side, the default first.
 const WIDTHS: [u32; 4] = [4, 2, 1, 8];
 
+/// Whether one invocation for each eight rows of four columns leaves most of a device idle.
+fn is_small(op: &GemmOp, limits: &Limits) -> bool {
+    let tiles = (op.n.div_ceil(4) * op.m.div_ceil(8) * op.batch) as u64;
+    Machine::of(limits).is_none_or(|machine| tiles < machine.busy())
+}
+
 #[derive(Debug)]
 pub(super) struct Split;
 
@@ -35,7 +42,7 @@ impl Kernel<GemmOp> for Split {
 
     /// Where the sums are long enough to be split. None if a whole device has enough to do without.
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
-        if self.obstacle(op, limits).is_some() || !estimate::is_small(op, limits) {
+        if self.obstacle(op, limits).is_some() || !is_small(op, limits) {
             return Vec::new();
         }
         let rows = op.m.next_power_of_two().min(ROWS) as u32;

@@ -4,10 +4,11 @@
 
 use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
-use super::{GemmOp, estimate};
+use super::{GemmOp, effort};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
@@ -65,12 +66,16 @@ impl Kernel<GemmOp> for Staged {
         work_groups(tile)
     }
 
+    fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        effort::tiled(op, choice)
+    }
+
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         limits.family.has_local_memory() && !op.is_for_matrix_unit(limits)
     }
 
-    fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        limits.family.has_local_memory().then(|| estimate::tiled(op, choice, limits)).flatten()
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

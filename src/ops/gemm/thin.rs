@@ -5,10 +5,11 @@
 
 use super::arguments::{preference, staged};
 use super::staging::{ahead, shared};
-use super::{GemmOp, estimate};
+use super::{GemmOp, effort};
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
@@ -26,7 +27,7 @@ const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 const INVOCATIONS: u32 = 256;
 
 /// Vec4s that a work-group keeps: its rows of A twice over, then partial sums.
-fn kept(choice: &Choice, dialect: Dialect) -> u32 {
+pub(super) fn kept(choice: &Choice, dialect: Dialect) -> u32 {
     let ([columns4, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
     let partial_sums = splits / 2 * x * y * columns4 * rows;
     let window = if shared(choice.tile) { 2 * rows * splits * ahead(choice.tile, dialect) } else { 0 };
@@ -106,12 +107,16 @@ impl Kernel<GemmOp> for Thin {
         op.constants_and(choice, &own)
     }
 
-    fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        limits.family.has_local_memory().then(|| estimate::thin(op, choice, limits))
+    fn effort(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Effort> {
+        Some(effort::thin(op, choice, limits))
     }
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

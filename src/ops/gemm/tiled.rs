@@ -7,17 +7,18 @@
 
 use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
-use super::{GemmOp, estimate};
+use super::{GemmOp, effort};
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::Params;
 
 /// Groups of four columns, rows, and splits of the sum; the largest reuse first. Which suits a
-/// product is estimated (`estimate.rs`).
+/// product is estimated (`effort.rs`).
 const TILES: [[u32; 3]; 12] = [
     [2, 16, 1],
     [4, 8, 1],
@@ -72,12 +73,16 @@ impl Kernel<GemmOp> for Tiled {
         Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
     }
 
-    fn estimate(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<f64> {
-        limits.family.has_local_memory().then(|| estimate::tiled(op, choice, limits)).flatten()
+    fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        effort::tiled(op, choice)
     }
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
+    }
+
+    fn ordered(&self) -> bool {
+        false
     }
 
     fn place(&self) -> Layout {

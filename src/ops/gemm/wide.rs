@@ -78,6 +78,10 @@ impl Kernel<GemmOp> for Wide {
         !op.is_for_matrix_unit(limits)
     }
 
+    fn ordered(&self) -> bool {
+        false
+    }
+
     fn place(&self) -> Layout {
         Layout::Nhwc
     }

@@ -6,6 +6,7 @@ use super::micro::pack;
 use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
+use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, extent, unsigned};
@@ -25,6 +26,11 @@ impl Kernel<PointwiseOp> for Direct {
     fn grid(&self, op: &PointwiseOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.0.output;
         [extent(output.w), extent(output.h), extent(output.slices()) * extent(output.n)]
+    }
+
+    fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        let [x, y, z] = choice.work_group;
+        Some(effort::of_map(&op.0, choice, [1, 1], [x * y, z], self.grid(op, choice.tile)))
     }
 
     fn ordinary(&self) -> Ordinary {

@@ -7,6 +7,7 @@ use super::PointwiseOp;
 use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
+use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
@@ -82,6 +83,11 @@ impl Kernel<PointwiseOp> for Micro {
 
     fn registers(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_pixels(choice.tile[0], choice.tile[1])))
+    }
+
+    fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
+        let ([pixels, slices, _], [x, y, _]) = (choice.tile, choice.work_group);
+        Some(effort::of_map(&op.0, choice, [pixels, slices], [x, y], self.grid(op, choice.tile)))
     }
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {

@@ -141,6 +141,10 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         Some((warps / at_once).max(1.0) * (steps * step + joined))
     }
 
+    fn ordered(&self) -> bool {
+        false
+    }
+
     fn layouts(&self) -> &'static [Layout] {
         &[Layout::Nhwc]
     }

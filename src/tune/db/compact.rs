@@ -1,6 +1,6 @@
 //! Keeps a database within its bounds.
 
-use super::{Bounds, Database, Entry, NetworkRow, Verdict};
+use super::{Bounds, Database, Entry, MachineRow, NetworkRow, Verdict};
 use crate::sorted;
 use crate::tune::key::{ChoiceKey, TUNER_VERSION};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ impl Database {
 
     fn exceeds(&self, bounds: Bounds) -> bool {
         self.bytes > bounds.max_bytes
-            || self.len() + self.networks.len() + self.foreign.len() > bounds.max_rows
+            || self.len() + self.networks.len() + self.machines.len() + self.foreign.len() > bounds.max_rows
     }
 
     pub(super) fn compact_if_large(&mut self) {
@@ -46,7 +46,7 @@ impl Database {
             .collect();
         sorted::sort(&mut ages, Ord::cmp);
         let last = ages.pop();
-        let mut rows = self.len() + self.networks.len();
+        let mut rows = self.len() + self.networks.len() + self.machines.len();
         for (_, key) in ages {
             if self.bytes <= target.max_bytes && rows <= target.max_rows {
                 return;
@@ -101,7 +101,8 @@ impl Database {
     fn count_bytes(&mut self) {
         let rows = self.groups.values().flat_map(BTreeMap::values).map(|entry| entry.bytes);
         let networks = self.networks.values().map(NetworkRow::bytes);
+        let machines = self.machines.values().map(MachineRow::bytes);
         let foreign = self.foreign.iter().map(|line| line.len() as u64 + 1);
-        self.bytes = rows.chain(networks).chain(foreign).sum();
+        self.bytes = rows.chain(networks).chain(machines).chain(foreign).sum();
     }
 }

@@ -23,6 +23,8 @@ pub struct LoadReport {
     pub extended: usize,
     /// Lines that are verdicts on networks.
     pub networks: usize,
+    /// Lines with what was measured of a device.
+    pub machines: usize,
     /// Lines of JSON that are no row of this version; kept.
     pub foreign: usize,
     /// Lines that are no JSON; dropped at the next save.
@@ -39,6 +41,7 @@ impl fmt::Display for LoadReport {
             (self.inactive, "of unknown kernels"),
             (self.extended, "with unknown fields"),
             (self.networks, "verdicts on networks"),
+            (self.machines, "figures of devices"),
             (self.foreign, "lines of another version"),
             (self.damaged, "damaged lines"),
             (usize::from(self.torn), "torn last line"),
@@ -145,7 +148,7 @@ impl Database {
             return self.unreadable(ended);
         };
         let Ok(row) = serde_json::from_str::<Row>(text) else {
-            if self.read_network(text) {
+            if self.read_network(text) || self.read_machine(text) {
                 return;
             }
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! (broken here to fit the page; in the file it is one line). Of several lines with one [`Key`]
-//! the newest counts. A line of another kind says which backend ran a network the fastest ([`NetworkRow`]); versions
-//! that do not know it keep it as it is.
+//! the newest counts. Lines of two other kinds say which backend ran a network the fastest ([`NetworkRow`]), and what was
+//! measured of a device ([`MachineRow`]); versions that do not know them keep them as they are.
 //!
 //! # What survives
 //!
@@ -42,6 +42,7 @@ mod compact;
 mod file;
 mod load;
 mod lookup;
+mod machines;
 mod networks;
 mod patience;
 mod relatives;
@@ -56,6 +57,7 @@ pub(crate) use file::LOCK_WAIT;
 pub(super) use file::{open_lock, wait_for};
 pub use load::LoadReport;
 pub use lookup::{Found, NEAR, Source};
+pub use machines::{MachineKey, MachineRow};
 pub use networks::{NetworkKey, NetworkRow, NetworkTime};
 #[cfg(any(feature = "cpu", test))]
 pub(crate) use patience::is_held;
@@ -135,6 +137,8 @@ pub struct Database {
     groups: BTreeMap<(DeviceKey, ProblemKey), Group>,
     /// Which backend runs a network the fastest.
     networks: BTreeMap<NetworkKey, NetworkRow>,
+    /// What was measured of devices.
+    machines: BTreeMap<DeviceKey, MachineRow>,
     /// Lines of JSON that are no row of this version, kept as they are.
     foreign: BTreeSet<String>,
     /// Bytes that all of these take in a file.
@@ -396,7 +400,7 @@ impl Database {
         file::replace(path, &text).map_err(io(path))
     }
 
-    /// Writes the lines of the file: rows by device, problem and choice, then verdicts on networks, then the lines
+    /// Writes the lines of the file: rows by device, problem and choice, then verdicts on networks, the figures of devices, then the lines
     /// of newer versions.
     ///
     /// # Errors
@@ -406,7 +410,7 @@ impl Database {
         for entry in self.groups.values().flat_map(BTreeMap::values) {
             writeln!(out, "{}", entry.line()?).map_err(io(Path::new("output")))?;
         }
-        for line in self.network_lines() {
+        for line in self.network_lines().chain(self.machine_lines()) {
             writeln!(out, "{}", line?).map_err(io(Path::new("output")))?;
         }
         for line in &self.foreign {

@@ -54,6 +54,9 @@ impl Database {
         for row in other.networks.values() {
             self.insert_network(row.clone(), policy);
         }
+        for row in other.machines.values() {
+            self.insert_machine(row.clone(), policy);
+        }
         for line in &other.foreign {
             self.insert_foreign(line);
         }
@@ -124,7 +127,7 @@ impl Database {
     }
 
     /// The same rows, the measured ones with another origin and note, and without fields that this
-    /// version does not know. Verdicts on networks are left out: they are of one machine.
+    /// version does not know. Verdicts on networks and figures of devices are left out: they are of one machine.
     #[must_use]
     #[doc(hidden)]
     pub fn marked(&self, origin: Origin, note: &str) -> Database {
