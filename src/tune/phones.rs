@@ -118,12 +118,13 @@ fn the_articles_ratios_are_met_node_by_node() {
             sum[1] += single;
         }
     }
-    let rank = correlation(&ranks(&found), &ranks(&wanted));
+    let heads = PRODUCTS.iter().position(|(node, _)| *node > 26).expect("heads");
+    let rank = correlation(&ranks(&found[..heads]), &ranks(&wanted[..heads]));
     let [model, article] = sums.map(|[table, single]| table / single);
     println!(
         "rank correlation {rank:.3}; of all nodes (8,4,8) takes {model:.2} times as long, measured {article:.2}"
     );
-    assert!(rank > 0.9, "{rank}: {found:.2?} {wanted:.2?}");
+    assert!(rank > 0.95, "{rank}: {found:.2?} {wanted:.2?}");
     assert!((0.9..1.1).contains(&(model / article)), "{model} {article}");
 }
 
