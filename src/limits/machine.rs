@@ -5,7 +5,7 @@
 //! API. Those of other families follow from them by the width of a unit, as no card of theirs was measured: a vec4 from
 //! memory costs as many multiply-adds everywhere, and memory brings as many bytes for each of them. Widths, waves and
 //! registers are the vendors', as their documents and LiteRT's GPU delegate (`device/family.rs`) have them. What was
-//! [`Measured`] on a device takes the place of all of these.
+//! [`Measured`] on a device takes the place of these, except of NVIDIA's.
 
 use super::{Family, Limits, MaliArchitecture};
 use crate::emit::Dialect;
@@ -150,7 +150,9 @@ impl Machine {
             memory_bytes: MEMORY_BYTES_PER_LANE * lanes * f64::from(units),
             launch: LAUNCH_CLOCKS,
         };
-        Some(limits.measured.map_or(machine, |measured| machine.with(&measured)))
+        // What was fitted to kernels is nearer to them than what was measured with kernels that do nothing else.
+        let measured = limits.measured.filter(|_| limits.family != Family::Nvidia);
+        Some(measured.map_or(machine, |measured| machine.with(&measured)))
     }
 
     /// Multiply-adds of a unit per clock.
