@@ -43,6 +43,13 @@ pub(super) fn of_pixels(pixels: u32, slices: u32) -> u32 {
     OTHERS + 4 * pixels * slices + 4 * pixels + 8 * slices
 }
 
+/// As [`of_pixels`], of `columns` groups of four columns by `rows`, whose loop the compiler for the first Adreno of the series 6xx
+/// unrolls: the loads of two turns are under way together there.
+pub(super) fn of_loads(columns: u32, rows: u32, limits: &Limits) -> u32 {
+    let under_way = if limits.family.is_early_adreno() { 2 * (4 * rows + 16 * columns) } else { 0 };
+    of_pixels(rows, columns) + under_way
+}
+
 /// A tile of `columns` by `rows` whose weights are unpacked from words, which keeps each of them in several registers.
 pub(super) fn of_unpacked(columns: u32, rows: u32) -> u32 {
     2 * OTHERS + 4 + 20 * columns * rows
@@ -96,6 +103,12 @@ mod tests {
         assert!(!refused(of_pixels(4, 2), [32, 8, 1], &adreno));
         let alone = Registers::alone(of_pixels(8, 2));
         assert_eq!(obstacle(alone, &Choice::new("kernel", [1; 3], [64, 32, 1]), &adreno), None);
+        // `vec4` of a matrix product.
+        let early = limits(Family::Adreno(630));
+        let loads = |columns, rows| Registers::alone(of_loads(columns, rows, &early));
+        let square = Choice::new("vec4", [1; 3], [8, 8, 1]);
+        assert!(obstacle(loads(2, 8), &square, &early).is_some());
+        assert_eq!(obstacle(loads(1, 8), &square, &early), None);
         // `kept` of a normalisation.
         let all = [1024, 1, 1];
         assert!([&adreno, &mali, &intel].into_iter().all(|limits| refused(of_kept(9), all, limits)));

@@ -228,3 +228,39 @@ fn a_first_convolution_is_estimated_too() {
     // The article's node 0: 17.83 and 17.14 ms.
     assert!((0.85..1.2).contains(&(ratio / (17.83 / 17.14))), "{ratio}");
 }
+
+/// No device is left without a kernel for what networks need, for want of registers or of local memory.
+#[test]
+fn every_family_has_a_kernel_for_products_convolutions_and_attention() {
+    let families = [
+        Family::Adreno(630),
+        Family::Adreno(730),
+        Family::Mali(MaliArchitecture::Valhall),
+        Family::Mali(MaliArchitecture::Midgard),
+        Family::PowerVr,
+        Family::Intel,
+        Family::Apple,
+        Family::Amd,
+        Family::Unknown,
+    ];
+    for family in families {
+        for base in [Limits::webgpu(), Limits::opencl()] {
+            let limits = Limits { family, local_memory: 16384, ..base };
+            for (op, numbers) in [
+                ("gemm", &[197, 768, 768][..]),
+                ("gemm", &[1, 1000, 1280]),
+                ("gemm", &[7, 5, 3]),
+                ("attention", &[12, 197, 197, 64]),
+                ("attention", &[6, 1500, 1500, 64]),
+                ("attention", &[8, 1, 512, 128]),
+                ("conv2d", &[1, 56, 56, 64, 64, 3, 3, 1]),
+                ("conv2d", &[1, 224, 224, 3, 64, 7, 7, 2]),
+            ] {
+                let entry = crate::ops::all().iter().find(|entry| entry.name == op).expect("the op");
+                let problem = (entry.numbers.op)(numbers, None, Precision::F32).expect("extents");
+                let choice = untuned(&*problem, WorkGroup::Table, &limits);
+                assert!(choice.is_ok(), "{family} {op} {numbers:?}: {choice:?}");
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
@@ -63,6 +64,11 @@ impl Kernel<AttentionOp> for Row {
         let bytes = 4 * kept(op, choice.tile).iter().sum::<usize>() as u64;
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    /// Not known well enough to refuse a choice: compilers keep more or fewer loads under way.
+    fn registers(&self, _op: &AttentionOp, _choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        None
     }
 
     fn effort(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -108,8 +108,9 @@ impl Kernel<AttentionOp> for Tiled {
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
-    fn registers(&self, _op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(12 + registers::of_product(2 * choice.tile[0], choice.tile[1])))
+    fn registers(&self, _op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        let others = if limits.family.is_early_adreno() { 36 } else { 12 };
+        Some(Registers::with_barriers(others + registers::of_product(2 * choice.tile[0], choice.tile[1])))
     }
 
     fn effort(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

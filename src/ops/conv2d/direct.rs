@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params, extent};
 use crate::ops::split;
 
@@ -48,6 +49,11 @@ impl Kernel<Conv2dOp> for Direct {
         (op.0.groups > 1 && !whole_slices(&op.0)).then(|| {
             format!("groups of {inputs} input and {outputs} output channels, direct needs multiples of 4")
         })
+    }
+
+    /// Not known well enough to refuse a choice: compilers keep more or fewer loads under way.
+    fn registers(&self, _op: &Conv2dOp, _choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        None
     }
 
     fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -35,8 +35,8 @@ impl Kernel<GemmOp> for Micro {
         Ordinary::Size(SQUARE)
     }
 
-    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::alone(registers::of_pixels(choice.tile[1], choice.tile[0])))
+    fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_loads(choice.tile[0], choice.tile[1], limits)))
     }
 
     fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 #[derive(Debug)]
@@ -26,6 +27,11 @@ impl Kernel<PointwiseOp> for Direct {
     fn grid(&self, op: &PointwiseOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.0.output;
         [extent(output.w), extent(output.h), extent(output.slices()) * extent(output.n)]
+    }
+
+    /// Not known well enough to refuse a choice: compilers keep more or fewer loads under way.
+    fn registers(&self, _op: &PointwiseOp, _choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        None
     }
 
     fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
