@@ -25,6 +25,8 @@ pub(crate) struct Machine {
     pub(crate) invocations: u32,
     /// Bytes of local memory of a unit.
     pub(crate) local_memory: u32,
+    /// Whether it is known what local memory costs: it is a memory of its own, or was measured.
+    pub(crate) local_is_known: bool,
     /// Clocks of a wave's vec4 from local memory, from memory to local memory, and from memory to registers.
     pub(crate) staged: f64,
     pub(crate) to_local: f64,
@@ -131,7 +133,6 @@ impl Machine {
             (Family::Nvidia, Dialect::OpenClC) => (2.0, 345.0, 1.29),
             _ => (40.0, 500.0, 1.0),
         };
-        let own = limits.family.has_local_memory();
         let machine = Machine {
             units,
             wave,
@@ -139,8 +140,8 @@ impl Machine {
             registers,
             invocations,
             local_memory: limits.local_memory_of_unit().unwrap_or(2 * limits.local_memory),
-            // Local memory that is no memory of its own is read as all memory is.
-            staged: if own { PER_STAGED } else { 2.0 * PER_STAGED } / rate,
+            local_is_known: limits.family.has_local_memory(),
+            staged: PER_STAGED / rate,
             to_local: PER_VEC4_TO_LOCAL / rate,
             to_registers: PER_VEC4_TO_REGISTERS / rate,
             barrier,
@@ -175,6 +176,7 @@ impl Machine {
         let to_registers = of_wave / per_clock(measured.cached_mb);
         Machine {
             wave,
+            local_is_known: true,
             rate: self.rate * f64::from(self.wave) / f64::from(wave),
             staged: of_wave / per_clock(measured.local_mb),
             to_local: to_registers * PER_VEC4_TO_LOCAL / PER_VEC4_TO_REGISTERS,

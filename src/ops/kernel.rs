@@ -177,7 +177,8 @@ pub(crate) trait Kernel<O>: fmt::Debug + Sync {
     /// [`Kernel::effort`] was not counted may say it themselves.
     fn estimate(&self, op: &O, choice: &Choice, limits: &Limits) -> Option<f64> {
         let machine = Machine::of(limits)?;
-        self.effort(op, choice, limits).map(|effort| cost::clocks(&effort, &machine))
+        let effort = self.effort(op, choice, limits)?;
+        (effort.local_bytes == 0 || machine.local_is_known).then(|| cost::clocks(&effort, &machine))
     }
 
     /// Whether the order of the op's kernels and tiles was measured: then another has to be estimated to be much shorter to

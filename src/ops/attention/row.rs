@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registers::Registers;
 use crate::ops::reduce::rows::wrong_group;
+use crate::ops::registers::Registers;
 use crate::ops::spec::{Params, extent};
 
 /// Invocations of a work-group, and queries that it has.
