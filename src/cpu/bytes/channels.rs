@@ -58,7 +58,7 @@ impl Channels {
         Self::with_vectors([taps, channels], weights, finish, Vectors::new())
     }
 
-    fn with_vectors(
+    pub(in crate::cpu) fn with_vectors(
         [taps, channels]: [usize; 2],
         weights: &[f32],
         finish: Finish<'_>,
@@ -151,9 +151,8 @@ impl Channels {
                     && channels <= self.width
                     && self.bias.len().min(self.scale.len()) >= of_all;
                 if is_there {
-                    let rows = self.rows.chunks_exact(self.width);
                     // SAFETY: every 64-bit ARM has these vectors, and what is read and written is there.
-                    unsafe { neon::pixel(taps.iter().copied().zip(rows), self.finish(), dst) }
+                    unsafe { neon::pixel(taps, &self.rows, self.width, self.finish(), dst) }
                 }
             }
             Vectors::Plain => self.pixel_plain(taps, dst),

@@ -32,7 +32,7 @@ pub(crate) fn look_up(table: &Table, src: &[u8], dst: &mut [u8]) {
 }
 
 #[inline(always)]
-fn look_up_plain(table: &Table, src: &[u8], dst: &mut [u8]) {
+pub(in crate::cpu) fn look_up_plain(table: &Table, src: &[u8], dst: &mut [u8]) {
     for (found, byte) in dst.iter_mut().zip(src) {
         *found = table[usize::from(*byte)];
     }

@@ -5,6 +5,8 @@ use super::Finish;
 use super::tile::{Bytes, PANEL, Tile};
 use std::arch::aarch64::*;
 
+// Loops fill arrays: the closures of functions of arrays are not inlined among so many vectors.
+
 /// Pixels whose sums are held in registers.
 const PIXELS: usize = 4;
 
@@ -59,13 +61,16 @@ unsafe fn sums<const M: usize>(
     unsafe {
         let mut weights = tile.weights.as_ptr().add(panel * PANEL * tile.depth() + 4 * first);
         for &line in tile.lines {
-            let rows: [*const f32; M] =
-                std::array::from_fn(|m| tile.src.as_ptr().add(tile.first[pixel + m] + line));
+            let mut rows = [tile.src.as_ptr().add(line); M];
+            for m in 0..M {
+                rows[m] = rows[m].add(tile.first[pixel + m]);
+            }
             for word in 0..tile.len {
-                let x: [int8x8_t; M] = std::array::from_fn(|m| {
-                    let word = vld1_dup_u32(rows[m].add(word).cast());
-                    vreinterpret_s8_u8(veor_u8(vreinterpret_u8_u32(word), vdup_n_u8(128)))
-                });
+                let mut x = [vdup_n_s8(0); M];
+                for m in 0..M {
+                    let word = vreinterpret_u8_u32(vld1_dup_u32(rows[m].add(word).cast()));
+                    x[m] = vreinterpret_s8_u8(veor_u8(word, vdup_n_u8(128)));
+                }
                 for v in 0..HALF {
                     let w = vld1q_s8(weights.add(4 * v).cast());
                     for m in 0..M {
@@ -81,8 +86,8 @@ unsafe fn sums<const M: usize>(
         }
         for m in 0..M {
             let Some(bytes) = bytes.get_mut((pixel + m) * tile.panels + panel) else { return };
-            let own = sums[m].map(|[low, high]| vpaddq_s32(low, high));
-            store(own, finish, [panel, first], bytes);
+            let [[a, b], [c, d]] = sums[m];
+            store([vpaddq_s32(a, b), vpaddq_s32(c, d)], finish, [panel, first], bytes);
         }
     }
 }
@@ -113,7 +118,8 @@ pub(super) unsafe fn store(
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn eight(sums: [int32x4_t; 2], finish: &Finish<'_>, channel: usize) -> uint8x8_t {
-    let [low, high] = finish.bounds.map(|bound| vdupq_n_f32(bound as f32));
+    let [low, high] = finish.bounds;
+    let (low, high) = (vdupq_n_f32(low as f32), vdupq_n_f32(high as f32));
     let zero = vdupq_n_s32(finish.zero.into());
     let mut halves = [vdup_n_s16(0); 2];
     for (at, (half, sum)) in halves.iter_mut().zip(sums).enumerate() {

@@ -93,7 +93,6 @@ macro_rules! dots {
             /// # Safety
             /// That of [`finish`], for pixels, panels and vectors of the tile.
             #[target_feature(enable = $features)]
-            #[expect(clippy::needless_range_loop, reason = "sums, pixels and weights by their numbers")]
             unsafe fn sums<const M: usize, const N: usize, const V: usize>(
                 tile: &Tile<'_>,
                 [panel, first]: [usize; 2],
@@ -102,21 +101,26 @@ macro_rules! dots {
             ) {
                 let mut sums: [[[int32x4_t; V]; N]; M] = [[[vdupq_n_s32(0); V]; N]; M];
                 let flip = vdupq_n_u8(if $flips { 128 } else { 0 });
-                let flipped = |x: uint8x16_t| if $flips { veorq_u8(x, flip) } else { x };
                 let depth = tile.depth();
                 // SAFETY: a pixel's first word and each line behind it are in `src`, and the panels in `weights`, as the
                 // caller has checked: all places below are within them.
                 unsafe {
-                    let mut weights: [*const f32; N] = std::array::from_fn(|n| {
-                        tile.weights.as_ptr().add((panel + n) * PANEL * depth + 4 * first)
-                    });
+                    let mut weights = [tile.weights.as_ptr().add(4 * first); N];
+                    for n in 0..N {
+                        weights[n] = weights[n].add((panel + n) * PANEL * depth);
+                    }
                     for &line in tile.lines {
-                        let rows: [*const f32; M] =
-                            std::array::from_fn(|m| tile.src.as_ptr().add(tile.first[m] + line));
+                        let mut rows = [tile.src.as_ptr().add(line); M];
+                        for m in 0..M {
+                            rows[m] = rows[m].add(tile.first[m]);
+                        }
                         let mut word = 0;
                         while word + WORDS <= tile.len {
-                            let x: [uint8x16_t; M] =
-                                std::array::from_fn(|m| flipped(vld1q_u8(rows[m].add(word).cast())));
+                            let mut x = [flip; M];
+                            for m in 0..M {
+                                let words = vld1q_u8(rows[m].add(word).cast());
+                                x[m] = if $flips { veorq_u8(words, flip) } else { words };
+                            }
                             macro_rules! place {
                                 ($place:literal) => {
                                     for n in 0..N {
@@ -135,13 +139,18 @@ macro_rules! dots {
                             place!(1);
                             place!(2);
                             place!(3);
-                            weights = weights.map(|weights| weights.add(WORDS * PANEL));
+                            for n in 0..N {
+                                weights[n] = weights[n].add(WORDS * PANEL);
+                            }
                             word += WORDS;
                         }
                         while word < tile.len {
-                            let x: [uint8x16_t; M] = std::array::from_fn(|m| {
-                                flipped(vreinterpretq_u8_u32(vld1q_dup_u32(rows[m].add(word).cast())))
-                            });
+                            let mut x = [flip; M];
+                            for m in 0..M {
+                                let words = vld1q_dup_u32(rows[m].add(word).cast());
+                                let words = vreinterpretq_u8_u32(words);
+                                x[m] = if $flips { veorq_u8(words, flip) } else { words };
+                            }
                             for n in 0..N {
                                 for v in 0..V {
                                     let w = vld1q_s8(weights[n].add(4 * v).cast());
@@ -151,7 +160,9 @@ macro_rules! dots {
                                     }
                                 }
                             }
-                            weights = weights.map(|weights| weights.add(PANEL));
+                            for n in 0..N {
+                                weights[n] = weights[n].add(PANEL);
+                            }
                             word += 1;
                         }
                     }

@@ -21,10 +21,14 @@ pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Byt
             return mixed::finish(tile, finish, bytes);
         }
         for panel in 0..tile.panels {
+            // At most 16 sums: what they are made from takes registers too.
             match tile.pixels.div_ceil(2) {
                 1 => sums::<1, VECTORS>(tile, [panel, 0], finish, bytes),
                 2 => sums::<2, VECTORS>(tile, [panel, 0], finish, bytes),
-                3 => sums::<3, VECTORS>(tile, [panel, 0], finish, bytes),
+                3 => {
+                    sums::<3, 2>(tile, [panel, 0], finish, bytes);
+                    sums::<3, 2>(tile, [panel, 2], finish, bytes);
+                }
                 _ => {
                     sums::<4, 2>(tile, [panel, 0], finish, bytes);
                     sums::<4, 2>(tile, [panel, 2], finish, bytes);
@@ -54,12 +58,16 @@ unsafe fn sums<const P: usize, const V: usize>(
     unsafe {
         let mut weights = tile.weights.as_ptr().add(panel * PANEL * tile.depth() + 4 * first);
         for &line in tile.lines {
-            let row = |pixel: usize| tile.src.as_ptr().add(tile.first[pixel.min(last)] + line);
-            let rows: [[*const f32; 2]; P] = std::array::from_fn(|p| [row(2 * p), row(2 * p + 1)]);
-            // Words of all pairs of pixels, and what lies behind each word of weights.
+            let mut rows = [[tile.src.as_ptr().add(line); 2]; P];
+            for p in 0..P {
+                for of_pair in 0..2 {
+                    let pixel = (2 * p + of_pair).min(last);
+                    rows[p][of_pair] = rows[p][of_pair].add(tile.first[pixel]);
+                }
+            }
+            // Two words of all pairs of pixels, with those of the weights: the second may be zeros.
             macro_rules! multiply {
-                ($load:expr, |$w:ident| $next:expr) => {
-                    let x: [uint8x16_t; P] = rows.map(|[a, b]| vcombine_u8($load(a), $load(b)));
+                ($x:ident, |$w:ident| $next:expr) => {
                     for v in 0..V {
                         let $w = weights.add(4 * v);
                         let (w, next) = (vld1q_s32($w.cast()), $next);
@@ -67,7 +75,7 @@ unsafe fn sums<const P: usize, const V: usize>(
                         for p in 0..P {
                             for half in 0..2 {
                                 asm!("usmmla {0:v}.4s, {1:v}.16b, {2:v}.16b",
-                                    inout(vreg) sums[p][v][half], in(vreg) x[p], in(vreg) w[half],
+                                    inout(vreg) sums[p][v][half], in(vreg) $x[p], in(vreg) w[half],
                                     options(pure, nomem, nostack, preserves_flags));
                             }
                         }
@@ -75,16 +83,35 @@ unsafe fn sums<const P: usize, const V: usize>(
                 };
             }
             let mut word = 0;
+            while word + 4 <= tile.len {
+                let mut x = [[vdupq_n_u64(0); P]; 2];
+                for p in 0..P {
+                    let [a, b] =
+                        [vld1q_u64(rows[p][0].add(word).cast()), vld1q_u64(rows[p][1].add(word).cast())];
+                    (x[0][p], x[1][p]) = (vzip1q_u64(a, b), vzip2q_u64(a, b));
+                }
+                for x in x {
+                    multiply!(x, |w| vld1q_s32(w.add(PANEL).cast()));
+                    weights = weights.add(2 * PANEL);
+                }
+                word += 4;
+            }
             while word + 2 <= tile.len {
-                multiply!(|row: *const f32| vld1_u8(row.add(word).cast()), |w| vld1q_s32(
-                    w.add(PANEL).cast()
-                ));
+                let mut x = [vdupq_n_u8(0); P];
+                for p in 0..P {
+                    let [a, b] = [vld1_u8(rows[p][0].add(word).cast()), vld1_u8(rows[p][1].add(word).cast())];
+                    x[p] = vcombine_u8(a, b);
+                }
+                multiply!(x, |w| vld1q_s32(w.add(PANEL).cast()));
                 weights = weights.add(2 * PANEL);
                 word += 2;
             }
             if word < tile.len {
-                // The last word of a line, beside zeros.
-                multiply!(|row: *const f32| alone(row.add(word)), |_w| vdupq_n_s32(0));
+                let mut x = [vdupq_n_u8(0); P];
+                for p in 0..P {
+                    x[p] = vcombine_u8(alone(rows[p][0].add(word)), alone(rows[p][1].add(word)));
+                }
+                multiply!(x, |_w| vdupq_n_s32(0));
                 weights = weights.add(PANEL);
             }
         }
@@ -94,11 +121,15 @@ unsafe fn sums<const P: usize, const V: usize>(
                 if pixel > last {
                     return;
                 }
-                let own = sums[p].map(|[low, high]| {
+                let mut own = [vdupq_n_s32(0); V];
+                for v in 0..V {
+                    let [low, high] = [sums[p][v][0], sums[p][v][1]];
                     let (low, high) = (vreinterpretq_s64_s32(low), vreinterpretq_s64_s32(high));
-                    let of_pixel = if of_pair == 0 { vzip1q_s64(low, high) } else { vzip2q_s64(low, high) };
-                    vreinterpretq_s32_s64(of_pixel)
-                });
+                    own[v] = vreinterpretq_s32_s64(match of_pair {
+                        0 => vzip1q_s64(low, high),
+                        _ => vzip2q_s64(low, high),
+                    });
+                }
                 let Some(bytes) = bytes.get_mut(pixel * tile.panels + panel) else { return };
                 for (at, pair) in own.as_chunks::<2>().0.iter().enumerate() {
                     store(*pair, finish, [panel, first + 2 * at], bytes);
