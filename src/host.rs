@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::shape::Shape;
 use crate::word;
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
@@ -432,6 +433,8 @@ impl HostTensor {
     pub fn to_f32(&self) -> Cow<'_, [f32]> {
         match &self.data {
             Data::F32(data) => Cow::Borrowed(data),
+            // By the processor's own instructions, several at a time.
+            Data::F16(data) => Cow::Owned(data.to_f32_vec()),
             other => {
                 each_type!(other, elements => elements.iter().map(|&element| element.float()).collect())
             }

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::{HostTensor, TensorElement};
 use half::f16;
+use half::vec::HalfFloatVecExt;
 use std::borrow::Cow;
 
 /// An integer of 64 bits as words.
@@ -190,7 +191,7 @@ pub(crate) fn to_tensor(dims: Dims, dtype: DType, word: DType, words: &[f32]) ->
     let signed = || words.iter().map(|word| word.to_bits().cast_signed());
     match dtype {
         DType::F32 => HostTensor::of(dims, words),
-        DType::F16 => tensor(dims, words.iter().map(|&value| f16::from_f32(value))),
+        DType::F16 => HostTensor::of(dims, Vec::<f16>::from_f32_slice(words)),
         DType::I64 if word == DType::I64 => {
             tensor(dims, words.as_chunks().0.iter().map(|&pair: &Pair| bytemuck::cast::<Pair, i64>(pair)))
         }

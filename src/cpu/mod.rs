@@ -25,6 +25,8 @@ pub(crate) mod aligned;
 pub(crate) mod arch;
 pub(crate) mod blocks;
 pub(crate) mod bytes;
+#[cfg(test)]
+mod counted;
 mod micro;
 pub(crate) mod panels;
 pub(crate) mod product;

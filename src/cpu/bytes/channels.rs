@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512_channels as avx512;
+#[cfg(target_arch = "aarch64")]
+use super::neon_channels as neon;
 use super::{Finish, Vectors, bytes};
 use crate::cpu::aligned::Aligned;
 
@@ -20,11 +22,17 @@ pub(crate) struct Channels {
     /// Channels of a row of weights.
     width: usize,
     /// Channels of a block: as many as a vector has bytes.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for vectors of x86-64"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "for vectors of x86-64 and ARM")
+    )]
     block: usize,
     /// For each block of channels and each group of taps, the weights of its channels: four taps of a channel side by side,
     /// and channels in the order in which vectors have them.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for vectors of x86-64"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "for vectors of x86-64 and ARM")
+    )]
     weights: Aligned,
     /// The weights in their own order, for loops.
     rows: Vec<i8>,
@@ -50,7 +58,7 @@ impl Channels {
         Self::with_vectors([taps, channels], weights, finish, Vectors::new())
     }
 
-    fn with_vectors(
+    pub(in crate::cpu) fn with_vectors(
         [taps, channels]: [usize; 2],
         weights: &[f32],
         finish: Finish<'_>,
@@ -58,6 +66,7 @@ impl Channels {
     ) -> Self {
         let rows = bytes(weights);
         let block = match channels {
+            _ if cfg!(target_arch = "aarch64") => PART,
             0..=16 => 16,
             17..=32 => 32,
             _ => 64,
@@ -79,12 +88,17 @@ impl Channels {
         let place =
             |at: usize| if is_vector { in_order(at / block).nth(at % block).unwrap_or(at) } else { at };
         let of_all = 0..blocks * block;
+        let bias = |channel: usize| {
+            let sum = (0..taps).map(|tap| i32::from(weight(tap, channel).cast_signed())).sum();
+            let bias = finish.bias.get(channel).copied().unwrap_or(0);
+            bias.wrapping_add(vectors.lacking_of_channels(sum))
+        };
         Channels {
             width: channels,
             block,
             weights: laid,
             rows: rows.iter().map(|byte| byte.cast_signed()).collect(),
-            bias: of_all.clone().map(|at| finish.bias.get(place(at)).copied().unwrap_or(0)).collect(),
+            bias: of_all.clone().map(|at| bias(place(at))).collect(),
             scale: of_all.map(|at| finish.scale.get(place(at)).copied().unwrap_or(0.0)).collect(),
             bounds: finish.bounds,
             zero: finish.zero,
@@ -112,6 +126,34 @@ impl Channels {
             Vectors::Avx2 => {
                 // SAFETY: the machine has these vectors (`Vectors::new`); the function has no other demands.
                 unsafe { self.pixel_avx2(taps, dst) }
+            }
+            #[cfg(target_arch = "aarch64")]
+            Vectors::I8mm | Vectors::Dot => {
+                let (channels, finish) = (dst.len(), self.finish());
+                let of_weights = channels.div_ceil(self.block) * taps.len() / GROUP * self.block;
+                let of_all = channels.next_multiple_of(self.block);
+                let is_there = taps.iter().all(|tap| tap.len() >= channels)
+                    && self.weights.len() >= of_weights
+                    && self.bias.len().min(self.scale.len()) >= of_all;
+                match self.vectors {
+                    _ if !is_there => {}
+                    // SAFETY: the machine has these vectors (`Vectors::new`), and what is read and written is there.
+                    Vectors::Dot => unsafe { neon::signed(taps, &self.weights, finish, dst) },
+                    // SAFETY: as above.
+                    _ => unsafe { neon::mixed(taps, &self.weights, finish, dst) },
+                }
+            }
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Neon => {
+                let channels = dst.len();
+                let of_all = channels.next_multiple_of(self.block);
+                let is_there = taps.iter().all(|tap| tap.len() >= channels)
+                    && channels <= self.width
+                    && self.bias.len().min(self.scale.len()) >= of_all;
+                if is_there {
+                    // SAFETY: every 64-bit ARM has these vectors, and what is read and written is there.
+                    unsafe { neon::pixel(taps, &self.rows, self.width, self.finish(), dst) }
+                }
             }
             Vectors::Plain => self.pixel_plain(taps, dst),
         }

@@ -5,7 +5,9 @@
 //! | `tile` | the sums of some pixels and some channels, from lines of words of four bytes |
 //! | `channels` | sums over windows of each channel by itself |
 //! | `lookup` | bytes of a table |
-//! | `avx512`, `avx512_channels`, `avx2`, `plain` | the sums in the vectors that a machine has |
+//! | `avx512`, `avx512_channels`, `avx2` | the sums in the vectors of x86-64 |
+//! | `neon`, `neon_dot`, `neon_i8mm`, `neon_channels` | those of 64-bit ARM |
+//! | `plain` | those of any machine |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -15,6 +17,14 @@ mod avx512;
 mod avx512_channels;
 pub(crate) mod channels;
 pub(crate) mod lookup;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(target_arch = "aarch64")]
+mod neon_channels;
+#[cfg(target_arch = "aarch64")]
+mod neon_dot;
+#[cfg(target_arch = "aarch64")]
+mod neon_i8mm;
 mod plain;
 pub(crate) mod tile;
 
@@ -48,6 +58,15 @@ pub(crate) enum Vectors {
     /// 16 products of 16 bits at a time.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// 32 products of bytes at a time, those of two pixels and two channels (FEAT_I8MM).
+    #[cfg(target_arch = "aarch64")]
+    I8mm,
+    /// 16 products of signed bytes at a time (FEAT_DotProd).
+    #[cfg(target_arch = "aarch64")]
+    Dot,
+    /// 8 products of signed bytes at a time (NEON).
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// What the compiler makes of loops.
     Plain,
 }
@@ -67,6 +86,18 @@ impl Vectors {
                 return Vectors::Avx2;
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        {
+            if std::arch::is_aarch64_feature_detected!("i8mm") {
+                return Vectors::I8mm;
+            }
+            if std::arch::is_aarch64_feature_detected!("dotprod") {
+                return Vectors::Dot;
+            }
+            if std::arch::is_aarch64_feature_detected!("neon") {
+                return Vectors::Neon;
+            }
+        }
         Vectors::Plain
     }
 
@@ -77,7 +108,36 @@ impl Vectors {
             Vectors::Avx512 => true,
             #[cfg(target_arch = "x86_64")]
             Vectors::Avx2 => false,
+            #[cfg(target_arch = "aarch64")]
+            Vectors::I8mm | Vectors::Dot => true,
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Neon => false,
             Vectors::Plain => false,
+        }
+    }
+
+    /// What a tile's kernel lacks in the sum of a channel whose weights have the sum `weights`, to be added to its bias: some
+    /// multiply signed bytes only, and take those of the input less 128.
+    pub(crate) const fn lacking(self, weights: i32) -> i32 {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Dot | Vectors::Neon => weights.wrapping_mul(128),
+            _ => {
+                let _ = weights;
+                0
+            }
+        }
+    }
+
+    /// The same of [`channels::Channels`].
+    const fn lacking_of_channels(self, weights: i32) -> i32 {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Dot => weights.wrapping_mul(128),
+            _ => {
+                let _ = weights;
+                0
+            }
         }
     }
 
@@ -92,6 +152,16 @@ impl Vectors {
             }
             if Self::new() == Vectors::Avx512 {
                 all.push(Vectors::Avx512);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            all.push(Vectors::Neon);
+            if std::arch::is_aarch64_feature_detected!("dotprod") {
+                all.push(Vectors::Dot);
+            }
+            if std::arch::is_aarch64_feature_detected!("i8mm") {
+                all.push(Vectors::I8mm);
             }
         }
         all

@@ -4,6 +4,8 @@ use super::plain;
 use super::{Finish, Vectors};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
+#[cfg(target_arch = "aarch64")]
+use super::{neon, neon_dot, neon_i8mm};
 
 /// Channels of a panel of weights, each of which has a word of four weights.
 pub(crate) const PANEL: usize = 16;
@@ -58,6 +60,7 @@ impl<'a> Tile<'a> {
     }
 
     /// The bytes of all pixels, those of a pixel's panels one behind the other; `first` is the tile's first channel.
+    /// Each channel's bias has [`Vectors::lacking`] of its weights.
     pub(crate) fn finish(&self, vectors: Vectors, finish: Finish<'_>, first: usize, bytes: &mut Bytes) {
         let channels = first..first + self.panels * PANEL;
         let (Some(bias), Some(scale)) = (finish.bias.get(channels.clone()), finish.scale.get(channels))
@@ -78,6 +81,21 @@ impl<'a> Tile<'a> {
             Vectors::Avx2 => {
                 // SAFETY: as above.
                 unsafe { avx2::finish(self, finish, bytes) }
+            }
+            #[cfg(target_arch = "aarch64")]
+            Vectors::I8mm => {
+                // SAFETY: as above.
+                unsafe { neon_i8mm::finish(self, finish, bytes) }
+            }
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Dot => {
+                // SAFETY: as above.
+                unsafe { neon_dot::signed::finish(self, finish, bytes) }
+            }
+            #[cfg(target_arch = "aarch64")]
+            Vectors::Neon => {
+                // SAFETY: as above.
+                unsafe { neon::finish(self, finish, bytes) }
             }
             Vectors::Plain => plain::finish(self, finish, bytes),
         }
@@ -106,14 +124,22 @@ mod tests {
         let (len, src, weights) = (7, words(200, 1), words(4 * PANEL * 21, 2));
         let bias: Vec<i32> = (0..4 * PANEL as i32).map(|at| at * 1000 - 30_000).collect();
         let scale: Vec<f32> = (0..4 * PANEL).map(|at| 1.0 / (1000 + 37 * at) as f32).collect();
+        // The weights of each channel.
+        let mut sums = [0; 4 * PANEL];
+        for (at, word) in weights.iter().enumerate() {
+            let own = word.to_bits().to_le_bytes().map(|byte| i32::from(byte.cast_signed()));
+            sums[at / (21 * PANEL) * PANEL + at % PANEL] += own.iter().sum::<i32>();
+        }
         for pixels in 1..=PIXELS {
             for panels in 1..=panels_for(pixels) {
                 let first = std::array::from_fn(|at| 11 * at);
                 let tile = Tile { src: &src, first, pixels, lines: &lines, len, weights: &weights, panels };
                 let finish = Finish { bias: &bias, scale: &scale, bounds: [-100, 120], zero: 110 };
-                let of = |vectors| {
+                let of = |vectors: Vectors| {
+                    let own = bias.iter().zip(&sums).map(|(bias, sum)| bias + vectors.lacking(*sum));
+                    let own: Vec<i32> = own.collect();
                     let mut bytes = Bytes::default();
-                    tile.finish(vectors, finish, 0, &mut bytes);
+                    tile.finish(vectors, Finish { bias: &own, ..finish }, 0, &mut bytes);
                     bytes
                 };
                 let wanted = of(Vectors::Plain);

@@ -173,6 +173,7 @@ fn statistic(found: &vk::PipelineExecutableStatisticKHR<'_>) -> Statistic {
 
 /// The text of an array of letters that ends with a zero.
 fn text<const N: usize>(letters: &[c_char; N]) -> String {
-    let bytes: Vec<u8> = letters.iter().map(|letter| *letter as u8).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    let bytes: &[u8] = bytemuck::cast_slice(letters);
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }

@@ -61,6 +61,10 @@ impl Windows {
         let len = if together { kernel[1] * words } else { words };
         let panels = channels.div_ceil(PANEL);
         let of_all = panels * PANEL;
+        let vectors = Vectors::new();
+        let sums = sums(weights, channels).into_iter();
+        let bias = finish.bias.iter().zip(sums).map(|(bias, sum)| bias.wrapping_add(vectors.lacking(sum)));
+        let bias: Vec<i32> = bias.collect();
         Windows {
             conv,
             span: wide,
@@ -69,12 +73,12 @@ impl Windows {
             len,
             weights: packed(weights, kernel[0] * kernel[1] * words, channels),
             panels,
-            bias: extended(finish.bias, of_all, 0),
+            bias: extended(&bias, of_all, 0),
             scale: extended(finish.scale, of_all, 0.0),
             bounds: finish.bounds,
             zero: finish.zero,
             outside,
-            vectors: Vectors::new(),
+            vectors,
         }
     }
 
