@@ -115,6 +115,14 @@ pub struct ModelInfo {
     pub name: String,
     /// What it is and does; empty where the file does not say so.
     pub description: String,
+    /// The program that wrote an ONNX file; empty where the file does not say so, and for TensorFlow Lite.
+    pub producer: String,
+    /// The domain of an ONNX file, as in `ai.example`; empty where the file has none, and for TensorFlow Lite.
+    pub domain: String,
+    /// The version of an ONNX file's model; 0 where the file has none, and for TensorFlow Lite.
+    pub version: i64,
+    /// The properties of an ONNX file (`metadata_props`): whatever its author wrote, by key.
+    pub properties: BTreeMap<String, String>,
     /// The inputs, in the file's order, as many as the metadata describe.
     pub inputs: Vec<TensorInfo>,
     /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
