@@ -193,6 +193,23 @@ impl Model {
         Model::of(parse(&name, &bytes, Some(path), named_onnx, options)?)
     }
 
+    /// Reads a model of the Hugging Face hub by its name, as the crate `diptych-hub` takes it: `OWNER/NAME:FILE`, or
+    /// `OWNER/NAME` where the repository has one .tflite or .onnx file. It is fetched unless it is in the hub's cache.
+    ///
+    /// ```no_run
+    /// use diptych::{LoadOptions, Model};
+    ///
+    /// let model = Model::from_hub("onnx-community/silero-vad:onnx/model.onnx", &LoadOptions::default())?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be had, and those of [`Model::load`].
+    #[cfg(all(feature = "hub", not(target_family = "wasm")))]
+    pub fn from_hub(name: &str, options: &LoadOptions) -> Result<Self> {
+        Model::load(fetched(name)?, options)
+    }
+
     /// Reads a TensorFlow Lite or an ONNX file that is in memory already.
     ///
     /// ```
@@ -221,6 +238,13 @@ impl Model {
         let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
         Ok(Model { graph, inputs, outputs, info })
     }
+}
+
+/// The path of a model of the hub.
+#[cfg(all(feature = "hub", not(target_family = "wasm")))]
+fn fetched(name: &str) -> Result<std::path::PathBuf> {
+    let path = diptych_hub::Hub::from_env().and_then(|hub| hub.fetch(name));
+    path.map_err(|error| Error::Io { path: format!("hf:{name}"), source: std::io::Error::other(error) })
 }
 
 /// Whether the bytes are more likely an ONNX file, which has no identifier: its first field is a version number.
