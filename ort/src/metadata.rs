@@ -1,7 +1,7 @@
 //! What a model's file says of itself.
 
 use crate::memory::{allocate, free};
-use crate::pointers::{allocated_text, hand_out, own, put, text};
+use crate::pointers::{allocated_text, hand_out, own, put, put_text, text};
 use crate::status::calls;
 use ort_sys::{OrtAllocator, OrtModelMetadata, OrtSession};
 use std::ffi::c_char;
@@ -18,7 +18,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &own(metadata)?.producer)?)
+        put_text(out, allocator, &own(metadata)?.producer)
     }
 
     fn ModelMetadataGetGraphName(
@@ -26,7 +26,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &own(metadata)?.name)?)
+        put_text(out, allocator, &own(metadata)?.name)
     }
 
     fn ModelMetadataGetDomain(
@@ -34,7 +34,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &own(metadata)?.domain)?)
+        put_text(out, allocator, &own(metadata)?.domain)
     }
 
     fn ModelMetadataGetDescription(
@@ -42,7 +42,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &own(metadata)?.description)?)
+        put_text(out, allocator, &own(metadata)?.description)
     }
 
     fn ModelMetadataGetVersion(metadata: *const OrtModelMetadata, out: *mut i64) {

@@ -209,6 +209,22 @@ pub(crate) unsafe fn allocated_text(
     Ok(copy)
 }
 
+/// Writes a copy of a text for C, in memory of an allocator.
+///
+/// # Safety
+/// `out` is NULL, or points to memory for a pointer; `allocator` is NULL, or one that may be called.
+pub(crate) unsafe fn put_text(
+    out: *mut *mut c_char,
+    allocator: *mut ort_sys::OrtAllocator,
+    text: &str,
+) -> Result<(), Failure> {
+    if out.is_null() {
+        return Err(null("out"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { put("out", out, allocated_text(allocator, text)?) }
+}
+
 /// No memory is left.
 pub(crate) fn no_memory(bytes: usize) -> Failure {
     Failure::new(OrtErrorCode::ORT_RUNTIME_EXCEPTION, format!("no memory for {bytes} bytes"))

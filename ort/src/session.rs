@@ -5,7 +5,7 @@ use crate::identity;
 use crate::info::Info;
 use crate::memory::{host, not_aliased};
 use crate::options::SessionOptions;
-use crate::pointers::{allocated_text, hand_out, own, put, slice, slice_mut, texts};
+use crate::pointers::{hand_out, own, put, put_text, slice, slice_mut, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use diptych::{
     Caches, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port, Tuning,
@@ -276,7 +276,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &at("input", &own(session)?.inputs, index)?.name)?)
+        put_text(out, allocator, &at("input", &own(session)?.inputs, index)?.name)
     }
 
     fn SessionGetOutputName(
@@ -285,7 +285,7 @@ calls! {
         allocator: *mut OrtAllocator,
         out: *mut *mut c_char,
     ) {
-        put("out", out, allocated_text(allocator, &at("output", &own(session)?.outputs, index)?.name)?)
+        put_text(out, allocator, &at("output", &own(session)?.outputs, index)?.name)
     }
 
     fn SessionGetOverridableInitializerName(
@@ -295,7 +295,7 @@ calls! {
         out: *mut *mut c_char,
     ) {
         let place = at("initializer", &own(session)?.initializers, index)?;
-        put("out", out, allocated_text(allocator, &place.name)?)
+        put_text(out, allocator, &place.name)
     }
 
     fn SessionGetMemoryInfoForInputs(

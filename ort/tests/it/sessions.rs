@@ -2,12 +2,14 @@
 
 use crate::onnx::{Extent::Fixed, Extent::Open, F32, File, I64};
 use crate::{environment, on, session};
+use ort::AsPointer;
 use ort::ep::{CPU, ExecutionProvider};
 use ort::logging::LogLevel;
 use ort::memory::Allocator;
-use ort::session::builder::{AutoDevicePolicy, PrepackedWeights};
+use ort::session::builder::{AutoDevicePolicy, PrepackedWeights, SessionBuilder};
 use ort::session::{OutputSelector, RunOptions, Session};
 use ort::value::Tensor;
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex};
 
 /// y = x W + b, and its negative, for rows of two numbers.
@@ -140,7 +142,7 @@ fn options_without_an_effect_are_taken() -> ort::Result<()> {
 fn providers_and_policies_choose_a_device() -> ort::Result<()> {
     assert!(CPU::is_available()?);
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let logged = |builder: ort::session::builder::SessionBuilder| -> ort::Result<String> {
+    let logged = |builder: SessionBuilder| -> ort::Result<()> {
         let lines = Arc::clone(&lines);
         let mut builder = builder.with_logger(Arc::new(
             move |level: LogLevel, _: &str, id: &str, _: &str, message: &str| {
@@ -148,7 +150,7 @@ fn providers_and_policies_choose_a_device() -> ort::Result<()> {
             },
         ))?;
         builder.commit_from_memory(&linear().build())?;
-        Ok(String::new())
+        Ok(())
     };
     logged(Session::builder(environment())?.with_execution_providers([CPU::default().build()])?)?;
     logged(Session::builder(environment())?.with_auto_device(AutoDevicePolicy::PreferCPU)?)?;
@@ -232,5 +234,44 @@ fn caches_stay_in_the_session() -> ort::Result<()> {
         let outputs = session.run_with_options(ort::inputs!["x" => x, "attention_mask" => mask], &options)?;
         assert_eq!(outputs["sum"].try_extract_tensor::<f32>()?.1, [wanted, 10.0 * wanted]);
     }
+    Ok(())
+}
+
+/// Registers an execution provider by its name, as `ort`'s own providers do.
+fn registered(builder: &mut SessionBuilder, name: &CStr, options: &[(&CStr, &CStr)]) -> ort::Result<()> {
+    let keys: Vec<_> = options.iter().map(|(key, _)| key.as_ptr()).collect();
+    let values: Vec<_> = options.iter().map(|(_, value)| value.as_ptr()).collect();
+    let (keys, values) = (keys.as_ptr(), values.as_ptr());
+    let append = ort::api().SessionOptionsAppendExecutionProvider;
+    // SAFETY: the texts and lists live until it returns, and the options are of this table.
+    let status = unsafe { append(builder.ptr_mut(), name.as_ptr(), keys, values, options.len()) };
+    // SAFETY: the status is of this table, and is released by this call alone.
+    unsafe { ort::Error::result_from_status(status) }
+}
+
+#[test]
+fn providers_are_registered_by_their_names() -> ort::Result<()> {
+    let builder = || Session::builder(environment());
+    let mut wgpu = builder()?;
+    registered(
+        &mut wgpu,
+        c"WebGpuExecutionProvider",
+        &[(c"deviceId", c"0"), (c"validationMode", c"disabled")],
+    )?;
+    // The first one counts.
+    registered(&mut wgpu, c"CPUExecutionProvider", &[])?;
+    assert_eq!(row(&mut wgpu.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    let mut own = builder()?;
+    registered(&mut own, c"DiptychExecutionProvider", &[(c"backend", c"cpu"), (c"seed", c"5")])?;
+    assert_eq!(row(&mut own.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+
+    let error = registered(&mut builder()?, c"DiptychExecutionProvider", &[(c"speed", c"1")]);
+    assert!(error.expect_err("no such option").message().starts_with("session.diptych.speed: found"));
+    let error = registered(&mut builder()?, c"CoreMLExecutionProvider", &[]).expect_err("no such provider");
+    assert_eq!(
+        error.message(),
+        "execution provider \"CoreMLExecutionProvider\" is not supported: this is Diptych, which has \
+         DiptychExecutionProvider, WebGpuExecutionProvider, CPUExecutionProvider"
+    );
     Ok(())
 }
