@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
+/// What was asked for: the address, and the token.
+type Asked = Mutex<Vec<(String, Option<String>)>>;
+
 /// A server that speaks the hub's addresses, for one repository.
 struct Server {
     endpoint: String,
-    /// What was asked for: the address, and the token.
-    asked: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    asked: Arc<Asked>,
 }
 
 impl Server {
@@ -22,7 +24,7 @@ impl Server {
             files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.clone())).collect();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
-        let asked: Arc<Mutex<Vec<(String, Option<String>)>>> = Arc::default();
+        let asked: Arc<Asked> = Arc::default();
         let said = Arc::clone(&asked);
         // It ends with the process.
         std::thread::spawn(move || {
@@ -39,11 +41,7 @@ impl Server {
     }
 }
 
-fn answer(
-    stream: TcpStream,
-    files: &BTreeMap<String, Vec<u8>>,
-    asked: &Mutex<Vec<(String, Option<String>)>>,
-) {
+fn answer(stream: TcpStream, files: &BTreeMap<String, Vec<u8>>, asked: &Asked) {
     let mut lines = BufReader::new(stream.try_clone().expect("a connection")).lines().map_while(Result::ok);
     let Some(request) = lines.next() else { return };
     let address = request.split(' ').nth(1).expect("an address").to_owned();
