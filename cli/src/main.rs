@@ -14,6 +14,7 @@ mod db;
 mod devices;
 mod emit;
 mod flags;
+mod hub;
 mod inspect;
 mod interrupt;
 mod npy;
@@ -83,9 +84,43 @@ enum Command {
     Emit(emit::Arguments),
 }
 
+impl Command {
+    /// The words that name models.
+    fn models(&mut self) -> Vec<hub::Word<'_>> {
+        match self {
+            Command::Run(own) => vec![hub::Word::Path(&mut own.model)],
+            Command::Inspect(own) => vec![hub::Word::Path(&mut own.model)],
+            Command::Compare(own) => vec![hub::Word::Path(&mut own.model)],
+            Command::Article(own) => vec![hub::Word::Path(&mut own.model)],
+            Command::Tune(own) => vec![hub::Word::Text(&mut own.what)],
+            Command::Check(own) => own.model.iter_mut().map(hub::Word::Path).collect(),
+            Command::Bench(own) => own.model.iter_mut().map(hub::Word::Path).collect(),
+            Command::Compile(own) => own.models.iter_mut().map(hub::Word::Path).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let done = match &arguments.command {
+    let mut arguments = Arguments::parse();
+    let fetched = hub::fetch(arguments.command.models());
+    let done = fetched.and_then(|()| run_command(&arguments.command));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // As `diptych run MODEL | head` wants it.
+        Err(error) if output::nobody_reads(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::say(format_args!("error: {}", sentence(&error)));
+            if error.is::<interrupt::Interrupted>() {
+                return interrupt::EXIT_CODE.into();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_command(command: &Command) -> anyhow::Result<()> {
+    match command {
         Command::Devices(arguments) => devices::main(arguments),
         Command::Db(arguments) => db::main(arguments),
         Command::Tune(arguments) => tune::main(arguments),
@@ -99,18 +134,6 @@ fn main() -> ExitCode {
         Command::Compile(arguments) => compile::main(arguments),
         Command::Candidates(arguments) => candidates::main(arguments),
         Command::Emit(arguments) => emit::main(arguments),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        // As `diptych run MODEL | head` wants it.
-        Err(error) if output::nobody_reads(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::say(format_args!("error: {}", sentence(&error)));
-            if error.is::<interrupt::Interrupted>() {
-                return interrupt::EXIT_CODE.into();
-            }
-            ExitCode::FAILURE
-        }
     }
 }
 

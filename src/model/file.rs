@@ -110,6 +110,22 @@ impl ModelFile {
         ModelFile::of(&name, bytes.into(), Some(path), named_onnx, options)
     }
 
+    /// Reads a model of the Hugging Face hub by its name, as [`Model::from_hub`] does.
+    ///
+    /// ```no_run
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::from_hub("onnx-community/silero-vad:onnx/model.onnx", &LoadOptions::default())?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] if the file cannot be had, and those of [`ModelFile::load`].
+    #[cfg(all(feature = "hub", not(target_family = "wasm")))]
+    pub fn from_hub(name: &str, options: &LoadOptions) -> Result<Self> {
+        ModelFile::load(super::fetched(name)?, options)
+    }
+
     /// Reads a file that is in memory already.
     ///
     /// ```

@@ -115,6 +115,14 @@ pub struct ModelInfo {
     pub name: String,
     /// What it is and does; empty where the file does not say so.
     pub description: String,
+    /// The program that wrote an ONNX file; empty where the file does not say so, and for TensorFlow Lite.
+    pub producer: String,
+    /// The domain of an ONNX file, as in `ai.example`; empty where the file has none, and for TensorFlow Lite.
+    pub domain: String,
+    /// The version of an ONNX file's model; 0 where the file has none, and for TensorFlow Lite.
+    pub version: i64,
+    /// The properties of an ONNX file (`metadata_props`): whatever its author wrote, by key.
+    pub properties: BTreeMap<String, String>,
     /// The inputs, in the file's order, as many as the metadata describe.
     pub inputs: Vec<TensorInfo>,
     /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
@@ -185,6 +193,23 @@ impl Model {
         Model::of(parse(&name, &bytes, Some(path), named_onnx, options)?)
     }
 
+    /// Reads a model of the Hugging Face hub by its name, as the crate `diptych-hub` takes it: `OWNER/NAME:FILE`, or
+    /// `OWNER/NAME` where the repository has one .tflite or .onnx file. It is fetched unless it is in the hub's cache.
+    ///
+    /// ```no_run
+    /// use diptych::{LoadOptions, Model};
+    ///
+    /// let model = Model::from_hub("onnx-community/silero-vad:onnx/model.onnx", &LoadOptions::default())?;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be had, and those of [`Model::load`].
+    #[cfg(all(feature = "hub", not(target_family = "wasm")))]
+    pub fn from_hub(name: &str, options: &LoadOptions) -> Result<Self> {
+        Model::load(fetched(name)?, options)
+    }
+
     /// Reads a TensorFlow Lite or an ONNX file that is in memory already.
     ///
     /// ```
@@ -213,6 +238,13 @@ impl Model {
         let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
         Ok(Model { graph, inputs, outputs, info })
     }
+}
+
+/// The path of a model of the hub.
+#[cfg(all(feature = "hub", not(target_family = "wasm")))]
+fn fetched(name: &str) -> Result<std::path::PathBuf> {
+    let path = diptych_hub::Hub::from_env().and_then(|hub| hub.fetch(name));
+    path.map_err(|error| Error::Io { path: format!("hf:{name}"), source: std::io::Error::other(error) })
 }
 
 /// Whether the bytes are more likely an ONNX file, which has no identifier: its first field is a version number.

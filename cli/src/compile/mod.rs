@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// Models, TensorFlow Lite or ONNX: the kernels of an untuned session of each.
     #[arg(value_name = "MODEL")]
-    models: Vec<PathBuf>,
+    pub(crate) models: Vec<PathBuf>,
 
     /// An op, as `diptych emit` names it, or `all`: the kernels that an untuned session runs for the op's examples.
     #[arg(long, value_name = "NAME", value_parser = op_names())]

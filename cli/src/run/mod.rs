@@ -34,7 +34,7 @@ const MAX_MODEL_BYTES: u64 = 1 << 33;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The model: a TensorFlow Lite or an ONNX file.
+    /// The model: a TensorFlow Lite or an ONNX file, or hf:OWNER/NAME[:FILE] of the Hugging Face hub.
     pub(crate) model: PathBuf,
 
     /// An input tensor: a .npy file (floats, integers or booleans, C order, of the input's shape, leading

@@ -33,9 +33,13 @@ impl<'a> Model<'a> {
         read(bytes, budget, |number, value, budget| {
             match number {
                 2 => model.producer = value.text()?,
+                4 => model.domain = value.text().unwrap_or_default(),
+                5 => model.version = value.integer().unwrap_or_default(),
                 6 => model.description = value.text()?,
                 7 => model.graph = Some(Graph::read(value.bytes()?, 0, budget)?),
                 8 => model.opsets.push(opset(value.bytes()?, budget)?),
+                // A damaged one changes no result, and is left out.
+                14 => model.properties.extend(property(value.bytes()?, budget)),
                 25 => model.functions.push(Function::read(value.bytes()?, budget)?),
                 _ => (),
             }
@@ -43,6 +47,19 @@ impl<'a> Model<'a> {
         })?;
         Ok(model)
     }
+}
+
+fn property<'a>(bytes: &'a [u8], budget: &mut Budget) -> Result<(&'a str, &'a str), Reason> {
+    let (mut key, mut text) = ("", "");
+    read(bytes, budget, |number, value, _| {
+        match number {
+            1 => key = value.text()?,
+            2 => text = value.text()?,
+            _ => (),
+        }
+        Ok(())
+    })?;
+    Ok((key, text))
 }
 
 fn opset<'a>(bytes: &'a [u8], budget: &mut Budget) -> Result<(&'a str, i64), Reason> {

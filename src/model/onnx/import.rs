@@ -4,6 +4,7 @@ use super::made::Origins;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
 use crate::graph::Value;
+use crate::model::ModelInfo;
 use crate::model::budget::Budget;
 use crate::model::build::{Builder, Kind, Operand, Quantised, Wanted};
 use crate::model::reason::Reason;
@@ -84,7 +85,7 @@ pub(super) struct Import<'a> {
     /// Lists of tensors, by number.
     pub(super) sequences: Vec<Vec<Operand>>,
     /// What the file says that the network is.
-    pub(super) description: &'a str,
+    pub(super) info: ModelInfo,
     /// Whether the network may be divided where extents depend on values.
     pub(super) open: bool,
     /// Whether everything is known, and results are wanted as constants.
@@ -156,7 +157,7 @@ impl<'a> Import<'a> {
             opsets,
             written: Vec::new(),
             sequences: Vec::new(),
-            description: model.description,
+            info: model.info(),
             open: false,
             computes: false,
             on_bytes: true,

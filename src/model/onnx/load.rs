@@ -39,11 +39,6 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
         Error::Model { file: file.to_owned(), op, message: message.into() }
     })?;
     import.outputs(network).map_err(fail)?;
-    let info = ModelInfo { transposes: import.transposes, ..described(&model) };
+    let info = ModelInfo { transposes: import.transposes, ..import.info };
     Ok(Loaded { graph: import.build.graph, info })
-}
-
-fn described(model: &Model<'_>) -> ModelInfo {
-    let name = model.graph.as_ref().map_or("", |network| network.name).to_owned();
-    ModelInfo { name, description: model.description.to_owned(), ..ModelInfo::default() }
 }

@@ -126,8 +126,7 @@ impl OnnxSource {
                 let dtype = Kind::of(output.kind).map_or(DType::F32, Kind::dtype);
                 outputs.push(Port { name: output.name.to_owned(), shape: dims.shape(), dims, dtype, open });
             }
-            let (name, description) = (network.name.to_owned(), import.description.to_owned());
-            Ok(ModelInfo { name, description, ..ModelInfo::default() })
+            Ok(std::mem::take(&mut import.info))
         })?;
         source.inputs = inputs;
         source.outputs = outputs;

@@ -2,14 +2,38 @@
 //!
 //! Source: `onnx.proto`, IR version 13.
 
+use crate::model::ModelInfo;
+
 /// A file.
 #[derive(Debug, Default)]
 pub(super) struct Model<'a> {
     pub(super) producer: &'a str,
+    pub(super) domain: &'a str,
+    pub(super) version: i64,
     pub(super) description: &'a str,
+    pub(super) properties: Vec<(&'a str, &'a str)>,
     pub(super) opsets: Vec<(&'a str, i64)>,
     pub(super) graph: Option<Graph<'a>>,
     pub(super) functions: Vec<Function<'a>>,
+}
+
+impl Model<'_> {
+    /// What it says of itself.
+    pub(super) fn info(&self) -> ModelInfo {
+        ModelInfo {
+            name: self.graph.as_ref().map_or("", |network| network.name).to_owned(),
+            description: self.description.to_owned(),
+            producer: self.producer.to_owned(),
+            domain: self.domain.to_owned(),
+            version: self.version,
+            properties: self
+                .properties
+                .iter()
+                .map(|&(key, text)| (key.to_owned(), text.to_owned()))
+                .collect(),
+            ..ModelInfo::default()
+        }
+    }
 }
 
 /// A network, or a part of one.

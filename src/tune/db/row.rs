@@ -243,7 +243,11 @@ impl Row {
 
 pub(super) fn cut(text: &mut String) {
     if text.len() > MAX_REASON_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_REASON_BYTES - '…'.len_utf8()));
+        let mut end = MAX_REASON_BYTES - '…'.len_utf8();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
         text.push('…');
     }
 }

@@ -101,6 +101,18 @@ fn shapes_are_worked_out_while_the_file_is_read() {
 }
 
 #[test]
+fn what_a_file_says_of_itself_is_kept() {
+    let mut bytes = normalised().bytes();
+    // A producer, a domain, a version, a property, and one that is cut short.
+    bytes.extend(b"\x12\x02me\x22\x02ai\x28\x07\x72\x06\x0a\x01k\x12\x01v\x72\x02\x0a\x05");
+    let info = Model::from_bytes(&bytes, &LoadOptions::default()).expect("a file that is read").info;
+    assert_eq!((info.producer.as_str(), info.domain.as_str(), info.version), ("me", "ai", 7));
+    assert_eq!(info.properties, [("k".to_owned(), "v".to_owned())].into());
+    let file = crate::ModelFile::from_bytes(bytes, &LoadOptions::default()).expect("a file that is read");
+    assert_eq!((file.info().version, &file.info().properties), (7, &info.properties));
+}
+
+#[test]
 fn operators_that_are_not_supported_are_reported_all_at_once() {
     let file = File {
         inputs: vec![("x", vec![1])],

@@ -1,0 +1,347 @@
+//! Sessions: a model on a device.
+
+use crate::environment::Environment;
+use crate::identity;
+use crate::info::Info;
+use crate::memory::{host, not_aliased};
+use crate::options::SessionOptions;
+use crate::pointers::{hand_out, own, put, put_text, slice, slice_mut, texts};
+use crate::status::{Failure, calls, unsupported, wrong};
+use diptych::{
+    Caches, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port, Tuning,
+};
+use ort_sys::{
+    OrtAllocator, OrtEnv, OrtLoggingLevel, OrtMemoryInfo, OrtPrepackedWeightsContainer, OrtSession,
+    OrtSessionOptions, OrtTypeInfo, os_char,
+};
+use std::ffi::{c_char, c_void};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// An input or an output.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    info: Info,
+}
+
+/// What computes the outputs.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// A network, on a device. Threads take turns.
+    Network {
+        session: Box<Mutex<diptych::Session>>,
+        device: DeviceSelector,
+        /// Whether one run leaves keys and values to the next.
+        keeps: bool,
+    },
+    /// The one output is the one input.
+    Copy,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Those that each run wants.
+    pub(crate) inputs: Vec<Place>,
+    /// Those for which the file has values, which a run may replace.
+    pub(crate) initializers: Vec<Place>,
+    pub(crate) outputs: Vec<Place>,
+    pub(crate) engine: Engine,
+    pub(crate) about: ModelInfo,
+    pub(crate) environment: Arc<Environment>,
+}
+
+fn input(input: &FileInput) -> Result<Place, Failure> {
+    let info = Info::of_port(&input.name, input.dtype, input.extents.clone(), &input.open)?;
+    Ok(Place { name: input.name.clone(), info })
+}
+
+fn output(port: &Port) -> Result<Place, Failure> {
+    let extents = port.dims.extents().iter().enumerate();
+    let is_open = |axis| port.open.iter().any(|open| open.axis == axis);
+    let extents = extents.map(|(axis, &extent)| (!is_open(axis)).then_some(extent)).collect();
+    let info = Info::of_port(&port.name, port.dtype, Some(extents), &port.open)?;
+    Ok(Place { name: port.name.clone(), info })
+}
+
+impl Session {
+    fn open(
+        environment: &Arc<Environment>,
+        options: &SessionOptions,
+        load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
+    ) -> Result<Self, Failure> {
+        options.goes_on()?;
+        let config = &options.config;
+        let file = load(&LoadOptions {
+            dimensions: options.dimensions.clone(),
+            values: options.values.clone(),
+            signature: config.signature.clone(),
+            dequantize: config.dequantize,
+            ..LoadOptions::default()
+        })?;
+        options.goes_on()?;
+        let device = options.device();
+        let context = environment.context(&device)?;
+        let tuning = match &config.record {
+            Some(folder) => Tuning::Database(Arc::new(Mutex::new(Database::open(folder)?))),
+            None => Tuning::Default,
+        };
+        let threads = if options.shares_threads { environment.threads } else { options.threads };
+        let mut session = file.session(
+            &context,
+            diptych::SessionOptions {
+                precision: config.precision,
+                tuning,
+                seed: config.seed,
+                cpu_threads: threads,
+                plans: config.plans,
+                ..Default::default()
+            },
+        )?;
+        let (mut taken, mut given) = (file.inputs(), file.outputs());
+        if let Some(places) = config.caches {
+            let pairs = file.cache_pairs();
+            session.cache(&Caches::new(&pairs, places))?;
+            taken.retain(|input| pairs.iter().all(|(_, past)| *past != input.name));
+            given.retain(|port| pairs.iter().all(|(present, _)| *present != port.name));
+        }
+        options.goes_on()?;
+        environment.log(
+            options.logger,
+            OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
+            &format!("session on {}", context.info()),
+        );
+        let (initializers, inputs): (Vec<_>, Vec<_>) = taken.iter().partition(|input| input.is_optional);
+        Ok(Session {
+            inputs: inputs.into_iter().map(input).collect::<Result<_, _>>()?,
+            initializers: initializers.into_iter().map(input).collect::<Result<_, _>>()?,
+            outputs: given.iter().map(output).collect::<Result<_, _>>()?,
+            engine: Engine::Network {
+                session: Box::new(Mutex::new(session)),
+                device,
+                keeps: config.caches.is_some(),
+            },
+            about: file.info().clone(),
+            environment: Arc::clone(environment),
+        })
+    }
+
+    fn of_bytes(
+        environment: &Arc<Environment>,
+        bytes: &[u8],
+        options: &SessionOptions,
+    ) -> Result<Self, Failure> {
+        let Some(element) = identity::element(bytes)? else {
+            return Session::open(environment, options, |load| ModelFile::from_bytes(bytes, load));
+        };
+        let place = |name: &str| Place { name: name.to_owned(), info: Info::of_any(element) };
+        Ok(Session {
+            inputs: vec![place("input")],
+            initializers: Vec::new(),
+            outputs: vec![place("output")],
+            engine: Engine::Copy,
+            about: ModelInfo::default(),
+            environment: Arc::clone(environment),
+        })
+    }
+
+    fn of_file(
+        environment: &Arc<Environment>,
+        path: &PathBuf,
+        options: &SessionOptions,
+    ) -> Result<Self, Failure> {
+        // A file that cannot be read is reported by what reads it in earnest.
+        let mut head = Vec::new();
+        let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
+        if read.is_ok() {
+            identity::element(&head)?;
+        }
+        Session::open(environment, options, |load| ModelFile::load(path, load))
+    }
+}
+
+/// The path that C gives.
+///
+/// # Safety
+/// `path` is NULL, or characters that end with a zero.
+unsafe fn path(path: *const os_char) -> Result<PathBuf, Failure> {
+    if path.is_null() {
+        return Err(wrong("model path", "NULL", "a pointer"));
+    }
+    #[cfg(not(windows))]
+    {
+        // SAFETY: the caller's promise, and it is not NULL.
+        let bytes = unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes();
+        #[cfg(unix)]
+        return Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into());
+        #[cfg(not(unix))]
+        return Ok(String::from_utf8_lossy(bytes).into_owned().into());
+    }
+    #[cfg(windows)]
+    {
+        // SAFETY: the caller's promise: the place of the zero is the first one that is not read.
+        let length = (0..).take_while(|&at| unsafe { path.add(at).read() } != 0).count();
+        // SAFETY: so many characters were read a line ago.
+        let characters = unsafe { std::slice::from_raw_parts(path, length) };
+        Ok(<std::ffi::OsString as std::os::windows::ffi::OsStringExt>::from_wide(characters).into())
+    }
+}
+
+fn at<'a>(what: &str, places: &'a [Place], index: usize) -> Result<&'a Place, Failure> {
+    let wanted = || wrong(what, format!("number {index}"), format!("a number below {}", places.len()));
+    places.get(index).ok_or_else(wanted)
+}
+
+calls! {
+    fn CreateSession(
+        env: *const OrtEnv,
+        model: *const os_char,
+        options: *const OrtSessionOptions,
+        out: *mut *mut OrtSession,
+    ) {
+        let session = Session::of_file(own(env)?, &path(model)?, own_or_default(options, &SessionOptions::default()))?;
+        hand_out(out, session)
+    }
+
+    fn CreateSessionFromArray(
+        env: *const OrtEnv,
+        model: *const c_void,
+        length: usize,
+        options: *const OrtSessionOptions,
+        out: *mut *mut OrtSession,
+    ) {
+        let bytes = slice("model", model.cast::<u8>(), length)?;
+        let session = Session::of_bytes(own(env)?, bytes, own_or_default(options, &SessionOptions::default()))?;
+        hand_out(out, session)
+    }
+
+    fn CreateSessionWithPrepackedWeightsContainer(
+        env: *const OrtEnv,
+        model: *const os_char,
+        options: *const OrtSessionOptions,
+        container: *mut OrtPrepackedWeightsContainer,
+        out: *mut *mut OrtSession,
+    ) {
+        own(container)?;
+        let session = Session::of_file(own(env)?, &path(model)?, own_or_default(options, &SessionOptions::default()))?;
+        hand_out(out, session)
+    }
+
+    fn CreateSessionFromArrayWithPrepackedWeightsContainer(
+        env: *const OrtEnv,
+        model: *const c_void,
+        length: usize,
+        options: *const OrtSessionOptions,
+        container: *mut OrtPrepackedWeightsContainer,
+        out: *mut *mut OrtSession,
+    ) {
+        own(container)?;
+        let bytes = slice("model", model.cast::<u8>(), length)?;
+        let session = Session::of_bytes(own(env)?, bytes, own_or_default(options, &SessionOptions::default()))?;
+        hand_out(out, session)
+    }
+
+    fn SessionGetInputCount(session: *const OrtSession, out: *mut usize) {
+        put("out", out, own(session)?.inputs.len())
+    }
+
+    fn SessionGetOutputCount(session: *const OrtSession, out: *mut usize) {
+        put("out", out, own(session)?.outputs.len())
+    }
+
+    fn SessionGetOverridableInitializerCount(session: *const OrtSession, out: *mut usize) {
+        put("out", out, own(session)?.initializers.len())
+    }
+
+    fn SessionGetInputTypeInfo(session: *const OrtSession, index: usize, out: *mut *mut OrtTypeInfo) {
+        hand_out(out, at("input", &own(session)?.inputs, index)?.info.clone())
+    }
+
+    fn SessionGetOutputTypeInfo(session: *const OrtSession, index: usize, out: *mut *mut OrtTypeInfo) {
+        hand_out(out, at("output", &own(session)?.outputs, index)?.info.clone())
+    }
+
+    fn SessionGetOverridableInitializerTypeInfo(
+        session: *const OrtSession,
+        index: usize,
+        out: *mut *mut OrtTypeInfo,
+    ) {
+        hand_out(out, at("initializer", &own(session)?.initializers, index)?.info.clone())
+    }
+
+    fn SessionGetInputName(
+        session: *const OrtSession,
+        index: usize,
+        allocator: *mut OrtAllocator,
+        out: *mut *mut c_char,
+    ) {
+        put_text(out, allocator, &at("input", &own(session)?.inputs, index)?.name)
+    }
+
+    fn SessionGetOutputName(
+        session: *const OrtSession,
+        index: usize,
+        allocator: *mut OrtAllocator,
+        out: *mut *mut c_char,
+    ) {
+        put_text(out, allocator, &at("output", &own(session)?.outputs, index)?.name)
+    }
+
+    fn SessionGetOverridableInitializerName(
+        session: *const OrtSession,
+        index: usize,
+        allocator: *mut OrtAllocator,
+        out: *mut *mut c_char,
+    ) {
+        let place = at("initializer", &own(session)?.initializers, index)?;
+        put_text(out, allocator, &place.name)
+    }
+
+    fn SessionGetMemoryInfoForInputs(
+        session: *const OrtSession,
+        infos: *mut *const OrtMemoryInfo,
+        count: usize,
+    ) {
+        let info = match own(session)?.engine {
+            Engine::Network { .. } => host(),
+            Engine::Copy => not_aliased(),
+        };
+        slice_mut("memory information", infos, count)?.fill(info);
+        Ok(())
+    }
+
+    fn SessionGetMemoryInfoForOutputs(
+        session: *const OrtSession,
+        infos: *mut *const OrtMemoryInfo,
+        count: usize,
+    ) {
+        own(session)?;
+        slice_mut("memory information", infos, count)?.fill(host());
+        Ok(())
+    }
+
+    /// The workload's type changes nothing here.
+    fn SetEpDynamicOptions(
+        session: *mut OrtSession,
+        keys: *const *const c_char,
+        values: *const *const c_char,
+        count: usize,
+    ) {
+        own(session)?;
+        texts("values", values, count)?;
+        match texts("keys", keys, count)?.into_iter().find(|&key| key != "ep.dynamic.workload_type") {
+            Some(key) => Err(unsupported(format!("the option {key:?}"), "there is ep.dynamic.workload_type alone")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Options, which may be NULL.
+///
+/// # Safety
+/// `options` is NULL, or of this table and not released during the call.
+unsafe fn own_or_default(options: *const OrtSessionOptions, default: &SessionOptions) -> &SessionOptions {
+    // SAFETY: the caller's promise.
+    unsafe { own(options) }.unwrap_or(default)
+}
