@@ -1,5 +1,6 @@
 //! What nodes are added through while a file is read.
 
+use super::dynamic::Ranged;
 use super::kind::Kind;
 use super::operand::Operand;
 use crate::dtype::DType;
@@ -55,6 +56,9 @@ pub(crate) struct Builder {
     pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
     /// Values in another type, by value and type.
     pub(crate) cast: HashMap<(Value, DType), Value>,
+    /// Ranges of values that are rounded to bytes at each run, and the bytes.
+    pub(crate) ranges: HashMap<(Value, Ranged), Value>,
+    pub(crate) bytes_at_run: HashMap<(Value, Ranged), Value>,
     /// What operators share, by how it is made and of what; with that, which stays where it is.
     pub(crate) known: HashMap<String, (Vec<Operand>, Operand)>,
     /// Nodes of the graph that change the order of axes.
@@ -96,6 +100,8 @@ impl Builder {
             current: String::new(),
             moved: HashMap::new(),
             cast: HashMap::new(),
+            ranges: HashMap::new(),
+            bytes_at_run: HashMap::new(),
             known: HashMap::new(),
             transposes: 0,
             wanted: Cell::new(Wanted::Nothing),

@@ -21,6 +21,7 @@
 #[macro_use]
 mod tables;
 mod ahead;
+mod at_run;
 mod bytes;
 mod calls;
 mod cells;
