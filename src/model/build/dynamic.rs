@@ -171,7 +171,7 @@ pub(crate) fn product_at_run(
 }
 
 /// A convolution of `x`, whose channels are behind the batch, with weights `o kh kw c`: each image is rounded to bytes by its own
-/// range.
+/// range, and each pixel where windows are one pixel next to each other, as XNNPACK does.
 pub(crate) fn convolution_at_run(
     b: &mut Builder,
     x: Operand,
@@ -185,7 +185,9 @@ pub(crate) fn convolution_at_run(
     let order = channels_last(mapped.rank());
     let x = b.in_order(&mapped, &order)?;
     finished(b, summand, after, |b, activation| {
-        let bytes = b.bytes_at_run(x, Ranged::Batches)?;
+        let pixels = [&windows.kernel, &windows.stride].iter().all(|list| list.iter().all(|&one| one == 1));
+        let ranged = if pixels && windows.is_bare() { Ranged::Rows } else { Ranged::Batches };
+        let bytes = b.bytes_at_run(x, ranged)?;
         let value = b.convolved_at_run("", bytes, weights, own, (windows, activation))?;
         Ok(Operand::Value(Mapped { value, order, kind: mapped.kind }))
     })

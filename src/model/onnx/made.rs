@@ -1,5 +1,6 @@
 //! What is known of bytes in a network: which values stand for them, and which operators made floats of them.
 
+use super::at_run::Rounded;
 use crate::graph::Value;
 use crate::model::build::{ByteWeights, Bytes, Windows};
 use crate::ops::elementwise::Function;
@@ -54,6 +55,9 @@ pub(super) struct Origins<'a> {
     pub(super) bytes: HashMap<Value, Bytes>,
     pub(super) made: HashMap<Value, Made>,
     pub(super) known: HashMap<&'a str, Arc<Known>>,
+    /// Values of integers that floats were rounded to by their own range, and bytes of values with their ranges.
+    pub(super) rounded: HashMap<Value, Rounded>,
+    pub(super) at_run: HashMap<(Value, Value), Value>,
 }
 
 /// Weights `o c kh kw` as those of bytes.

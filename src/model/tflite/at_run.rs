@@ -12,10 +12,11 @@ use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 
 impl<'a> Import<'a> {
-    /// Whether the floats that an operator reads are rounded to bytes at each run: it has constant weights of int8 or int4 around 0
-    /// at input `index`.
-    pub(super) fn rounds_at_run(&self, op: &Op<'a>, index: usize) -> Result<bool, Reason> {
-        let [x, position] = [op.input(0)?, op.input(index)?].map(|input| self.tensors.position(input));
+    /// Whether the floats that an operator reads at input `x` are rounded to bytes at each run: it has constant weights of int8 or
+    /// int4 around 0 at input 1.
+    pub(super) fn rounds_at_run(&self, op: &Op<'a>, x: usize) -> Result<bool, Reason> {
+        let input = op.input(x)?;
+        let [x, position] = [input, op.input(1)?].map(|input| self.tensors.position(input));
         let (x, position) = (x?, position?);
         let untouched = matches!(self.slots.get(position), Some(Slot::Untouched));
         let computed = !matches!(self.slots.get(x), Some(Slot::Untouched | Slot::Constant(_)));
@@ -27,7 +28,7 @@ impl<'a> Import<'a> {
         let plain = is_quantised(&tensor) && tensor.sparsity().is_none() && !tensor.is_variable();
         let zeros = tensor.quantization().and_then(|quantization| quantization.zero_point());
         let around_zero = zeros.is_none_or(|zeros| zeros.iter().all(|zero| zero == 0));
-        let float = self.kind(op.input(0)?)? == Kind::F32;
+        let float = self.kind(input)? == Kind::F32;
         Ok(of_bits && plain && around_zero && float && self.tensors.data(position)?.is_some())
     }
 
@@ -38,7 +39,7 @@ impl<'a> Import<'a> {
         op: &Op<'a>,
         extents: [usize; 4],
     ) -> Result<Option<RunWeights>, Reason> {
-        if !self.rounds_at_run(op, 1)? {
+        if !self.rounds_at_run(op, 0)? {
             return Ok(None);
         }
         let position = self.tensors.position(op.input(1)?)?;
@@ -68,14 +69,15 @@ impl<'a> Import<'a> {
         Ok(Some(weights))
     }
 
-    /// `x`, input 0 of an operator on floats, as the bytes that it is rounded to stand for; itself if it is not rounded.
+    /// Input `index` of an operator on floats, which is `x`, as the floats that the bytes which it is rounded to stand for; itself if
+    /// it is not rounded.
     pub(super) fn rounded_input(
         &mut self,
         op: &Op<'a>,
-        x: Operand,
+        (index, x): (usize, Operand),
         ranged: Ranged,
     ) -> Result<Operand, Reason> {
-        if !self.rounds_at_run(op, 1)? {
+        if !self.rounds_at_run(op, index)? {
             return Ok(x);
         }
         self.begin(op, 0)?.within("x", |b| b.rounded_at_run(x, ranged))

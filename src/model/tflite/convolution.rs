@@ -45,7 +45,7 @@ pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
     let groups = Groups::of(groups(import, &x, &own)?);
     let x = match import.phases.contains_key(&op.index) {
         true => x,
-        false => import.rounded_input(op, x, Ranged::Batches)?,
+        false => import.rounded_input(op, (0, x), Ranged::Batches)?,
     };
     let weights = weights(import, op, (own, 2), &MAPS, groups)?;
     let over = over(import, &x, &weights, (table.padding(), &stride, &dilation))?;
@@ -58,7 +58,7 @@ fn of_bytes<'a>(
     op: &Op<'a>,
     x: &Operand,
 ) -> Result<Option<(RunWeights, usize, usize)>, Reason> {
-    if import.phases.contains_key(&op.index) || !import.rounds_at_run(op, 1)? {
+    if import.phases.contains_key(&op.index) || !import.rounds_at_run(op, 0)? {
         return Ok(None);
     }
     let extents = import.tensors.extents(import.tensors.position(op.input(1)?)?)?;
@@ -97,7 +97,7 @@ pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
     }
     let x = match import.phases.contains_key(&op.index) {
         true => x,
-        false => import.rounded_input(op, x, Ranged::Batches)?,
+        false => import.rounded_input(op, (0, x), Ranged::Batches)?,
     };
     let weights = weights(import, op, (own, 2), &BY_CHANNEL, Groups::of(channels))?;
     let (stride, dilation) = (

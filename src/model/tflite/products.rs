@@ -20,7 +20,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
     let (dims, kind) = (import.dims(x)?, import.kind(op.input(0)?)?);
     let at_run = of_bytes(import, op)?;
     let packed = if at_run.is_some() { None } else { import.packed(op, 1)? };
-    let rounds = at_run.is_none() && import.rounds_at_run(op, 1)?;
+    let rounds = at_run.is_none() && import.rounds_at_run(op, 0)?;
     let weights = match import.is_computed(op, 1)? || import.depth > 0 {
         _ if packed.is_some() || at_run.is_some() => None,
         // The passes of a loop share their weights.
@@ -65,7 +65,7 @@ pub(super) fn fully_connected<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Resul
 
 /// The weights of a layer that rounds its rows to bytes at each run.
 fn of_bytes<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<Option<RunWeights>, Reason> {
-    if !import.rounds_at_run(op, 1)? {
+    if !import.rounds_at_run(op, 0)? {
         return Ok(None);
     }
     let extents = import.tensors.extents(import.tensors.position(op.input(1)?)?)?;
@@ -84,6 +84,12 @@ pub(super) fn batch_matmul<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(
         (Operand::Value(Mapped::plain(a, import.dims(a)?.rank(), kind)), import.operand(op, 1)?);
     if transpose_a {
         a = swapped(&mut import.build, a)?;
+    }
+    if import.rounds_at_run(op, 0)? {
+        if transpose_b && let Some(weights) = of_bytes(import, op)? {
+            return composed(import, op, None, |build| build::product_at_run(build, a, &weights, None, None));
+        }
+        a = import.rounded_input(op, (0, a), Ranged::Rows)?;
     }
     if transpose_b {
         b = swapped(&mut import.build, b)?;

@@ -98,7 +98,7 @@ impl CpuKernel for OnCpu {
         let (src, ranges) = (input(OP, inputs, Operand::Src)?, input(OP, inputs, Operand::Arg(0))?);
         let dst = output(OP, outputs, Operand::Dst)?;
         check_len(OP, "src", src.len(), self.op.windows.input.elements())?;
-        check_len(OP, "ranges", ranges.len(), self.op.ranges * NUMBERS_OF_RANGE)?;
+        check_len(OP, "ranges", ranges.len(), self.op.ranges.elements())?;
         check_len(OP, "dst", dst.len(), self.op.output().elements())?;
         let residual = given(inputs, Operand::Residual);
         self.tail.check_residual(residual, dst.len())?;

@@ -26,6 +26,7 @@ pub(super) use examples::{NUMBERS, examples};
 
 use super::bytes::LANES;
 use super::dynamic_quantize::range_count;
+use super::dynamic_range::NUMBERS_OF_RANGE;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Epilogue};
@@ -84,8 +85,8 @@ pub struct DynamicConv2dOp {
     windows: Convolution,
     /// Output channels.
     channels: usize,
-    /// How many ranges there are.
-    ranges: usize,
+    /// The extents of the ranges.
+    ranges: Dims,
     sums: bool,
     epilogue: Epilogue,
 }
@@ -128,11 +129,11 @@ impl DynamicConv2dOp {
             Precision::F32,
         )?;
         let output = windows.output;
-        let ranges = range_count(OP, ranges, output.n * output.h * output.w)?;
+        let count = range_count(OP, ranges, output.n * output.h * output.w)?;
         let pixels = [input, output].map(|map| [map.n, map.h, map.w]);
         let alone = [windows.kernel, stride] == [[1, 1]; 2] && pixels[0] == pixels[1];
-        if !alone && !input.n.is_multiple_of(ranges) {
-            let found = format!("{ranges} ranges for {} images and windows of several pixels", input.n);
+        if !alone && !input.n.is_multiple_of(count) {
+            let found = format!("{count} ranges for {} images and windows of several pixels", input.n);
             return Err(Error::shape(OP, found, "a range for each image or for some"));
         }
         Ok(DynamicConv2dOp { windows, channels: weights.n, ranges, sums, epilogue })
@@ -156,9 +157,14 @@ impl DynamicConv2dOp {
         n * h * w
     }
 
+    /// How many ranges there are.
+    fn count(&self) -> usize {
+        self.ranges.elements() / NUMBERS_OF_RANGE
+    }
+
     /// Neighbouring pixels of the result that have one range.
     fn span(&self) -> usize {
-        self.pixels() / self.ranges
+        self.pixels() / self.count()
     }
 
     /// The range of an image, of which there is one.

@@ -9,14 +9,12 @@ use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::bytes::LANES;
 use crate::ops::definition::Definition;
-use crate::ops::dynamic_range::NUMBERS_OF_RANGE;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 use crate::ops::{convolution, problem};
-use crate::shape::Shape;
 
 impl Definition for DynamicConv2dOp {
     const NAME: &'static str = OP;
@@ -31,7 +29,7 @@ impl Definition for DynamicConv2dOp {
         format!(
             "{} ranges{}{sums}{}",
             problem::convolution(&self.windows, &channels),
-            self.ranges,
+            self.count(),
             problem::epilogue(&self.epilogue)
         )
     }
@@ -49,11 +47,10 @@ impl Definition for DynamicConv2dOp {
     }
 
     fn operands(&self) -> Vec<OperandInfo> {
-        let ranges = Shape::nhwc(1, 1, self.ranges, NUMBERS_OF_RANGE);
         let mut operands = vec![
             OperandInfo::new(Operand::Src, self.windows.input, Role::Input).of(DType::U32),
             OperandInfo::new(Operand::Weights, self.weights(), Role::Constant).of(DType::U32),
-            OperandInfo::new(Operand::Arg(0), ranges, Role::Input),
+            OperandInfo::new(Operand::Arg(0), self.ranges.shape(), Role::Input),
         ];
         if !self.sums {
             operands.push(OperandInfo::vector(Operand::Scale, self.channels));

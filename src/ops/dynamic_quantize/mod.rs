@@ -35,8 +35,8 @@ pub struct DynamicQuantize {
 pub struct DynamicQuantizeOp {
     source: Dims,
     target: Dims,
-    /// How many ranges there are.
-    ranges: usize,
+    /// The extents of the ranges.
+    ranges: Dims,
     divides: bool,
 }
 
@@ -48,17 +48,22 @@ impl DynamicQuantizeOp {
     pub fn new(source: Dims, ranges: Dims, options: DynamicQuantize) -> Result<Self> {
         let target = bytes::packed(OP, source)?;
         let rows = source.elements() / source.extents().last().copied().unwrap_or(1).max(1);
-        let count = range_count(OP, ranges, rows)?;
-        Ok(DynamicQuantizeOp { source, target, ranges: count, divides: options.divides })
+        range_count(OP, ranges, rows)?;
+        Ok(DynamicQuantizeOp { source, target, ranges, divides: options.divides })
     }
 
     fn channels(&self) -> usize {
         self.source.extents().last().copied().unwrap_or(1)
     }
 
+    /// How many ranges there are.
+    fn count(&self) -> usize {
+        self.ranges.elements() / NUMBERS_OF_RANGE
+    }
+
     /// Neighbouring rows that have one range.
     fn span(&self) -> usize {
-        self.target.elements() / self.target.extents().last().copied().unwrap_or(1) / self.ranges
+        self.target.elements() / self.target.extents().last().copied().unwrap_or(1) / self.count()
     }
 }
 

@@ -56,12 +56,11 @@ impl RowsOp for DynamicQuantizeOp {
 
     fn problem_key(&self) -> String {
         let divides = if self.divides { " divides" } else { "" };
-        format!("from{} ranges{}{divides}", self.source, self.ranges)
+        format!("from{} ranges{}{divides}", self.source, self.count())
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
-        let ranges = Shape::nhwc(1, 1, self.ranges, NUMBERS_OF_RANGE);
-        vec![(Operand::Src, self.source.shape()), (Operand::Arg(0), ranges)]
+        vec![(Operand::Src, self.source.shape()), (Operand::Arg(0), self.ranges.shape())]
     }
 
     fn output(&self) -> Shape {
