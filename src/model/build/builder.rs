@@ -1,6 +1,5 @@
 //! What nodes are added through while a file is read.
 
-use super::dynamic::Ranged;
 use super::kind::Kind;
 use super::operand::Operand;
 use crate::dtype::DType;
@@ -42,6 +41,15 @@ pub(crate) struct Cache {
     pub(crate) next: Option<Value>,
     /// How many those are.
     pub(crate) adds: usize,
+}
+
+/// Which numbers have a range of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Ranged {
+    /// Those of each row along the last axis.
+    Rows,
+    /// Those of each index of the first axis.
+    Batches,
 }
 
 /// A graph in the making, with the names that it has and the work that it may still cause.

@@ -1,7 +1,7 @@
 //! Floats that are rounded to bytes at each run, for products with weights of bytes.
 
 use super::after::finished;
-use super::builder::Builder;
+use super::builder::{Builder, Ranged};
 use super::bytes::{ByteWeights, of_words, words};
 use super::operand::{Mapped, Operand, channels_last};
 use super::windows::Windows;
@@ -14,15 +14,6 @@ use crate::model::reason::Reason;
 use crate::ops::dynamic_conv2d::DynamicConv2d;
 use crate::ops::dynamic_range::{NUMBERS_OF_RANGE, RangeRule};
 use crate::ops::elementwise::Function;
-
-/// Which numbers have a range of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Ranged {
-    /// Those of each row along the last axis.
-    Rows,
-    /// Those of each index of the first axis.
-    Batches,
-}
 
 /// Weights of bytes that meet bytes of a run.
 #[derive(Debug, Clone)]

@@ -54,14 +54,14 @@ pub(super) use attention::{Attended, Heads, Rule, attend, attend_openly, merged,
 pub(super) use axes::{Count, MOST_LISTED, axes, axis, reshaped_to, sizes};
 pub(super) use bitwise::of_integers;
 pub(super) use branches::Condition;
-pub(super) use builder::{Builder, Cache, Wanted};
+pub(super) use builder::{Builder, Cache, Ranged, Wanted};
 pub(super) use bytes::{ByteWeights, Bytes, Grid, combined_with, rescaled, table};
 pub(super) use caches::{Lengths, appended, appended_each, index_of_each, is_kept, kept_with};
 pub(super) use casts::{changes, computed, converted};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};
 pub(super) use convolution::convolution;
-pub(super) use dynamic::{Ranged, RunWeights, convolution_at_run, product_at_run};
+pub(super) use dynamic::{RunWeights, convolution_at_run, product_at_run};
 pub(super) use each::Arg;
 pub(super) use filter::{Arranged, Filter, Groups, INPUTS, OUTPUTS, Weights};
 pub(super) use indexing::{elements_at, gathered_rows, rows_at, scattered_elements, sequences_reversed};

@@ -2,6 +2,7 @@
 //! what com.microsoft has of these, on bytes. Sums are exact in 32 bits.
 
 use super::import::{Import, Op};
+use super::made::Rounded;
 use crate::dims::{Dim, Dims};
 use crate::emit::Activation;
 use crate::graph::{DynamicWeights, Extras, Value};
@@ -12,16 +13,6 @@ use crate::model::reason::Reason;
 use crate::ops::dynamic_conv2d::DynamicConv2d;
 use crate::ops::dynamic_range::RangeRule;
 use crate::ops::elementwise::Function;
-
-/// What `DynamicQuantizeLinear` rounded.
-#[derive(Debug, Clone)]
-pub(super) struct Rounded {
-    /// The floats, stored as the integers are.
-    x: Value,
-    ranges: Value,
-    /// The zero point's value.
-    zero: Value,
-}
 
 /// A factor of a product of integers: floats that are rounded by their range, or integers from 0 or from -128 on.
 #[derive(Debug, Clone)]

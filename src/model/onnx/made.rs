@@ -1,6 +1,5 @@
 //! What is known of bytes in a network: which values stand for them, and which operators made floats of them.
 
-use super::at_run::Rounded;
 use crate::graph::Value;
 use crate::model::build::{ByteWeights, Bytes, Windows};
 use crate::ops::elementwise::Function;
@@ -46,6 +45,16 @@ pub(super) struct Known {
     pub(super) values: Vec<i64>,
     pub(super) extents: Vec<usize>,
     pub(super) scales: Vec<f32>,
+}
+
+/// What `DynamicQuantizeLinear` rounded.
+#[derive(Debug, Clone)]
+pub(super) struct Rounded {
+    /// The floats, stored as the integers are.
+    pub(super) x: Value,
+    pub(super) ranges: Value,
+    /// The zero point's value.
+    pub(super) zero: Value,
 }
 
 /// What is known of bytes in a network.

@@ -18,7 +18,7 @@ use crate::ops::elementwise::Function;
 /// `oc kh kw c`, as maps and transposed maps have their weights.
 pub(super) const MAPS: [usize; 4] = [OUTPUTS, 2, 3, INPUTS];
 /// `1 kh kw oc`.
-const BY_CHANNEL: [usize; 4] = [INPUTS, 2, 3, OUTPUTS];
+pub(super) const BY_CHANNEL: [usize; 4] = [INPUTS, 2, 3, OUTPUTS];
 /// `kd kh kw c oc`.
 const VOLUMES: [usize; 5] = [2, 3, 4, INPUTS, OUTPUTS];
 

@@ -31,6 +31,7 @@ mod deconvolution;
 mod detection;
 mod elementwise;
 mod ends;
+mod exact;
 mod flexbuffer;
 mod frame;
 mod import;

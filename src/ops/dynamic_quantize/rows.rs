@@ -37,18 +37,32 @@ impl DynamicQuantizeOp {
         let wide = channels.next_multiple_of(LANES);
         let mut row = first;
         let (mut src, mut dst) = (src, dst);
+        // Rows of one range are one run where they fill their words, and as many of others as are found at once.
+        let most = if channels == wide { usize::MAX } else { (AT_ONCE / channels).max(1) };
         while !dst.is_empty() {
-            // Rows of one range, which are one run where they fill their words.
-            let count = if channels == wide { (span - row % span).min(dst.len() / wide) } else { 1 };
+            let count = (span - row % span).min(dst.len() / wide).min(most).max(1);
             let range = ranges.get(row / span).copied().unwrap_or([1.0, 0.0, 1.0]);
             let (own, behind) = src.split_at((count * channels).min(src.len()));
             let (to, rest) = dst.split_at_mut((count * wide).min(dst.len()));
-            self.run(own, range, to);
-            to.iter_mut().skip(own.len()).for_each(|byte| *byte = range[1] as u8);
-            (src, dst, row) = (behind, rest, row + count.max(1));
+            if count == 1 || channels == wide {
+                self.run(own, range, to);
+                to.iter_mut().skip(own.len()).for_each(|byte| *byte = range[1] as u8);
+            } else {
+                let mut found = [0; AT_ONCE];
+                self.run(own, range, &mut found);
+                for (found, to) in found.chunks_exact(channels).zip(to.chunks_exact_mut(wide)) {
+                    let (own, rest) = to.split_at_mut(channels);
+                    own.copy_from_slice(found);
+                    rest.fill(range[1] as u8);
+                }
+            }
+            (src, dst, row) = (behind, rest, row + count);
         }
     }
 }
+
+/// The most bytes that are found before they are put in their places.
+const AT_ONCE: usize = 768;
 
 impl RowsOp for DynamicQuantizeOp {
     const NAME: &'static str = OP;

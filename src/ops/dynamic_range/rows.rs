@@ -22,19 +22,30 @@ const COMPARED: usize = MOVED / 4;
 /// How far a quotient of a device may be off, of its value: four units in the last place.
 const QUOTIENT: f64 = 4.0 / (1 << 23) as f64;
 
+/// Elements of a row that is compared in few lanes: of more the lanes themselves take less time than the numbers.
+const SHORT: usize = 256;
+
 /// The least and the largest of 0 and some numbers.
 #[inline(always)]
 fn ends(row: &[f32]) -> [f32; 2] {
-    let (mut lows, mut highs) = ([0.0f32; AT_ONCE], [0.0f32; AT_ONCE]);
-    let (whole, rest) = row.as_chunks::<AT_ONCE>();
-    for chunk in whole {
+    if row.len() < SHORT { ends_in::<8>(row) } else { ends_in::<AT_ONCE>(row) }
+}
+
+/// The same, so many at a time.
+#[inline(always)]
+fn ends_in<const LANES: usize>(row: &[f32]) -> [f32; 2] {
+    let (mut lows, mut highs) = ([0.0f32; LANES], [0.0f32; LANES]);
+    let (whole, rest) = row.as_chunks::<LANES>();
+    let mut join = |chunk: &[f32]| {
         for ((low, high), &x) in lows.iter_mut().zip(&mut highs).zip(chunk) {
             *low = if x < *low { x } else { *low };
             *high = if x > *high { x } else { *high };
         }
-    }
-    let low = lows.iter().chain(rest).copied().fold(0.0, f32::min);
-    [low, highs.iter().chain(rest).copied().fold(0.0, f32::max)]
+    };
+    whole.iter().for_each(|chunk| join(chunk));
+    join(rest);
+    let low = lows.iter().fold(0.0f32, |low, &x| if x < low { x } else { low });
+    [low, highs.iter().fold(0.0f32, |high, &x| if x > high { x } else { high })]
 }
 
 impl RowsOp for DynamicRangeOp {

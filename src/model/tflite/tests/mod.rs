@@ -5,6 +5,8 @@ mod at_run;
 mod at_run_expected;
 mod customs;
 mod ends;
+mod exact;
+mod exact_expected;
 mod expected;
 mod files;
 mod hostile;
