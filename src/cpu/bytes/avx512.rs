@@ -141,7 +141,6 @@ unsafe fn ended(tile: &Tile<'_>, ending: impl Ending) {
 /// # Safety
 /// That of [`finish`], for so many pixels and panels.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-#[expect(clippy::needless_range_loop, reason = "sums, pixels and weights by their numbers")]
 unsafe fn sums<const M: usize, const V: usize>(tile: &Tile<'_>, ending: impl Ending) {
     let mut sums: [[__m512i; V]; M] = [[_mm512_setzero_si512(); V]; M];
     let panel = PANEL * tile.depth();
