@@ -949,12 +949,12 @@ fn mistakes() -> Vec<Mistake> {
             "4u * ((i + 1u) % words)",
         ),
         (
-            "an invocation left out",
+            "every second turn left out",
             crate::dynamic::range(&[7, 1500], RangeRule::Nearer),
             "group",
             [64, 1, 1],
-            "i: u32 = lid.x;",
-            "i: u32 = lid.x + 1u;",
+            "i += SIZE",
+            "i += 2u * SIZE",
         ),
         (
             "the least number taken for 0",
