@@ -178,7 +178,8 @@ pub use error::{Error, Result};
 #[cfg(not(target_family = "wasm"))]
 pub use fastest::{Fastest, FastestOptions, Measured};
 pub use graph::{
-    AttentionInputs, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right, TensorType, Term, Value,
+    AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right,
+    TensorType, Term, Value,
 };
 pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;

@@ -28,6 +28,10 @@ pub use crate::ops::custom::Custom;
 #[doc(inline)]
 pub use crate::ops::depthwise::Depthwise;
 #[doc(inline)]
+pub use crate::ops::dynamic_conv2d::DynamicConv2d;
+#[doc(inline)]
+pub use crate::ops::dynamic_range::RangeRule;
+#[doc(inline)]
 pub use crate::ops::elementwise::{Elementwise, Function};
 #[doc(inline)]
 pub use crate::ops::gather::{Gather, GatherNd};

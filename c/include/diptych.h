@@ -215,7 +215,8 @@ const char *diptych_last_error(void);
 struct diptych_options *diptych_options_new(void);
 
 // The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
-// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200".
+// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
+// network in the least time, which is measured when the session is opened, or found in the record.
 //
 // # Safety
 // `options` are those of diptych_options_new, and `device` is text.
@@ -226,6 +227,13 @@ enum diptych_status diptych_options_device(struct diptych_options *options, cons
 // # Safety
 // `options` are those of diptych_options_new.
 enum diptych_status diptych_options_f16(struct diptych_options *options, bool f16);
+
+// Whether operators of quantised networks are computed with floats that are rounded to what the file's integers stand for, and
+// not with these; floats beside weights of integers are not rounded at each run then. false unless it is set.
+//
+// # Safety
+// `options` are those of diptych_options_new.
+enum diptych_status diptych_options_dequantize(struct diptych_options *options, bool dequantize);
 
 // What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
 // for run, on every device.

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct diptych_options {
     pub(crate) device: DeviceSelector,
+    /// Whether it is the one that runs the network the fastest.
+    pub(crate) fastest: bool,
     pub(crate) f16: bool,
     pub(crate) seed: u64,
     pub(crate) record: Option<PathBuf>,
@@ -24,7 +26,8 @@ pub extern "C" fn diptych_options_new() -> *mut diptych_options {
 }
 
 /// The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
-/// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200".
+/// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
+/// network in the least time, which is measured when the session is opened, or found in the record.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new, and `device` is text.
@@ -36,7 +39,8 @@ pub unsafe extern "C" fn diptych_options_device(
     guard(|| {
         // SAFETY: this function's own promise.
         let (options, device) = unsafe { (changed("options", options)?, text("device", device)?) };
-        options.device = device.parse()?;
+        options.fastest = device == "fastest";
+        options.device = if options.fastest { DeviceSelector::default() } else { device.parse()? };
         Ok(())
     })
 }
@@ -50,6 +54,23 @@ pub unsafe extern "C" fn diptych_options_f16(options: *mut diptych_options, f16:
     guard(|| {
         // SAFETY: this function's own promise.
         unsafe { changed("options", options) }?.f16 = f16;
+        Ok(())
+    })
+}
+
+/// Whether operators of quantised networks are computed with floats that are rounded to what the file's integers stand for, and
+/// not with these; floats beside weights of integers are not rounded at each run then. false unless it is set.
+///
+/// # Safety
+/// `options` are those of diptych_options_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_dequantize(
+    options: *mut diptych_options,
+    dequantize: bool,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { changed("options", options) }?.load.dequantize = dequantize;
         Ok(())
     })
 }

@@ -4,8 +4,8 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
-    Caches, Context, DType, Database, Dims, Error, LoadOptions, ModelFile, Port, Precision, Session,
-    SessionOptions, SharedDatabase, Tuning,
+    Caches, Context, DType, Database, Dims, Error, FastestOptions, LoadOptions, ModelFile, Port, Precision,
+    Session, SessionOptions, SharedDatabase, Tuning,
 };
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
@@ -126,13 +126,25 @@ impl diptych_session {
     ) -> Result<Self, Failure> {
         let defaults = diptych_options::default();
         let options = options.unwrap_or(&defaults);
-        let context = Context::builder().device(options.device.clone()).open()?;
+        let named = match options.fastest {
+            true => None,
+            false => Some(Context::builder().device(options.device.clone()).open()?),
+        };
         let file = load(&options.load)?;
         let database = match &options.record {
             Some(folder) => Database::open(folder)?,
             None => Database::in_memory(),
         };
         let database = Arc::new(Mutex::new(database));
+        let context = match named {
+            Some(context) => context,
+            None => {
+                let precision = if options.f16 { Precision::F16Storage } else { Precision::F32 };
+                let tuning = Tuning::Database(Arc::clone(&database));
+                let session = SessionOptions { precision, tuning, ..Default::default() };
+                file.fastest(&FastestOptions { session, ..Default::default() })?.context
+            }
+        };
         let halves = context.info().device.as_ref().is_some_and(|device| device.limits.native_half);
         let precision = match (options.f16, halves) {
             (false, _) => Precision::F32,

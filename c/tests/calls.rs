@@ -112,6 +112,7 @@ fn null_is_an_error_everywhere() {
         assert_eq!(diptych_options_device(null_mut(), null()), diptych_status::Input);
         assert_eq!(diptych_options_f16(null_mut(), true), diptych_status::Input);
         assert_eq!(diptych_options_seed(null_mut(), 1), diptych_status::Input);
+        assert_eq!(diptych_options_dequantize(null_mut(), true), diptych_status::Input);
         assert_eq!(diptych_options_record(null_mut(), null()), diptych_status::Input);
         assert_eq!(diptych_options_dimension(null_mut(), null(), 1), diptych_status::Input);
         assert_eq!(run(null_mut(), null(), null()), diptych_status::Input);
@@ -568,4 +569,54 @@ fn a_decoder_keeps_its_caches() {
         assert!(status != diptych_status::Ok && session.is_null(), "{}", last());
         diptych_options_free(options);
     }
+}
+
+/// A product of floats with int8 weights.
+const DYNAMIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/dynamic_int8.onnx");
+
+/// A session with an option set, and what it gives for some numbers.
+fn with_option(set: impl FnOnce(*mut diptych_options)) -> (String, Vec<f32>) {
+    let mut session = null_mut();
+    let options = diptych_options_new();
+    set(options);
+    // SAFETY: all pointers are those of live values.
+    let opened = unsafe {
+        let status = diptych_open_file(text(DYNAMIC).as_ptr(), options, &raw mut session);
+        assert_eq!(status, diptych_status::Ok, "{}", last());
+        diptych_options_free(options);
+        Opened(session)
+    };
+    let [inputs, outputs] = opened.elements();
+    let x: Vec<f32> = (0..inputs[0]).map(|at| (at * 37 % 101) as f32 / 17.0 - 2.3).collect();
+    let mut found = vec![vec![f32::NAN; outputs[0]]];
+    assert_eq!(opened.run(&x, &mut found), diptych_status::Ok, "{}", last());
+    // SAFETY: the session is open.
+    let device = unsafe { CStr::from_ptr(diptych_device(opened.0)) }.to_str().expect("UTF-8").to_owned();
+    (device, found.remove(0))
+}
+
+#[test]
+fn the_fastest_device_is_measured() {
+    // SAFETY: the options are live.
+    let set = |options| unsafe { diptych_options_device(options, text("fastest").as_ptr()) };
+    let (device, _) = with_option(|options| assert_eq!(set(options), diptych_status::Ok));
+    assert!(device.contains("the fastest of"), "{device}");
+}
+
+#[test]
+fn floats_are_rounded_at_each_run_unless_that_is_turned_off() {
+    let of = |dequantize| {
+        with_option(|options| {
+            // SAFETY: the options are live.
+            unsafe {
+                assert_eq!(diptych_options_device(options, text("cpu").as_ptr()), diptych_status::Ok);
+                assert_eq!(diptych_options_dequantize(options, dequantize), diptych_status::Ok);
+            }
+        })
+        .1
+    };
+    let [bytes, floats] = [of(false), of(true)];
+    let most = floats.iter().fold(0.0, |most: f32, value| most.max(value.abs()));
+    let off = bytes.iter().zip(&floats).fold(0.0, |off: f32, (a, b)| off.max((a - b).abs()));
+    assert!(off <= 1e-4 * most, "{off} of {most}");
 }

@@ -2,7 +2,10 @@
 
 use crate::arrays::Array;
 use crate::errors::exception;
-use diptych::{Context, Database, Dims, LoadOptions, Model, ModelFile, Precision, SharedDatabase};
+use diptych::{
+    Context, Database, Dims, FastestOptions, LoadOptions, Model, ModelFile, Precision, SessionOptions,
+    SharedDatabase,
+};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,17 +38,19 @@ impl Source {
     }
 }
 
-/// Extents that are fixed although the file leaves them open, and inputs that are known beforehand.
+/// Extents that are fixed although the file leaves them open, inputs that are known beforehand, and whether quantised operators are
+/// computed with floats.
 pub(crate) fn load_options(
     dimensions: BTreeMap<String, usize>,
     values: BTreeMap<String, Array<'_>>,
+    dequantize: bool,
 ) -> PyResult<LoadOptions> {
     let tensor = |(name, array): (String, Array<'_>)| {
         let dims = Dims::new(array.shape()).map_err(exception)?;
         Ok((name, array.elements()?.tensor(dims).map_err(exception)?))
     };
     let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
-    Ok(LoadOptions { dimensions, values, ..LoadOptions::default() })
+    Ok(LoadOptions { dimensions, values, dequantize, ..LoadOptions::default() })
 }
 
 /// The tuner's record, and the folder in which it is kept. With an empty path that is the user's, without one it is in
@@ -60,6 +65,15 @@ pub(crate) fn database(record: Option<PathBuf>) -> PyResult<(SharedDatabase, Opt
         None => Database::in_memory(),
     };
     Ok((Arc::new(Mutex::new(database)), directory))
+}
+
+/// The device that runs the file's network the fastest, by measurement.
+pub(crate) fn fastest(file: &ModelFile, f16: bool, database: &SharedDatabase) -> PyResult<Context> {
+    let precision = if f16 { Precision::F16Storage } else { Precision::F32 };
+    let tuning = diptych::Tuning::Database(Arc::clone(database));
+    let session = SessionOptions { precision, tuning, ..Default::default() };
+    let options = FastestOptions { session, ..Default::default() };
+    file.fastest(&options).map(|fastest| fastest.context).map_err(exception)
 }
 
 /// Halves are computed in where every device but the CPU does that, and stored otherwise.

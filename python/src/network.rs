@@ -161,12 +161,17 @@ impl Network {
         record: Option<PathBuf>,
         seed: u64,
         caches: Option<usize>,
+        dequantize: bool,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values)?;
+        let load = model::load_options(dimensions, values, dequantize)?;
         py.detach(|| {
-            let context = devices::open(&device)?;
+            let opened = if device == "fastest" { None } else { Some(devices::open(&device)?) };
             let file = model.open(&load)?;
             let (database, directory) = model::database(record)?;
+            let context = match opened {
+                Some(context) => context,
+                None => model::fastest(&file, f16, &database)?,
+            };
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
             let options = SessionOptions { precision, tuning, seed, ..Default::default() };

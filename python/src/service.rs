@@ -133,8 +133,9 @@ impl Service {
         max_waiting: usize,
         sizes: Vec<usize>,
         dimension: Option<String>,
+        dequantize: bool,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values)?;
+        let load = model::load_options(dimensions, values, dequantize)?;
         let max_delay = seconds("max_delay", max_delay)?;
         let pool = py.detach(|| {
             let contexts = contexts(devices)?;

@@ -502,3 +502,21 @@ def test_a_seed_decides_what_each_run_draws(device):
     assert not np.array_equal(runs(0)[1], drawn)
     session.reset()
     np.testing.assert_array_equal(session.run({"x": np.zeros(9, np.float32)})["y"], drawn[0])
+
+
+def test_the_fastest_device_runs_the_network():
+    session = diptych.Session(PAIR, device="fastest", dims={"rows": 2})
+    assert "the fastest of" in session.info.reason
+    a, b = np.arange(8, dtype=np.float32).reshape(2, 4), np.ones((2, 4), np.float32)
+    np.testing.assert_array_equal(session.run({"a": a, "b": b})["sum"], a + b)
+
+
+def test_quantised_operators_are_computed_with_floats_where_that_is_asked_for():
+    model = ROOT / "tests/cases/dynamic_int8.onnx"
+    x = np.load(ROOT / "tests/cases/dynamic_int8.in.x.npy")
+    wanted = np.load(ROOT / "tests/cases/dynamic_int8.out0.npy")
+    for dequantize in (False, True):
+        session = diptych.Session(model, device="cpu", dequantize=dequantize)
+        (found,) = session.run({"x": x}).values()
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        assert any(step.op == "dynamic_conv2d" for step in session.steps) == (not dequantize)

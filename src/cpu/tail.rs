@@ -167,6 +167,17 @@ impl Tail {
         }
     }
 
+    /// Finishes whole rows without gaps, or columns of one row from `column` on. `residual` is laid out as `block`.
+    pub(crate) fn apply_from(&self, column: usize, block: &mut [f32], residual: Option<&[f32]>) {
+        if column == 0 && block.len().is_multiple_of(self.columns.max(1)) {
+            return self.apply(block, self.columns, residual);
+        }
+        if self.changes || residual.is_some() {
+            let columns = column..column + block.len();
+            self.arch.dispatch(Apply { tail: self, stride: block.len().max(1), block, columns, residual });
+        }
+    }
+
     /// What a kernel that began its sums with the bias does to them in registers; nothing where
     /// [`Tail::apply_after`] does it. `residual` holds the tile's first element first, its rows
     /// `stride` apart.

@@ -5,6 +5,7 @@ mod build;
 mod derived;
 #[cfg(not(target_family = "wasm"))]
 mod described;
+mod dynamic;
 mod elementwise;
 mod integers;
 mod moves;
@@ -19,6 +20,7 @@ mod value;
 pub use attention::AttentionInputs;
 pub use build::{Extras, Right};
 pub(crate) use derived::Derived;
+pub use dynamic::DynamicWeights;
 pub use elementwise::Term;
 pub use packed::QuantizedMatrix;
 pub use quantized::QuantizedWeights;

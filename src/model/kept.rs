@@ -110,6 +110,12 @@ impl Kept {
         self.insert(name, std::slice::from_ref(constant));
     }
 
+    /// Keeps constants that were read as several.
+    pub(in crate::model) fn keep_all(&self, name: String, constants: &[(Constant, Kind)]) {
+        lock(&self.state).read += constants.iter().map(|(constant, _)| bytes(constant)).sum::<usize>();
+        self.insert(name, constants);
+    }
+
     /// Keeps constants that were made of others, if they are not too many.
     pub(in crate::model) fn keep_made(&self, name: String, constants: &[(Constant, Kind)]) {
         let more: usize = constants.iter().map(|(constant, _)| bytes(constant)).sum();

@@ -11,6 +11,9 @@ use super::cumsum::{self, CumSumOp};
 use super::definition::Definition;
 use super::depthwise::{self, DepthwiseOp};
 use super::dequantize::{self, DequantizeOp};
+use super::dynamic_conv2d::{self, DynamicConv2dOp};
+use super::dynamic_quantize::{self, DynamicQuantizeOp};
+use super::dynamic_range::{self, DynamicRangeOp};
 use super::elementwise::{self, ElementwiseOp};
 use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
@@ -92,6 +95,9 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),
     OpEntry::of::<PoolOp>(pool::examples, pool::NUMBERS),
     OpEntry::of::<DequantizeOp>(dequantize::examples, dequantize::NUMBERS),
+    OpEntry::of::<DynamicConv2dOp>(dynamic_conv2d::examples, dynamic_conv2d::NUMBERS),
+    OpEntry::of::<DynamicQuantizeOp>(dynamic_quantize::examples, dynamic_quantize::NUMBERS),
+    OpEntry::of::<DynamicRangeOp>(dynamic_range::examples, dynamic_range::NUMBERS),
     OpEntry::of::<QuantizeOp>(quantize::examples, quantize::NUMBERS),
     OpEntry::of::<QuantizedBinaryOp>(quantized_binary::examples, quantized_binary::NUMBERS),
     OpEntry::of::<QuantizedConv2dOp>(quantized_conv2d::examples, quantized_conv2d::NUMBERS),

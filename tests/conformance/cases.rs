@@ -249,7 +249,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::integers::rows() {
         table.push(name, problem, breadth);
     }
-    for (name, problem, breadth) in crate::quantized::rows() {
+    for (name, problem, breadth) in crate::quantized::rows().into_iter().chain(crate::dynamic::rows()) {
         table.push(name, problem, breadth);
     }
     table.softmax();

@@ -17,6 +17,7 @@ mod attention;
 mod cases;
 mod cover;
 mod cpu;
+mod dynamic;
 mod edges;
 mod elementwise;
 mod ends;
@@ -96,7 +97,7 @@ every_kernel!(
     attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather
     one_hot random integer cumsum top_k suppress elementwise resize reduce arg softmax moments normalize gate glu squeeze
     update_slice
-    quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
+    dynamic_conv2d dynamic_quantize dynamic_range quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
 );
 
@@ -252,6 +253,9 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("normalize", [13, 11]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),
+    ("dynamic_conv2d", [5, 5]),
+    ("dynamic_quantize", [1, 1]),
+    ("dynamic_range", [2, 2]),
     ("quantize", [1, 1]),
     ("dequantize", [1, 1]),
     ("quantized_binary", [1, 1]),

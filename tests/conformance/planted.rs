@@ -19,8 +19,9 @@ use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
     nn::{
-        Attention, AxisRange, CumSum, Gather, OneHot, Pad, PadMode, QuantizedConv2d, QuantizedDepthwise,
-        QuantizedFunction, QuantizedPooling, Random, StridedSlice, Suppress, TopK, Transpose, UpdateSlice,
+        Attention, AxisRange, CumSum, DynamicConv2d, Gather, OneHot, Pad, PadMode, QuantizedConv2d,
+        QuantizedDepthwise, QuantizedFunction, QuantizedPooling, Random, RangeRule, StridedSlice, Suppress,
+        TopK, Transpose, UpdateSlice,
     },
 };
 use std::sync::Arc;
@@ -145,6 +146,11 @@ fn bytes_added() -> Problem {
 
 fn bytes_averaged() -> Problem {
     crate::quantized::pool(QuantizedPooling::Mean(128), Padding::Same, [2, 3])
+}
+
+fn bytes_of_ranges() -> Problem {
+    let options = DynamicConv2d { padding: Padding::Same, ..DynamicConv2d::new() };
+    crate::dynamic::convolution(Shape::nhwc(2, 7, 9, 2), [36, 3, 3], 2, options)
 }
 
 fn quantized() -> Problem {
@@ -909,6 +915,55 @@ fn mistakes() -> Vec<Mistake> {
             "vec4<i32>(0), centred",
         ),
         ("no zero point", quantized(), "rows", [1; 3], "+ @zero", "+ 0 * @zero"),
+        ("zeros outside", bytes_of_ranges(), "direct", [1, 4, 1], "select(outside, ", "select(0u, "),
+        (
+            "the range of the first image",
+            bytes_of_ranges(),
+            "direct",
+            [2, 4, 1],
+            "3u * (pixel / @span)",
+            "0u * pixel",
+        ),
+        (
+            "the sums of other weights",
+            bytes_of_ranges(),
+            "direct",
+            [1, 1, 1],
+            "@src_words * @dst_words + word0",
+            "0u",
+        ),
+        (
+            "the range of the first row",
+            crate::dynamic::quantize(&[7, 5], 7, false),
+            "rows",
+            [1; 3],
+            "row / @span",
+            "0u * row",
+        ),
+        (
+            "the next word's channels",
+            crate::dynamic::quantize(&[7, 5], 7, false),
+            "rows",
+            [1; 3],
+            "4u * (i % words)",
+            "4u * ((i + 1u) % words)",
+        ),
+        (
+            "every second turn left out",
+            crate::dynamic::range(&[7, 1500], RangeRule::Nearer),
+            "group",
+            [64, 1, 1],
+            "i += SIZE",
+            "i += 2u * SIZE",
+        ),
+        (
+            "the least number taken for 0",
+            crate::dynamic::range(&[7, 1500], RangeRule::Low),
+            "group",
+            [64, 1, 1],
+            "highs[0] - lows[0]",
+            "highs[0]",
+        ),
         (
             "the next word's channels",
             dequantized(),

@@ -63,6 +63,17 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
             Operand::Arg(0) | Operand::Src | Operand::Begins | Operand::Ends if indexes(op, info.operand) => {
                 noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
             }
+            // Ranges: a scale, a zero point, and one over the scale. A scale that numbers are divided by is a power of two: each
+            // device rounds such a quotient alike.
+            Operand::Arg(0) if op.name().starts_with("dynamic") => {
+                let whole = op.problem_key().ends_with("divides");
+                let of_range = |value: f32| {
+                    let scale =
+                        if whole { (6.0 * value).floor().exp2() / 64.0 } else { (value + 1.5) / 128.0 };
+                    [scale, ((value + 1.0) * 127.5).floor(), 1.0 / scale]
+                };
+                noise(seed, info.shape.elements() / 3).into_iter().flat_map(of_range).collect()
+            }
             _ => values(op.precision(), seed, info.elements()),
         };
         few_truths(op, &mut values);
@@ -108,8 +119,11 @@ fn integers(op: &dyn Op, info: &OperandInfo, seed: u64) -> Vec<f32> {
 
 /// Operands of an op of bytes: any bytes, and a bias and factors with which few results are the range's ends.
 fn of_bytes(op: &dyn Op, info: &OperandInfo, seed: u64) -> Option<Vec<f32>> {
-    // The rows of `quantized_gemm` are floats.
-    if !op.name().starts_with("quantized") && op.name() != "dequantize" || op.name() == "quantized_gemm" {
+    // The rows of `quantized_gemm` are floats, and so is what follows the sums of `dynamic_conv2d`.
+    let of_floats = op.name() == "quantized_gemm"
+        || op.name().starts_with("dynamic") && info.dtype == DType::F32 && info.operand != Operand::Scale;
+    let named = ["quantized", "dequantize", "dynamic"].iter().any(|name| op.name().starts_with(name));
+    if !named || of_floats {
         return None;
     }
     let noise = |seed: u64| noise(seed, info.elements()).into_iter();

@@ -59,6 +59,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/nn.rs", &[]),
     ("src/graph/attention.rs", &[]),
     ("src/graph/build.rs", &[]),
+    ("src/graph/dynamic.rs", &[]),
     ("src/graph/elementwise.rs", &[]),
     ("src/graph/integers.rs", &[]),
     ("src/graph/moves.rs", &[]),

@@ -124,6 +124,11 @@ export interface LoadOptions {
   onProgress?: (progress: LoadProgress) => void;
   /** Storage and arithmetic: f32 (the default), halves in memory, or halves throughout. */
   precision?: "f32" | "f16s" | "f16";
+  /**
+   * Whether operators of quantised networks are computed with floats that are rounded to what the file's integers stand for, and
+   * not with these; floats beside weights of integers are not rounded at each run then.
+   */
+  dequantize?: boolean;
   /** Fixes extents that the model leaves open, by name. Each run decides the others. */
   dimensions?: Record<string, number>;
   /** What random numbers follow from that the model draws, 0 unless said otherwise: the same on every device. */

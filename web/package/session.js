@@ -113,8 +113,8 @@ export class LocalSession {
   }
 
   #settings(dimensions = this.#options.dimensions) {
-    const { precision, seed } = this.#options;
-    return JSON.stringify({ precision, dimensions, seed: String(BigInt(seed ?? 0)) });
+    const { precision, dequantize, seed } = this.#options;
+    return JSON.stringify({ precision, dimensions, dequantize: Boolean(dequantize), seed: String(BigInt(seed ?? 0)) });
   }
 
   /** All extents that the model leaves open, by name: those of the options, and those of the last run. */

@@ -77,6 +77,7 @@ class Service:
         dims: Optional[Mapping[str, int]],
         values: Optional[Mapping[str, Any]],
         dimension: Optional[str],
+        dequantize: bool,
     ) -> None:
         self._native = _native.Service(
             _ports.model(model),
@@ -90,6 +91,7 @@ class Service:
             max_waiting,
             list(sizes),
             dimension,
+            dequantize,
         )
         # Also when the interpreter ends: no driver is at work then.
         self._close = weakref.finalize(self, self._native.close)
@@ -180,7 +182,8 @@ class Batch(Service):
 
     A batch ends with ``with``, :meth:`close`, or when it is dropped. After a :class:`DeviceLostError` make another one.
 
-    :param model: As for :class:`Session`; so are ``device``, ``f16``, ``database``, ``dims`` and ``values``.
+    :param model: As for :class:`Session`; so are ``device``, ``f16``, ``database``, ``dims``, ``values`` and
+        ``dequantize``; no device is measured.
     :param max_batch: Requests of one run at most, 1 to 1024.
     :param max_delay: Seconds that a request waits for others at most, while no two runs are under way. A full batch does
         not wait. With 0, batches are what came while the device was busy.
@@ -205,9 +208,10 @@ class Batch(Service):
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
         dimension: Optional[str] = None,
+        dequantize: bool = False,
     ) -> None:
         super().__init__(
-            model, [device], max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension
+            model, [device], max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension, dequantize
         )
 
     @property
@@ -253,11 +257,12 @@ class DevicePool(Service):
         dims: Optional[Mapping[str, int]] = None,
         values: Optional[Mapping[str, Any]] = None,
         dimension: Optional[str] = None,
+        dequantize: bool = False,
     ) -> None:
         # A text is a sequence of texts, too.
         named = [devices] if isinstance(devices, str) else None if devices is None else list(devices)
         super().__init__(
-            model, named, max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension
+            model, named, max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension, dequantize
         )
 
     @property

@@ -111,7 +111,8 @@ class Session:
     :param model: A TensorFlow Lite or ONNX file: its path, or its bytes. The contents say which it is.
     :param device: ``"auto"`` (a GPU, else the CPU), ``"cpu"``, ``"wgpu"``, ``"opencl"``; one of several by its number,
         PCI address, UUID or a part of its name, as in ``"wgpu:1"``, ``"opencl:0000:41:00.0"`` or ``"H200"``. A device
-        that is not there is a :class:`NoDeviceError`, never the CPU instead. Of NVIDIA's cards only those are seen that
+        that is not there is a :class:`NoDeviceError`, never the CPU instead. ``"fastest"`` is the GPU or the CPU that runs
+        this network in the least time: the session measures that when it is made, or finds it in the ``database``. Of NVIDIA's cards only those are seen that
         ``CUDA_VISIBLE_DEVICES`` lists.
     :param f16: Halves: stored, and computed in where the device does that. The CPU computes in f32.
     :param tuning: Seconds for :meth:`tune` while the session is made. On the CPU there is nothing to tune.
@@ -126,6 +127,8 @@ class Session:
         ``present``): they stay on the device, and are no inputs and outputs of the session. The first run may have
         several tokens, each later one has one. Masks and positions are those of all tokens so far. :meth:`reset` empties
         them.
+    :param dequantize: Whether operators of quantised networks are computed with floats that are rounded to what the file's
+        integers stand for, and not with these; floats beside weights of integers are not rounded at each run then.
     """
 
     def __init__(
@@ -140,11 +143,14 @@ class Session:
         values: Optional[Mapping[str, Any]] = None,
         seed: int = 0,
         caches: Optional[int] = None,
+        dequantize: bool = False,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
         extents = dict(dims or {})
-        self._native = _native.Network(_ports.model(model), device, f16, extents, known, record, seed, caches)
+        self._native = _native.Network(
+            _ports.model(model), device, f16, extents, known, record, seed, caches, dequantize
+        )
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())
         self._outputs = _ports.distinct(self._native.outputs())

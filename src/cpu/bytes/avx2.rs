@@ -1,7 +1,6 @@
 //! Sums of products of bytes with AVX2: bytes become numbers of 16 bits, whose products are added in pairs.
 
-use super::Finish;
-use super::tile::{Bytes, PANEL, Tile};
+use super::tile::{PANEL, Tile};
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepi8_epi16,
     _mm256_cvtepu8_epi16, _mm256_madd_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_storeu_si256,
@@ -10,12 +9,12 @@ use std::arch::x86_64::{
 /// Vectors of a panel: each has two sums of four channels.
 const VECTORS: usize = PANEL / 4;
 
-/// As [`Tile::finish`].
+/// Calls `put` with the number of each pixel's panel and the sums of its channels.
 ///
 /// # Safety
 /// The machine has AVX2; the tile's words and weights are there.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Bytes) {
+pub(super) unsafe fn sums(tile: &Tile<'_>, mut put: impl FnMut(usize, &[i32; PANEL])) {
     let mut pixel = 0;
     while pixel < tile.pixels {
         let count = if tile.pixels - pixel >= 2 { 2 } else { 1 };
@@ -23,8 +22,8 @@ pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Byt
             // SAFETY: the caller's.
             unsafe {
                 match count {
-                    2 => sums::<2>(tile, [pixel, panel], finish, bytes),
-                    _ => sums::<1>(tile, [pixel, panel], finish, bytes),
+                    2 => of_pixels::<2>(tile, [pixel, panel], &mut put),
+                    _ => of_pixels::<1>(tile, [pixel, panel], &mut put),
                 }
             }
         }
@@ -35,14 +34,13 @@ pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Byt
 /// `M` pixels from one on, and a panel.
 ///
 /// # Safety
-/// That of [`finish`], for pixels and a panel of the tile.
+/// That of [`sums`], for pixels and a panel of the tile.
 #[target_feature(enable = "avx2")]
 #[expect(clippy::needless_range_loop, reason = "sums, pixels and weights by their numbers")]
-unsafe fn sums<const M: usize>(
+unsafe fn of_pixels<const M: usize>(
     tile: &Tile<'_>,
     [pixel, panel]: [usize; 2],
-    finish: Finish<'_>,
-    bytes: &mut Bytes,
+    put: &mut impl FnMut(usize, &[i32; PANEL]),
 ) {
     let mut sums: [[__m256i; VECTORS]; M] = [[_mm256_setzero_si256(); VECTORS]; M];
     // SAFETY: a pixel's first word and each line behind it are in `src`, and the panel in `weights`, as the caller has
@@ -69,17 +67,13 @@ unsafe fn sums<const M: usize>(
         }
     }
     for (m, sums) in sums.iter().enumerate() {
-        let Some(bytes) = bytes.get_mut((pixel + m) * tile.panels + panel) else { return };
-        for (v, sum) in sums.iter().enumerate() {
+        let mut found = [0; PANEL];
+        for (sum, found) in sums.iter().zip(found.as_chunks_mut::<4>().0) {
             let mut halves = [0i32; 8];
             // SAFETY: eight numbers of 32 bits.
             unsafe { _mm256_storeu_si256(halves.as_mut_ptr().cast(), *sum) };
-            for (lane, [a, b]) in halves.as_chunks::<2>().0.iter().enumerate() {
-                let channel = 4 * v + lane;
-                if let Some(byte) = bytes.get_mut(channel) {
-                    *byte = finish.byte(panel * PANEL + channel, a + b);
-                }
-            }
+            found.iter_mut().zip(halves.as_chunks::<2>().0).for_each(|(found, [a, b])| *found = a + b);
         }
+        put((pixel + m) * tile.panels + panel, &found);
     }
 }

@@ -191,4 +191,43 @@ impl Finish<'_> {
         let steps = (sum.wrapping_add(bias) as f32 * scale).max(low as f32).min(high as f32);
         (nearest(steps) + i32::from(self.zero)) as u8
     }
+
+    /// Puts the bytes of a pixel's panel, whose number it has among those of a tile with so many panels, into their place.
+    fn put(&self, panels: usize, at: usize, sums: &[i32; tile::PANEL], bytes: &mut tile::Bytes) {
+        let first = at % panels.max(1) * tile::PANEL;
+        for ((channel, sum), byte) in sums.iter().enumerate().zip(bytes.get_mut(at).into_iter().flatten()) {
+            *byte = self.byte(first + channel, *sum);
+        }
+    }
+}
+
+/// What is made of the sums of some channels and pixels whose zero points are known at the run alone: `sum - zero * sums`, or that
+/// times both scales with the bias.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scaled<'a> {
+    /// The sum of its weights for each channel.
+    pub(crate) sums: &'a [i32],
+    pub(crate) scale: &'a [f32],
+    pub(crate) bias: &'a [f32],
+    /// Scale and zero point of each pixel of a tile.
+    pub(crate) pixels: [[f32; 2]; tile::PIXELS],
+    /// Whether the results are integers.
+    pub(crate) whole: bool,
+}
+
+impl Scaled<'_> {
+    /// As [`Finish::put`].
+    fn put(&self, panels: usize, at: usize, sums: &[i32; tile::PANEL], words: &mut tile::Words) {
+        let first = at % panels.max(1) * tile::PANEL;
+        let [factor, zero] = self.pixels.get(at / panels.max(1)).copied().unwrap_or_default();
+        for ((lane, sum), word) in sums.iter().enumerate().zip(words.get_mut(at).into_iter().flatten()) {
+            let of = |values: &[f32]| values.get(first + lane).copied().unwrap_or(0.0);
+            let of_weights = self.sums.get(first + lane).copied().unwrap_or(0);
+            let sum = sum.wrapping_sub((zero as i32).wrapping_mul(of_weights));
+            *word = match self.whole {
+                true => f32::from_bits(sum.cast_unsigned()),
+                false => sum as f32 * factor * of(self.scale) + of(self.bias),
+            };
+        }
+    }
 }

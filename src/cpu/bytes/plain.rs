@@ -1,10 +1,9 @@
 //! Sums of products of bytes in loops.
 
-use super::Finish;
-use super::tile::{Bytes, PANEL, Tile};
+use super::tile::{PANEL, Tile};
 
-/// As [`Tile::finish`], of what was checked.
-pub(super) fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Bytes) {
+/// Calls `put` with the number of each pixel's panel and the sums of its channels, of a tile that was checked.
+pub(super) fn sums(tile: &Tile<'_>, mut put: impl FnMut(usize, &[i32; PANEL])) {
     let depth = tile.depth();
     for (pixel, &first) in tile.first.iter().take(tile.pixels).enumerate() {
         for panel in 0..tile.panels {
@@ -21,11 +20,7 @@ pub(super) fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Bytes) {
                     }
                 }
             }
-            if let Some(bytes) = bytes.get_mut(pixel * tile.panels + panel) {
-                for (channel, (byte, sum)) in bytes.iter_mut().zip(sums).enumerate() {
-                    *byte = finish.byte(panel * PANEL + channel, sum);
-                }
-            }
+            put(pixel * tile.panels + panel, &sums);
         }
     }
 }

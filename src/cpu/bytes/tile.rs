@@ -1,7 +1,7 @@
 //! The sums of some pixels and some channels: a micro-kernel of bytes.
 
 use super::plain;
-use super::{Finish, Vectors};
+use super::{Finish, Scaled, Vectors};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 #[cfg(target_arch = "aarch64")]
@@ -18,6 +18,9 @@ pub(crate) const PANELS: usize = 4;
 
 /// The bytes of a panel's channels, for each panel of each pixel.
 pub(crate) type Bytes = [[u8; PANEL]; PIXELS * 2];
+
+/// The same in words: integers, or floats.
+pub(crate) type Words = [[f32; PANEL]; PIXELS * 2];
 
 /// Panels of so many that a tile of so many pixels has at most: as many sums as there are registers for.
 pub(crate) const fn panels_for(pixels: usize) -> usize {
@@ -80,7 +83,7 @@ impl<'a> Tile<'a> {
             #[cfg(target_arch = "x86_64")]
             Vectors::Avx2 => {
                 // SAFETY: as above.
-                unsafe { avx2::finish(self, finish, bytes) }
+                unsafe { avx2::sums(self, |at, sums| finish.put(self.panels, at, sums, bytes)) }
             }
             #[cfg(target_arch = "aarch64")]
             Vectors::I8mm => {
@@ -97,7 +100,41 @@ impl<'a> Tile<'a> {
                 // SAFETY: as above.
                 unsafe { neon::finish(self, finish, bytes) }
             }
-            Vectors::Plain => plain::finish(self, finish, bytes),
+            Vectors::Plain => plain::sums(self, |at, sums| finish.put(self.panels, at, sums, bytes)),
+        }
+    }
+
+    /// The words of all pixels, as [`Tile::finish`] has their bytes.
+    pub(crate) fn scaled(&self, vectors: Vectors, scaled: Scaled<'_>, first: usize, words: &mut Words) {
+        let channels = first..first + self.panels * PANEL;
+        let (Some(sums), Some(scale), Some(bias)) = (
+            scaled.sums.get(channels.clone()),
+            scaled.scale.get(channels.clone()),
+            scaled.bias.get(channels),
+        ) else {
+            return;
+        };
+        if !self.is_within() {
+            return;
+        }
+        let scaled = Scaled { sums, scale, bias, ..scaled };
+        match vectors {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512 => {
+                // SAFETY: as in `finish`.
+                unsafe { avx512::scaled(self, scaled, words) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2 => {
+                // SAFETY: as in `finish`.
+                unsafe { avx2::sums(self, |at, sums| scaled.put(self.panels, at, sums, words)) }
+            }
+            // Those for ARM make bytes of their sums at once.
+            #[cfg(target_arch = "aarch64")]
+            Vectors::I8mm | Vectors::Dot | Vectors::Neon => {
+                plain::sums(self, |at, sums| scaled.put(self.panels, at, sums, words));
+            }
+            Vectors::Plain => plain::sums(self, |at, sums| scaled.put(self.panels, at, sums, words)),
         }
     }
 }
@@ -148,6 +185,40 @@ mod tests {
                 assert!(distinct.len() > 8, "{distinct:?}");
                 for vectors in Vectors::all() {
                     assert_eq!(of(vectors), wanted, "{vectors:?} {pixels} {panels}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_machine_has_the_same_words() {
+        let lines = [0, 20, 55];
+        let (len, src, weights) = (7, words(200, 1), words(4 * PANEL * 21, 2));
+        let sums: Vec<i32> = (0..4 * PANEL as i32).map(|at| at * 37 - 900).collect();
+        let scale: Vec<f32> = (0..4 * PANEL).map(|at| 1.0 / (1000 + 37 * at) as f32).collect();
+        let bias: Vec<f32> = (0..4 * PANEL).map(|at| at as f32 - 20.0).collect();
+        let pixels_of = std::array::from_fn(|at| [0.25 + at as f32, (at * 31) as f32]);
+        for (pixels, whole) in (1..=PIXELS).flat_map(|pixels| [(pixels, false), (pixels, true)]) {
+            for panels in 1..=panels_for(pixels) {
+                let first = std::array::from_fn(|at| 11 * at);
+                let tile = Tile { src: &src, first, pixels, lines: &lines, len, weights: &weights, panels };
+                let scaled = Scaled { sums: &sums, scale: &scale, bias: &bias, pixels: pixels_of, whole };
+                let of = |vectors| {
+                    let mut found = Words::default();
+                    tile.scaled(vectors, scaled, 0, &mut found);
+                    found[..pixels * panels].iter().flatten().copied().collect::<Vec<f32>>()
+                };
+                let wanted = of(Vectors::Plain);
+                let distinct: std::collections::HashSet<u32> =
+                    wanted.iter().map(|word| word.to_bits()).collect();
+                assert!(distinct.len() > 8, "{distinct:?}");
+                for vectors in Vectors::all() {
+                    for (found, wanted) in of(vectors).into_iter().zip(&wanted) {
+                        // One rounding less where a product and a sum are one.
+                        let off = if whole { 0.0 } else { 1e-4 };
+                        let is_near = found.to_bits() == wanted.to_bits() || (found - wanted).abs() <= off;
+                        assert!(is_near, "{vectors:?} {pixels} {panels} {whole}: {found} {wanted}");
+                    }
                 }
             }
         }

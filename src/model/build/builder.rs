@@ -43,6 +43,15 @@ pub(crate) struct Cache {
     pub(crate) adds: usize,
 }
 
+/// Which numbers have a range of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Ranged {
+    /// Those of each row along the last axis.
+    Rows,
+    /// Those of each index of the first axis.
+    Batches,
+}
+
 /// A graph in the making, with the names that it has and the work that it may still cause.
 pub(crate) struct Builder {
     pub(crate) graph: Graph,
@@ -55,6 +64,9 @@ pub(crate) struct Builder {
     pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
     /// Values in another type, by value and type.
     pub(crate) cast: HashMap<(Value, DType), Value>,
+    /// Ranges of values that are rounded to bytes at each run, and the bytes.
+    pub(crate) ranges: HashMap<(Value, Ranged), Value>,
+    pub(crate) bytes_at_run: HashMap<(Value, Ranged), Value>,
     /// What operators share, by how it is made and of what; with that, which stays where it is.
     pub(crate) known: HashMap<String, (Vec<Operand>, Operand)>,
     /// Nodes of the graph that change the order of axes.
@@ -96,6 +108,8 @@ impl Builder {
             current: String::new(),
             moved: HashMap::new(),
             cast: HashMap::new(),
+            ranges: HashMap::new(),
+            bytes_at_run: HashMap::new(),
             known: HashMap::new(),
             transposes: 0,
             wanted: Cell::new(Wanted::Nothing),

@@ -73,7 +73,7 @@ pub(crate) struct ByteWeights {
 }
 
 /// Bytes of rows of `channels`, four in a word, those of the last word of a row filled up.
-fn words(bytes: &[u8], channels: usize, fill: u8) -> Vec<u32> {
+pub(super) fn words(bytes: &[u8], channels: usize, fill: u8) -> Vec<u32> {
     let row = |row: &[u8]| {
         let word = |word: &[u8]| {
             let mut bytes = [fill; LANES];
@@ -86,7 +86,7 @@ fn words(bytes: &[u8], channels: usize, fill: u8) -> Vec<u32> {
 }
 
 /// The words of a tensor's extents.
-fn of_words(extents: &[usize]) -> Result<Dims, Reason> {
+pub(super) fn of_words(extents: &[usize]) -> Result<Dims, Reason> {
     let mut packed = extents.to_vec();
     if let Some(last) = packed.last_mut() {
         *last = last.div_ceil(LANES);

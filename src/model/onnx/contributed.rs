@@ -1,5 +1,6 @@
 //! Operators of com.microsoft that runtimes' optimisers write: several standard ones as one.
 
+use super::at_run;
 use super::import::{Import, Op};
 use super::norms::{layer_of, root_of};
 use crate::model::build::{self, Kind, Operand, by_range, converted, one_of, product};
@@ -73,18 +74,31 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `DynamicQuantizeMatMul`: the left factor rounded to 8 bits of its own range, the right one integers with scales.
 pub(super) fn dynamic_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if let Some(rounded) = at_run::rounded(i, op)?
+        && let Some(sums) = at_run::floats_of_product(i, op, &at_run::left_of(&rounded), [1, 3])?
+    {
+        let scale = at_run::scale(i, &rounded)?;
+        return scaled(i, op, sums, scale, 2, 4);
+    }
     let x = i.slot(op, 0)?;
     let [left, scale, zero] = by_range(i, x)?;
     let left = build::centred(i, left, Some(zero))?;
     let right = centred(i, op, 1, 3)?;
-    scaled(i, op, left, scale, right, 2, 4)
+    let sums = product(i, "sums", left, right)?;
+    scaled(i, op, sums, scale, 2, 4)
 }
 
 /// `MatMulIntegerToFloat`: the product of integers less their zero points, times their scales.
 pub(super) fn integer_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (left, right) = (centred(i, op, 0, 4)?, centred(i, op, 1, 5)?);
     let scale = i.slot(op, 2)?;
-    scaled(i, op, left, scale, right, 3, 6)
+    if let Some(left) = at_run::left(i, op, [0, 4])?
+        && let Some(sums) = at_run::floats_of_product(i, op, &left, [1, 5])?
+    {
+        return scaled(i, op, sums, scale, 3, 6);
+    }
+    let (left, right) = (centred(i, op, 0, 4)?, centred(i, op, 1, 5)?);
+    let sums = product(i, "sums", left, right)?;
+    scaled(i, op, sums, scale, 3, 6)
 }
 
 /// An input as floats less its zero point, which broadcasts along the columns.
@@ -97,13 +111,11 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
 fn scaled<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,
-    left: Operand,
+    sums: Operand,
     scale: Operand,
-    right: Operand,
     others: usize,
     bias: usize,
 ) -> Done {
-    let sums = product(i, "sums", left, right)?;
     let others = i.slot(op, others)?;
     let scale = i.apply("scale", F::Mul, &[scale.into(), others.into()])?;
     let mut y = i.apply("floats", F::Mul, &[sums.into(), scale.into()])?;

@@ -47,6 +47,16 @@ pub(super) struct Known {
     pub(super) scales: Vec<f32>,
 }
 
+/// What `DynamicQuantizeLinear` rounded.
+#[derive(Debug, Clone)]
+pub(super) struct Rounded {
+    /// The floats, stored as the integers are.
+    pub(super) x: Value,
+    pub(super) ranges: Value,
+    /// The zero point's value.
+    pub(super) zero: Value,
+}
+
 /// What is known of bytes in a network.
 #[derive(Debug, Default)]
 pub(super) struct Origins<'a> {
@@ -54,6 +64,9 @@ pub(super) struct Origins<'a> {
     pub(super) bytes: HashMap<Value, Bytes>,
     pub(super) made: HashMap<Value, Made>,
     pub(super) known: HashMap<&'a str, Arc<Known>>,
+    /// Values of integers that floats were rounded to by their own range, and bytes of values with their ranges.
+    pub(super) rounded: HashMap<Value, Rounded>,
+    pub(super) at_run: HashMap<(Value, Value), Value>,
 }
 
 /// Weights `o c kh kw` as those of bytes.

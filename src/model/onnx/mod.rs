@@ -25,6 +25,7 @@
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
+mod at_run;
 mod attention;
 mod bits;
 mod bytes;

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use super::at_run;
 use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
 use crate::model::build::{
@@ -173,8 +174,12 @@ pub(super) fn determinant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
-/// `MatMulInteger`: of integers less their zero points; exact while sums are within 2^24.
+/// `MatMulInteger`: of integers less their zero points. Of two values it is a product of floats, which is exact while sums are
+/// within 2^24.
 pub(super) fn integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if at_run::matmul(i, op)? {
+        return Ok(());
+    }
     let (a, b) = (centred(i, op, 0, 2, true)?, centred(i, op, 1, 3, false)?);
     match product(i, "", a, b)? {
         Operand::Value(mapped) => i.write(op, 0, Mapped { kind: Kind::I32, ..mapped }),

@@ -1,5 +1,6 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
+use super::at_run;
 use super::import::{Import, Op};
 use crate::model::build::{self, Kind, Mapped, Operand, axis, by_range, product};
 use crate::model::constant::position;
@@ -160,6 +161,9 @@ pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
 pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if at_run::linear(i, op)? {
+        return Ok(());
+    }
     let x = i.slot(op, 0)?;
     for (index, slot) in by_range(i, x)?.into_iter().enumerate() {
         i.set(op, index, slot)?;
@@ -175,8 +179,12 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
     build::centred(i, x, zero)
 }
 
-/// `ConvInteger`: of integers less their zero points; exact while sums are within 2^24.
+/// `ConvInteger`: of integers less their zero points. With groups, computed weights or in one or three dimensions it is one of
+/// floats, which is exact while sums are within 2^24.
 pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    if at_run::conv(i, op)? {
+        return Ok(());
+    }
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 1, 3)?);
     let slot = super::convolution::sums(i, op, x, w, None)?;
     i.set(op, 0, slot.of_kind(Kind::I32))

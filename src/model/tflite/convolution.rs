@@ -8,14 +8,17 @@ use super::operands::missing;
 use super::slots::Phases;
 use super::windows::{map, of_file, positive, windows};
 use crate::host::HostTensor;
-use crate::model::build::{Groups, INPUTS, Kind, OUTPUTS, Operand, Weights, Windows, convolution};
+use crate::model::build::{
+    Groups, INPUTS, Kind, OUTPUTS, Operand, Ranged, RunWeights, Weights, Windows, convolution,
+    convolution_at_run,
+};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
 /// `oc kh kw c`, as maps and transposed maps have their weights.
 pub(super) const MAPS: [usize; 4] = [OUTPUTS, 2, 3, INPUTS];
 /// `1 kh kw oc`.
-const BY_CHANNEL: [usize; 4] = [INPUTS, 2, 3, OUTPUTS];
+pub(super) const BY_CHANNEL: [usize; 4] = [INPUTS, 2, 3, OUTPUTS];
 /// `kd kh kw c oc`.
 const VOLUMES: [usize; 5] = [2, 3, 4, INPUTS, OUTPUTS];
 
@@ -23,15 +26,48 @@ const VOLUMES: [usize; 5] = [2, 3, 4, INPUTS, OUTPUTS];
 pub(super) fn conv2d<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
     op.check(&[2, 3], 1)?;
     let table = op.table.conv2d().ok_or_else(|| missing(op, "Conv2DOptions"))?;
-    let (x, own) = (map(import, op, 0, 4)?, stored(import, op)?);
-    let groups = Groups::of(groups(import, &x, &own)?);
-    let weights = weights(import, op, (own, 2), &MAPS, groups)?;
     let (stride, dilation) = (
         positive("stride", [table.stride_h(), table.stride_w()])?,
         positive("dilation", [table.dilation_h(), table.dilation_w()])?,
     );
+    let x = map(import, op, 0, 4)?;
+    let after = names::fused(table.activation())?;
+    if let Some((weights, height, width)) = of_bytes(import, op, &x)? {
+        let spatial = import.build.shape(&x)?.get(2..).unwrap_or_default().to_vec();
+        let windows = windows(table.padding(), &[height, width], &stride, &dilation, &spatial)?;
+        let bias = summand(import, op, 2)?;
+        return composed(import, op, None, |b| {
+            let y = convolution_at_run(b, x, &weights, bias, &windows, after)?;
+            of_file(b, y)
+        });
+    }
+    let own = stored(import, op)?;
+    let groups = Groups::of(groups(import, &x, &own)?);
+    let x = match import.phases.contains_key(&op.index) {
+        true => x,
+        false => import.rounded_input(op, (0, x), Ranged::Batches)?,
+    };
+    let weights = weights(import, op, (own, 2), &MAPS, groups)?;
     let over = over(import, &x, &weights, (table.padding(), &stride, &dilation))?;
-    add(import, op, x, weights, over, names::fused(table.activation())?)
+    add(import, op, x, weights, over, after)
+}
+
+/// The weights of a convolution without groups that rounds its input to bytes at each run, and its windows.
+fn of_bytes<'a>(
+    import: &mut Import<'a>,
+    op: &Op<'a>,
+    x: &Operand,
+) -> Result<Option<(RunWeights, usize, usize)>, Reason> {
+    if import.phases.contains_key(&op.index) || !import.rounds_at_run(op, 0)? {
+        return Ok(None);
+    }
+    let extents = import.tensors.extents(import.tensors.position(op.input(1)?)?)?;
+    let &[outputs, height, width, channels] = &extents[..] else { return Ok(None) };
+    if import.build.shape(x)?.get(1) != Some(&channels) {
+        return Ok(None);
+    }
+    let weights = import.run_weights(op, [outputs, height, width, channels])?;
+    Ok(weights.map(|weights| (weights, height, width)))
 }
 
 /// How often the weights' input channels are in the input's; the file does not store it.
@@ -59,6 +95,10 @@ pub(super) fn depthwise<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), 
              wanted weights of input channels x multiplier"
         );
     }
+    let x = match import.phases.contains_key(&op.index) {
+        true => x,
+        false => import.rounded_input(op, (0, x), Ranged::Batches)?,
+    };
     let weights = weights(import, op, (own, 2), &BY_CHANNEL, Groups::of(channels))?;
     let (stride, dilation) = (
         positive("stride", [table.stride_h(), table.stride_w()])?,

@@ -6,7 +6,7 @@ use super::import::{Import, Op};
 use super::names;
 use super::operands::missing;
 use super::windows::{map, of_file, padding, positive};
-use crate::model::build::{Groups, INPUTS, OUTPUTS, Windows, sizes, transposed_convolution};
+use crate::model::build::{Groups, INPUTS, OUTPUTS, Ranged, Windows, sizes, transposed_convolution};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -85,8 +85,12 @@ pub(super) fn biased<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
 
 /// Adds the nodes. As TensorFlow Lite does, half of what windows reach beyond the output is before it.
 fn add<'a>(import: &mut Import<'a>, op: &Op<'a>, own: &Transposed<'_>) -> Result<(), Reason> {
-    let [x, bias] = own.inputs;
-    let x = map(import, op, x, own.order.len())?;
+    let [input, bias] = own.inputs;
+    let x = map(import, op, input, own.order.len())?;
+    let x = match op.name.as_str() {
+        "TRANSPOSE_CONV" => import.rounded_input(op, (input, x), Ranged::Batches)?,
+        _ => x,
+    };
     let weights = stored(import, op)?;
     let weights = weights_of(import, op, (weights, bias), own.order, Groups { count: 1, transposed: true })?;
     let (input, kernel) = (import.build.shape(&x)?, weights.kernel(&import.build)?);

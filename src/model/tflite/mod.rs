@@ -21,6 +21,7 @@
 #[macro_use]
 mod tables;
 mod ahead;
+mod at_run;
 mod bytes;
 mod calls;
 mod cells;
@@ -30,6 +31,7 @@ mod deconvolution;
 mod detection;
 mod elementwise;
 mod ends;
+mod exact;
 mod flexbuffer;
 mod frame;
 mod import;

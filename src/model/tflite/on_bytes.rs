@@ -4,6 +4,7 @@
 //! knows, the operator is computed on the floats that the integers stand for, and rounded ([`super::rounding`]).
 
 use super::elementwise::activation;
+use super::exact;
 use super::import::{Import, OnBytes, Op};
 use super::names::{self, element};
 use super::slots::{Readers, Slot};
@@ -18,8 +19,10 @@ use crate::ops::quantized_pool::QuantizedPooling;
 /// The function of an operator, by its name.
 pub(super) fn handler(name: &str) -> Option<OnBytes> {
     Some(match name {
-        "CONV_2D" => |i, op| convolution(i, op, false),
-        "DEPTHWISE_CONV_2D" => |i, op| convolution(i, op, true),
+        "CONV_2D" => |i, op| Ok(convolution(i, op, false)? || exact::convolution(i, op, false)?),
+        "DEPTHWISE_CONV_2D" => |i, op| Ok(convolution(i, op, true)? || exact::convolution(i, op, true)?),
+        "TRANSPOSE_CONV" => exact::transposed,
+        "BATCH_MATMUL" => exact::batch_matmul,
         "FULLY_CONNECTED" => fully_connected,
         "MAX_POOL_2D" | "AVERAGE_POOL_2D" => pool,
         "MEAN" => mean,

@@ -1,6 +1,6 @@
 //! Weights of 4 and 8 bits, which rows of floats are multiplied by as they are stored.
 //!
-//! TensorFlow Lite rounds such rows to 8 bits at each run. They stay floats here.
+//! Rows that TensorFlow Lite rounds to 8 bits at each run are rounded before them ([`super::at_run`]).
 
 use super::import::{Import, Op};
 use super::names::element;

@@ -21,7 +21,7 @@ mod matrix;
 mod operator;
 mod oracle;
 mod plan;
-mod windows;
+pub(in crate::ops) mod windows;
 
 pub(super) use examples::{NUMBERS, examples};
 

@@ -2,13 +2,37 @@
 
 use crate::cpu::aligned::Aligned;
 use crate::cpu::blocks::{independent_rows, products, with_scratch};
-use crate::cpu::bytes::tile::{Bytes, PANEL, PANELS, PIXELS, Tile, panels_for};
-use crate::cpu::bytes::{Finish, LANES, Vectors, bytes, bytes_mut};
+use crate::cpu::bytes::tile::{PANEL, PANELS, PIXELS, Tile, panels_for};
+use crate::cpu::bytes::{LANES, Vectors, bytes};
 use crate::cpu::workers::each;
 use crate::ops::convolution::Convolution;
 
 /// Products of bytes that take as long as one multiply-add of f32.
 const PER_MULTIPLY: usize = 4;
+
+/// What is made of the sums of a tile.
+pub(crate) trait Ending: Sync {
+    /// A channel of a result.
+    type Item: Copy + Default + Send;
+
+    /// Channels of a pixel of the result.
+    fn channels(&self) -> usize;
+
+    /// The byte that lies outside an image.
+    fn outside(&self, image: usize) -> u8;
+
+    /// The channels of a tile's panels from one on; `pixel` is the first one of the result, counted through all images.
+    fn finish(
+        &self,
+        tile: &Tile<'_>,
+        vectors: Vectors,
+        first: [usize; 2],
+        found: &mut [[Self::Item; PANEL]; PIXELS * 2],
+    );
+
+    /// What is left to be done to some channels from one on of pixels that are complete, from one on.
+    fn done(&self, _first: [usize; 2], _dst: &mut [Self::Item]) {}
+}
 
 /// A convolution of bytes, with its weights laid out. Channels are counted in words of four.
 #[derive(Debug)]
@@ -24,21 +48,13 @@ pub(crate) struct Windows {
     /// Panels of weights, by the words of a window.
     weights: Aligned,
     panels: usize,
-    /// A number for each channel of each panel.
-    bias: Vec<i32>,
-    scale: Vec<f32>,
-    bounds: [i32; 2],
-    zero: u8,
-    /// The byte that lies outside the input.
-    outside: u8,
     vectors: Vectors,
 }
 
 impl Windows {
-    /// `conv` counts channels in words; its weights are `oc kh kw c` words of signed bytes for each of `finish`'s channels.
-    /// The sums are those of unsigned bytes as they are.
-    pub(crate) fn new(conv: Convolution, weights: &[f32], finish: Finish<'_>, outside: u8) -> Self {
-        let channels = finish.bias.len();
+    /// `conv` counts channels in words; its weights are `oc kh kw c` words of signed bytes for each of so many channels. The sums
+    /// are those of unsigned bytes as they are.
+    pub(crate) fn new(conv: Convolution, weights: &[f32], channels: usize) -> Self {
         let mut conv = conv;
         let Convolution { kernel, stride, dilation, before, .. } = conv;
         let spans = |axis: usize, outputs: usize| {
@@ -59,12 +75,6 @@ impl Windows {
         let line = |a, b| a * down * row + b * dilation[1] * words;
         let lines = (0..kernel[0]).flat_map(|a| (0..runs).map(move |b| line(a, b))).collect();
         let len = if together { kernel[1] * words } else { words };
-        let panels = channels.div_ceil(PANEL);
-        let of_all = panels * PANEL;
-        let vectors = Vectors::new();
-        let sums = sums(weights, channels).into_iter();
-        let bias = finish.bias.iter().zip(sums).map(|(bias, sum)| bias.wrapping_add(vectors.lacking(sum)));
-        let bias: Vec<i32> = bias.collect();
         Windows {
             conv,
             span: wide,
@@ -72,50 +82,52 @@ impl Windows {
             lines,
             len,
             weights: packed(weights, kernel[0] * kernel[1] * words, channels),
-            panels,
-            bias: extended(&bias, of_all, 0),
-            scale: extended(finish.scale, of_all, 0.0),
-            bounds: finish.bounds,
-            zero: finish.zero,
-            outside,
-            vectors,
+            panels: channels.div_ceil(PANEL),
+            vectors: Vectors::new(),
         }
     }
 
-    fn finish(&self) -> Finish<'_> {
-        Finish { bias: &self.bias, scale: &self.scale, bounds: self.bounds, zero: self.zero }
+    /// The kernels that it runs.
+    pub(crate) fn vectors(&self) -> Vectors {
+        self.vectors
     }
 
-    /// Writes the bytes of each pixel; lengths were checked.
-    pub(crate) fn run(&self, src: &[f32], dst: &mut [f32]) {
-        let words = self.conv.output.c;
-        let pixels = dst.len() / words.max(1);
+    /// The panels' channels: those of the result, and those that fill the last one.
+    pub(crate) fn channels(&self) -> usize {
+        self.panels * PANEL
+    }
+
+    /// Writes the channels of each pixel; lengths were checked.
+    pub(crate) fn run<E: Ending>(&self, ending: &E, src: &[f32], dst: &mut [E::Item]) {
+        let channels = ending.channels();
+        let pixels = dst.len() / channels.max(1);
         let depth = self.lines.len() * self.len;
         if pixels == 1 && !self.padded {
-            let group = PANELS * PANEL / LANES;
-            let groups = words.div_ceil(group);
+            let group = PANELS * PANEL;
+            let groups = channels.div_ceil(group);
             let part = independent_rows(groups, products([depth, PANELS, PANEL]) / PER_MULTIPLY);
             return each(dst.chunks_mut(part * group).enumerate(), |(index, dst)| {
-                self.row(src, &[0], index * part * PANELS, dst);
+                self.row(ending, src, &[0], [index * part * PANELS, 0], dst);
+                ending.done([index * part * group, 0], dst);
             });
         }
-        let work = products([depth, LANES * words, LANES]) / PER_MULTIPLY;
+        let work = products([depth, channels, LANES]) / PER_MULTIPLY;
         let part = independent_rows(pixels, work);
-        each(dst.chunks_mut(part * words).enumerate(), |(index, dst)| {
-            self.pixels(src, index * part, dst);
+        each(dst.chunks_mut(part * channels).enumerate(), |(index, dst)| {
+            self.pixels(ending, src, index * part, dst);
         });
     }
 
     /// Pixels from one on, as many as `dst` has.
-    fn pixels(&self, src: &[f32], first: usize, dst: &mut [f32]) {
+    fn pixels<E: Ending>(&self, ending: &E, src: &[f32], first: usize, dst: &mut [E::Item]) {
         let Convolution { input, output, stride, kernel, dilation, before, .. } = self.conv;
-        let (words, row_words) = (output.c, input.w * input.c);
+        let (channels, row_words) = (ending.channels(), input.w * input.c);
         let mut rest = dst;
         let mut pixel = first;
         while !rest.is_empty() {
             let (row, column) = (pixel / output.w, pixel % output.w);
-            let count = (output.w - column).min(rest.len() / words);
-            let (own, behind) = rest.split_at_mut(count * words);
+            let count = (output.w - column).min(rest.len() / channels);
+            let (own, behind) = rest.split_at_mut(count * channels);
             let (image, top) = (row / output.h, row % output.h * stride[0]);
             if self.padded {
                 let span = self.span * input.c;
@@ -126,12 +138,13 @@ impl Windows {
                             let first = (image * input.h + y) * row_words;
                             src.get(first..first + row_words)
                         });
-                        self.pad(src.unwrap_or_default(), scratch);
+                        self.pad(src.unwrap_or_default(), ending.outside(image), scratch);
                     }
-                    self.columns(scratch, 0, [column, count], own);
+                    self.columns(ending, (scratch, 0), [column, count, pixel], own);
                 });
             } else {
-                self.columns(src, (image * input.h + top) * row_words, [column, count], own);
+                let base = (image * input.h + top) * row_words;
+                self.columns(ending, (src, base), [column, count, pixel], own);
             }
             rest = behind;
             pixel += count;
@@ -139,8 +152,8 @@ impl Windows {
     }
 
     /// A row of the input between what lies outside of it.
-    fn pad(&self, src: &[f32], row: &mut [f32]) {
-        let outside = f32::from_bits(u32::from_le_bytes([self.outside; LANES]));
+    fn pad(&self, src: &[f32], outside: u8, row: &mut [f32]) {
+        let outside = f32::from_bits(u32::from_le_bytes([outside; LANES]));
         let before = (self.conv.before[1] * self.conv.input.c).min(row.len());
         let (before, rest) = row.split_at_mut(before);
         let (own, after) = rest.split_at_mut(src.len().min(rest.len()));
@@ -149,27 +162,41 @@ impl Windows {
         after.fill(outside);
     }
 
-    /// Some pixels of a row whose windows begin at `base`.
-    fn columns(&self, src: &[f32], base: usize, [column, count]: [usize; 2], dst: &mut [f32]) {
+    /// Some pixels of a row whose windows begin at a word; the first one is `pixel` among those of all images.
+    fn columns<E: Ending>(
+        &self,
+        ending: &E,
+        (src, base): (&[f32], usize),
+        [column, count, pixel]: [usize; 3],
+        dst: &mut [E::Item],
+    ) {
         let step = self.conv.stride[1] * self.conv.input.c;
-        let words = self.conv.output.c;
-        for (tile, dst) in dst.chunks_mut(PIXELS * words).enumerate() {
+        let channels = ending.channels();
+        for (tile, dst) in dst.chunks_mut(PIXELS * channels).enumerate() {
             let first = column + tile * PIXELS;
             let count = count.saturating_sub(tile * PIXELS).min(PIXELS);
             let mut firsts = [0; PIXELS];
             for (at, place) in firsts.iter_mut().take(count).enumerate() {
                 *place = base + (first + at) * step;
             }
-            self.row(src, firsts.get(..count).unwrap_or_default(), 0, dst);
+            let pixel = pixel + tile * PIXELS;
+            self.row(ending, src, firsts.get(..count).unwrap_or_default(), [0, pixel], dst);
+            ending.done([0, pixel], dst);
         }
     }
 
     /// A tile of pixels whose windows begin at these words: the channels from panel `first` on that `dst` has.
-    fn row(&self, src: &[f32], firsts: &[usize], first: usize, dst: &mut [f32]) {
+    fn row<E: Ending>(
+        &self,
+        ending: &E,
+        src: &[f32],
+        firsts: &[usize],
+        [first, pixel]: [usize; 2],
+        dst: &mut [E::Item],
+    ) {
         let depth = self.lines.len() * self.len;
         let pixels = firsts.len();
-        let own = dst.len() / pixels.max(1) * LANES;
-        let dst = bytes_mut(dst);
+        let own = dst.len() / pixels.max(1);
         let mut places = [0; PIXELS];
         places.iter_mut().zip(firsts).for_each(|(place, first)| *place = *first);
         let step = panels_for(pixels);
@@ -179,8 +206,8 @@ impl Windows {
             let weights = self.weights.get(panel * PANEL * depth..).unwrap_or_default();
             let tile =
                 Tile { src, first: places, pixels, lines: &self.lines, len: self.len, weights, panels };
-            let mut found = Bytes::default();
-            tile.finish(self.vectors, self.finish(), panel * PANEL, &mut found);
+            let mut found = [[E::Item::default(); PANEL]; PIXELS * 2];
+            ending.finish(&tile, self.vectors, [panel * PANEL, pixel], &mut found);
             for (pixel, found) in found.chunks(panels).take(pixels).enumerate() {
                 let begin = (panel - first) * PANEL;
                 let end = (begin + panels * PANEL).min(own);
@@ -188,7 +215,7 @@ impl Windows {
                 for (dst, found) in dst.chunks_mut(PANEL).zip(found) {
                     match dst.first_chunk_mut::<PANEL>() {
                         Some(whole) => *whole = *found,
-                        None => dst.iter_mut().zip(found).for_each(|(byte, found)| *byte = *found),
+                        None => dst.iter_mut().zip(found).for_each(|(item, found)| *item = *found),
                     }
                 }
             }
@@ -215,7 +242,7 @@ fn packed(weights: &[f32], depth: usize, channels: usize) -> Aligned {
 }
 
 /// Values with others behind them, so many in all.
-fn extended<T: Copy>(values: &[T], len: usize, rest: T) -> Vec<T> {
+pub(crate) fn extended<T: Copy>(values: &[T], len: usize, rest: T) -> Vec<T> {
     let mut all = values.to_vec();
     all.resize(len, rest);
     all

@@ -242,6 +242,7 @@ pub(crate) fn read(model: &[u8], options: &str) -> Result<(ModelFile, Precision)
             .ok_or_else(|| error(format!("dimension {name:?}: found {extent}, wanted a whole number")))?;
         load.dimensions.insert(name.clone(), extent);
     }
+    load.dequantize = options["dequantize"].as_bool().unwrap_or(false);
     let precision = match options["precision"].as_str() {
         None | Some("f32") => Precision::F32,
         Some("f16s") => Precision::F16Storage,

@@ -13,6 +13,8 @@ mod cover;
 #[expect(unused_imports, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/cpu.rs"]
 mod cpu;
+#[path = "../../../tests/conformance/dynamic.rs"]
+mod dynamic;
 #[path = "../../../tests/conformance/edges.rs"]
 mod edges;
 #[path = "../../../tests/conformance/elementwise.rs"]

@@ -1,8 +1,12 @@
 //! Models are built here byte by byte; real files are read where they are present.
 
 mod accepts;
+mod at_run;
+mod at_run_expected;
 mod customs;
 mod ends;
+mod exact;
+mod exact_expected;
 mod expected;
 mod files;
 mod hostile;

@@ -1,6 +1,6 @@
 //! Weights of 4 and 8 bits of layers of floats: results worked out by hand, and what stays packed.
 
-use super::super::{from_bytes, options};
+use super::super::{LoadOptions, Model, from_bytes, options};
 use super::operators::{fields, none};
 use super::writer::{Field, FileSpec, Scales, code};
 use crate::dims::Dims;
@@ -24,7 +24,8 @@ fn dense(kind: i8, data: &[u8], scales: Scales) -> FileSpec {
 
 /// The operators of the graph, and its result.
 fn run(file: &FileSpec) -> (Vec<&'static str>, Vec<f32>) {
-    let graph = from_bytes(&file.bytes()).expect("a valid file");
+    let options = LoadOptions { dequantize: true, ..LoadOptions::default() };
+    let graph = Model::from_bytes(&file.bytes(), &options).expect("a valid file").graph;
     let ops = graph.nodes().iter().map(|node| node.operator().name()).collect();
     let x = [1.0, 2.0, 3.0, -1.0, 0.5, 1.0].to_vec();
     let x = HostTensor::new(Dims::new(&[2, 3]).expect("small"), x).expect("six");

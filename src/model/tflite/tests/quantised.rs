@@ -10,9 +10,9 @@ use Field::{Bool, Byte, Float, Int};
 
 /// A type, a scale and the integer that stands for 0.
 #[derive(Clone, Copy)]
-struct Kind(i8, f32, i64);
+pub(super) struct Kind(pub(super) i8, pub(super) f32, pub(super) i64);
 
-fn map(file: &mut FileSpec, name: &str, shape: &[i32], Kind(kind, scale, zero): Kind) -> i32 {
+pub(super) fn map(file: &mut FileSpec, name: &str, shape: &[i32], Kind(kind, scale, zero): Kind) -> i32 {
     let tensor = file.map(name, shape);
     file.tensors[tensor as usize].element_type = kind;
     file.tensors[tensor as usize].quantised = Some(Scales(vec![scale], vec![zero], 0));

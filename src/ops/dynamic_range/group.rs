@@ -1,0 +1,67 @@
+//! `group`: one row per work-group, whose size is `tile[0]`, in lines of `GROUPS` work-groups.
+
+use super::{DynamicRangeOp, RangeRule};
+use crate::dtype::DType;
+use crate::emit::{Binding, Value};
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::rows::{GROUPS, bindings, groups, wrong_group};
+use crate::ops::rows::RowsOp;
+use crate::ops::spec::{Params, extent};
+
+/// Elements from which on the default is the larger work-group.
+const LONG: usize = 1024;
+
+#[derive(Debug)]
+pub(super) struct Group;
+
+impl Kernel<DynamicRangeOp> for Group {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("group", DynamicRangeOp::TEXT)
+    }
+
+    fn offers(&self, op: &DynamicRangeOp, _limits: &Limits) -> Vec<Offer> {
+        match op.count() {
+            0..LONG => offers(0, [[64, 1, 1], [256, 1, 1]]),
+            _ => offers(0, [[256, 1, 1], [64, 1, 1]]),
+        }
+    }
+
+    fn grid(&self, op: &DynamicRangeOp, tile: [u32; 3]) -> [u32; 3] {
+        groups(op.rows(), tile[0])
+    }
+
+    fn work_groups(&self, _op: &DynamicRangeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![tile]
+    }
+
+    fn choice_obstacle(&self, _op: &DynamicRangeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
+        wrong_group(choice)
+    }
+
+    fn layouts(&self) -> &'static [Layout] {
+        &[Layout::Nhwc]
+    }
+
+    fn place(&self) -> Layout {
+        Layout::Nhwc
+    }
+
+    fn bindings(&self, _op: &DynamicRangeOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(DType::F32)
+    }
+
+    fn params(&self, op: &DynamicRangeOp, _choice: &Choice) -> Params {
+        RowsOp::params(op)
+    }
+
+    fn constants(&self, op: &DynamicRangeOp, choice: &Choice, _limits: &Limits) -> Constants {
+        vec![
+            ("SIZE", Value::U32(choice.tile[0])),
+            ("WIDTH", Value::U32(extent(GROUPS))),
+            ("NEARER", Value::U32(u32::from(op.rule == RangeRule::Nearer))),
+        ]
+    }
+}
