@@ -70,6 +70,8 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
     ("src/model/", &[]),
+    // What was measured on phones were convolutions.
+    ("src/tune/phones.rs", &["conv2d", "pointwise"]),
     // What is put between ops: changes of form, and copies of views.
     ("src/lower/", &["convert", "copy"]),
     // What is recognised, and what it becomes.

@@ -67,7 +67,7 @@ fn a_rule_without_a_work_group_is_an_error() {
 #[test]
 fn emit_heads_each_kernel_with_its_label_and_work_group() {
     for (line, wanted) in [
-        ("conv2d --variant direct", "conv2d_direct_f32_t4x1x1_bias_relu6_wg8x4x8, work-group (8,4,8)"),
+        ("conv2d --variant direct", "conv2d_direct_f32_t4x1x1_bias_relu6_wg1x4x8, work-group (1,4,8)"),
         ("convert", "convert_pack_f32_t1x1x1_wg16x16x1, work-group (16,16,1)"),
         ("gemm --variant vec4", "gemm_vec4_f32_t1x8x1_wg8x8x1, work-group (8,8,1)"),
         ("gemm --shape 7,31,5", "gemm_micro_f32_t1x1x1_wg8x8x1, work-group (8,8,1)"),
