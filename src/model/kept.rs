@@ -111,6 +111,7 @@ impl Kept {
     }
 
     /// Keeps constants that were read as several.
+    #[cfg(feature = "tflite")]
     pub(in crate::model) fn keep_all(&self, name: String, constants: &[(Constant, Kind)]) {
         lock(&self.state).read += constants.iter().map(|(constant, _)| bytes(constant)).sum::<usize>();
         self.insert(name, constants);
