@@ -20,6 +20,8 @@ mod cases;
 mod cover;
 #[path = "../../tests/conformance/cpu.rs"]
 mod cpu;
+#[path = "../../tests/conformance/dynamic.rs"]
+mod dynamic;
 #[path = "../../tests/conformance/edges.rs"]
 mod edges;
 #[path = "../../tests/conformance/elementwise.rs"]
