@@ -9,6 +9,10 @@ import pytest
 from conftest import ROOT
 
 
+#: How the names of the project's own crates begin.
+OURS = ("diptych", "naga-opencl")
+
+
 @pytest.fixture(scope="module")
 def licences():
     """The files of licences that were installed, by name."""
@@ -21,7 +25,7 @@ def named(edges):
     command = ["cargo", "tree", "--locked", "--package", "diptych-python", "--prefix", "none", "--format", "{p}"]
     tree = subprocess.run([*command, "--edges", edges], cwd=ROOT, check=True, capture_output=True, text=True)
     lines = {tuple(line.split()[:2]) for line in tree.stdout.splitlines() if line}
-    return {f"{name} {version.lstrip('v')}" for name, version in lines if not name.startswith("diptych")}
+    return {f"{name} {version.lstrip('v')}" for name, version in lines if not name.startswith(OURS)}
 
 
 def test_the_wheel_has_the_projects_licences(licences):
