@@ -109,7 +109,7 @@ impl Kernel<AttentionOp> for Tiled {
     }
 
     fn registers(&self, _op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
-        let others = if limits.family.is_early_adreno() { 36 } else { 12 };
+        let others = if limits.family.is_early_adreno() { 64 } else { 12 };
         Some(Registers::with_barriers(others + registers::of_product(2 * choice.tile[0], choice.tile[1])))
     }
 

@@ -81,8 +81,8 @@ impl Kernel<PointwiseOp> for Micro {
         [offers(preference, large.map(tile)), offers(4, [[2, 1], [1, 1]].map(tile))].concat()
     }
 
-    fn registers(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::alone(registers::of_pixels(choice.tile[0], choice.tile[1])))
+    fn registers(&self, _op: &PointwiseOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_loads(choice.tile[1], choice.tile[0], limits)))
     }
 
     fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
