@@ -4,8 +4,8 @@
 //! The costs of NVIDIA's were fitted to 1,100 measurements of 1x1 and 3x3 convolutions on an H200, half of them through each
 //! API. Those of other families follow from them by the width of a unit, as no card of theirs was measured: a vec4 from
 //! memory costs as many multiply-adds everywhere, and memory brings as many bytes for each of them. Widths, waves and
-//! registers are the vendors', as their documents and LiteRT's GPU delegate (`device/family.rs`) have them. What was
-//! [`Measured`] on a device takes the place of these, except of NVIDIA's.
+//! registers are the vendors', as their documents and LiteRT's GPU delegate (`device/family.rs`) have them. Figures that were
+//! measured on a device ([`Measured`]) replace these, except on NVIDIA's GPUs.
 
 use super::{Family, Limits, MaliArchitecture};
 use crate::emit::Dialect;
@@ -67,12 +67,12 @@ pub struct Measured {
     pub least_work_group: u32,
 }
 
-/// What an NVIDIA unit costs, of which all others are made: multiply-adds of a wave for its vec4 from local memory, from memory
-/// to local memory, and from memory to registers.
+/// Costs on an NVIDIA unit, from which those of other families follow: multiply-adds of a wave in the time of its vec4 from local
+/// memory, from memory to local memory, and from memory to registers.
 const PER_STAGED: f64 = 1.91 * 4.0;
 const PER_VEC4_TO_LOCAL: f64 = 0.77 * 4.0;
 const PER_VEC4_TO_REGISTERS: f64 = 0.9 * 4.0;
-/// The part of what caches of their own bring to units that the last-level cache brings.
+/// Bandwidth of the last-level cache, as a part of that of the units' own caches.
 const OF_LAST_LEVEL: f64 = 0.25;
 /// Bytes of the last-level cache and of memory for each lane of a unit and clock.
 const CACHE_BYTES_PER_LANE: f64 = 29.0 / 128.0;

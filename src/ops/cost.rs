@@ -67,3 +67,92 @@ pub(crate) fn clocks(effort: &Effort, machine: &Machine) -> f64 {
     let memory = cache.max(effort.traffic as f64 / machine.memory_bytes);
     machine.launch + run.max(memory) + EXPOSED_TIME * run.min(memory)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::Precision;
+    use crate::limits::{Family, Limits};
+    use crate::ops::Choice;
+
+    fn h100(base: Limits) -> Limits {
+        Limits { family: Family::Nvidia, compute_units: Some(132), local_memory: 49152, ..base }
+    }
+
+    /// The estimate of a choice, in microseconds of a card with this clock in GHz.
+    fn estimate(name: &str, extents: &[usize], choice: &Choice, limits: &Limits, clock: f64) -> f64 {
+        let entry = crate::ops::all().iter().find(|entry| entry.name == name).expect("the op");
+        let op = (entry.numbers.op)(extents, None, Precision::F32).expect("extents");
+        let kernel = op.kernel(choice.variant).expect("a kernel");
+        kernel.estimate(choice, limits).expect("an estimate") / (1000.0 * clock)
+    }
+
+    #[test]
+    fn an_h200s_times_of_products_are_met_within_a_half() {
+        let limits = h100(Limits::opencl());
+        // n, tile, work-group, microseconds measured through OpenCL.
+        for (n, tile, work_group, measured) in [
+            (4096, [2, 16, 1], [16, 8, 1], 2732.0),
+            (4096, [2, 8, 1], [16, 16, 1], 2846.0),
+            (2048, [2, 16, 1], [16, 8, 1], 347.0),
+            (1024, [2, 8, 2], [16, 8, 2], 56.1),
+            (1024, [2, 8, 2], [8, 8, 2], 58.9),
+            (512, [2, 4, 4], [8, 8, 4], 14.1),
+            (512, [2, 8, 4], [8, 4, 4], 15.5),
+            (512, [1, 4, 4], [8, 8, 4], 15.0),
+        ] {
+            let choice = Choice::new("tiled", tile, work_group);
+            let ratio = estimate("gemm", &[n, n, n], &choice, &limits, 1.85) / measured;
+            assert!((0.67..1.5).contains(&ratio), "{n} {choice}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn the_drivers_share_of_local_memory_decides() {
+        // Microseconds of two choices, measured on an H200: work-groups of 25 KiB that run alone through Vulkan and in
+        // pairs through OpenCL, and smaller ones.
+        let large = Choice::new("tiled", [2, 8, 4], [8, 4, 4]);
+        let small = Choice::new("tiled", [2, 4, 2], [8, 8, 2]);
+        for (base, measured) in [(Limits::webgpu(), [45.3, 37.7]), (Limits::opencl(), [27.7, 31.0])] {
+            let limits = h100(base);
+            let [large, small] =
+                [large, small].map(|choice| estimate("gemm", &[197, 2304, 768], &choice, &limits, 1.85));
+            assert_eq!(large < small, measured[0] < measured[1], "{:?}: {large} {small}", limits.dialect);
+        }
+    }
+
+    #[test]
+    fn an_h100s_times_of_attention_are_met_within_a_half() {
+        let [vulkan, opencl] = [Limits::webgpu(), Limits::opencl()].map(h100);
+        // Heads, queries, keys and features; microseconds measured.
+        for (extents, kernel, tile, size, measured, limits) in [
+            ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [16, 8, 1], 179.6, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [16, 8, 1], 231.4, &vulkan),
+            ([6, 1500, 1500, 64], "tiled", [1, 2, 1], [16, 8, 1], 221.5, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [2, 4, 1], [8, 8, 1], 204.7, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [2, 2, 1], [8, 16, 1], 208.7, &opencl),
+            ([6, 1500, 1500, 64], "tiled", [1, 4, 1], [8, 16, 1], 268.7, &vulkan),
+            ([12, 197, 197, 64], "tiled", [1, 2, 1], [16, 4, 1], 19.1, &opencl),
+            ([12, 197, 197, 64], "tiled", [1, 4, 1], [16, 8, 1], 20.4, &opencl),
+            ([12, 197, 197, 64], "row", [128, 4, 1], [128, 1, 1], 22.3, &opencl),
+            ([12, 1, 512, 64], "row", [256, 1, 1], [256, 1, 1], 14.5, &opencl),
+            ([12, 1, 2048, 64], "row", [256, 1, 1], [256, 1, 1], 44.6, &opencl),
+        ] {
+            let choice = Choice::new(kernel, tile, size);
+            let ratio = estimate("attention", &extents, &choice, limits, 1.755) / measured;
+            assert!((0.67..1.5).contains(&ratio), "{extents:?} {choice}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn many_queries_are_tiled_and_one_is_not() {
+        use crate::tune::work_group::{WorkGroup, untuned};
+        let entry = crate::ops::all().iter().find(|entry| entry.name == "attention").expect("the op");
+        for (extents, wanted) in
+            [([6, 1500, 1500, 64], "tiled"), ([12, 197, 197, 64], "tiled"), ([12, 1, 512, 64], "row")]
+        {
+            let op = (entry.numbers.op)(&extents, None, Precision::F32).expect("extents");
+            let choice = untuned(&*op, WorkGroup::Table, &h100(Limits::opencl())).expect("a choice");
+            assert_eq!(choice.variant, wanted, "{extents:?}: {choice}");
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! What a device does in a second, measured by a few kernels that do nothing else: what the model of times
-//! (`ops/cost.rs`) takes in place of what is known of the device's family.
+//! Measures what a device does in a second, by a few kernels that do nothing else. The model of times (`ops/cost.rs`) uses
+//! these figures in place of those of the device's family.
 //!
 //! | figure | kernel |
 //! |---|---|
@@ -25,11 +25,15 @@ use crate::limits::Family;
 pub use crate::limits::machine::Measured;
 use std::time::Duration;
 
-const COPY: &str = "
+/// What all texts begin with.
+const HEAD: &str = "
 struct Params { steps: u32, stride: u32 }
 @group(0) @binding(0) var<storage, read> src: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> dst: array<vec4<f32>>;
 @group(0) @binding(2) var<uniform> params: Params;
+";
+
+const COPY: &str = "
 @compute @workgroup_size(WIDTH)
 fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
     let v0: vec4<f32> = src[id.x];
@@ -45,10 +49,6 @@ fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
 
 /// `x = a x + b` in eight chains of vec4s. The numbers come from a buffer, so that no compiler knows them.
 const CHAINS: &str = "
-struct Params { steps: u32, stride: u32 }
-@group(0) @binding(0) var<storage, read> src: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> dst: array<vec4<f32>>;
-@group(0) @binding(2) var<uniform> params: Params;
 @compute @workgroup_size(WIDTH)
 fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
     let a: vec4<KIND> = vec4<KIND>(src[0]);
@@ -78,10 +78,6 @@ fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
 
 /// Sums of products of bytes in eight chains of four.
 const BYTES: &str = "
-struct Params { steps: u32, stride: u32 }
-@group(0) @binding(0) var<storage, read> src: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> dst: array<vec4<f32>>;
-@group(0) @binding(2) var<uniform> params: Params;
 @compute @workgroup_size(WIDTH)
 fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
     let word: vec4<u32> = vec4<u32>(src[3]);
@@ -103,10 +99,6 @@ fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 const CACHED: &str = "
-struct Params { steps: u32, stride: u32 }
-@group(0) @binding(0) var<storage, read> src: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> dst: array<vec4<f32>>;
-@group(0) @binding(2) var<uniform> params: Params;
 @compute @workgroup_size(WIDTH)
 fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
     var x0: vec4<f32> = vec4<f32>(0.0f);
@@ -126,10 +118,6 @@ fn facts(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 const LOCAL: &str = "
-struct Params { steps: u32, stride: u32 }
-@group(0) @binding(0) var<storage, read> src: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> dst: array<vec4<f32>>;
-@group(0) @binding(2) var<uniform> params: Params;
 var<workgroup> kept: array<vec4<f32>, 256>;
 @compute @workgroup_size(WIDTH)
 fn facts(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_id) own: vec3<u32>) {
@@ -183,8 +171,7 @@ pub fn measure(device: &dyn Device) -> Result<Measured> {
     let facts = Facts::on(device)?;
     let invocations = facts.invocations;
     let chains = |kind: &str, width: u32, invocations: u32| {
-        let head = if kind == "f16" { "enable f16;\n" } else { "" };
-        facts.rate(&format!("{head}{}", CHAINS.replace("KIND", kind)), width, invocations, OF_CHAINS, &still)
+        facts.rate(&CHAINS.replace("KIND", kind), width, invocations, OF_CHAINS, &still)
     };
     let f32_rate = chains("f32", WIDTH, invocations)?;
     let f16_rate = device.info().limits.native_half.then(|| chains("f16", WIDTH, invocations)).transpose()?;
@@ -260,11 +247,12 @@ impl<'a> Facts<'a> {
 
     fn dispatch(&self, text: &str, width: u32, groups: u32, params: [u32; 2]) -> Result<Dispatch> {
         let vectors = Element::Vec4(DType::F32);
+        let extensions = if text.contains("f16") { "enable f16;\n" } else { "" };
         let source = KernelSource {
             label: "facts".to_owned(),
             entry: "facts".to_owned(),
             dialect: Dialect::Wgsl,
-            text: text.replace("WIDTH", &width.to_string()),
+            text: format!("{extensions}{HEAD}{}", text.replace("WIDTH", &width.to_string())),
             interface: Interface {
                 bindings: vec![
                     Binding::new(Operand::Src, vectors, Access::Read),

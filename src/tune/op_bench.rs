@@ -53,6 +53,8 @@ const MAX_OPERAND_SETS: usize = 16;
 #[derive(Debug)]
 pub struct OpBench {
     device: Arc<dyn Device>,
+    /// The device's, with what was measured of it.
+    limits: Limits,
     op: Arc<dyn Op>,
     /// Of the feature maps of every candidate.
     layout: Layout,
@@ -115,7 +117,8 @@ impl OpBench {
     /// If the expected result cannot be computed.
     pub fn checking(device: Arc<dyn Device>, op: Arc<dyn Op>) -> Result<Self> {
         let info = device.info();
-        let policy = Policy::of(info.limits.faults);
+        let limits = info.limits.clone();
+        let policy = Policy::of(limits.faults);
         let inputs = Inputs::new(&*op, 0)?;
         let values: usize = op.operands().iter().map(OperandInfo::elements).sum();
         let bytes = (values * op.precision().storage().bytes()).max(1);
@@ -130,6 +133,7 @@ impl OpBench {
         let width = 0;
         Ok(OpBench {
             device,
+            limits,
             inputs,
             clock,
             calibrated: false,
@@ -153,6 +157,13 @@ impl OpBench {
             repeating: Repeating::default(),
             start: Instant::now(),
         })
+    }
+
+    /// The same with the device's limits as a record knows them ([`Database::known_limits`](crate::tune::db::Database)).
+    #[must_use]
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// The same problem with feature maps in `layout`. Each layout has candidates, a default and a
@@ -250,7 +261,7 @@ impl Bench for OpBench {
     }
 
     fn limits(&self) -> &Limits {
-        &self.device.info().limits
+        &self.limits
     }
 
     fn fits(&self, choice: &Choice) -> Result<()> {

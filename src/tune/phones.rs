@@ -10,6 +10,20 @@ use crate::ops::conv2d::{Conv2d, Conv2dOp};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::{Padding, Shape};
 
+/// A GPU of each kind that the model tells apart, but NVIDIA's.
+const FAMILIES: [Family; 10] = [
+    Family::Adreno(630),
+    Family::Adreno(730),
+    Family::Mali(MaliArchitecture::Midgard),
+    Family::Mali(MaliArchitecture::Bifrost),
+    Family::Mali(MaliArchitecture::Valhall),
+    Family::PowerVr,
+    Family::Intel,
+    Family::Apple,
+    Family::Amd,
+    Family::Unknown,
+];
+
 /// A 1x1 convolution of a square map.
 fn pointwise([side, c, o]: [usize; 3]) -> PointwiseOp {
     let (input, weights) = (Shape::nhwc(1, side, side, c), Shape::nhwc(o, 1, 1, c));
@@ -190,17 +204,7 @@ fn what_was_best_on_adreno_is_estimated_to_be_near_the_best() {
 /// No family's untuned choice has work-groups most of whose invocations lie beyond the grid, or in waves that are nearly empty.
 #[test]
 fn untuned_work_groups_are_whole_waves_that_lie_on_the_grid() {
-    let families = [
-        Family::Adreno(730),
-        Family::Mali(MaliArchitecture::Valhall),
-        Family::Mali(MaliArchitecture::Bifrost),
-        Family::PowerVr,
-        Family::Intel,
-        Family::Apple,
-        Family::Amd,
-        Family::Unknown,
-    ];
-    for family in families {
+    for family in FAMILIES {
         for base in [Limits::webgpu(), Limits::opencl()] {
             let limits = Limits { family, local_memory: 32768, ..base };
             for (node, shape) in PRODUCTS {
@@ -232,18 +236,7 @@ fn a_first_convolution_is_estimated_too() {
 /// No device is left without a kernel for what networks need, for want of registers or of local memory.
 #[test]
 fn every_family_has_a_kernel_for_products_convolutions_and_attention() {
-    let families = [
-        Family::Adreno(630),
-        Family::Adreno(730),
-        Family::Mali(MaliArchitecture::Valhall),
-        Family::Mali(MaliArchitecture::Midgard),
-        Family::PowerVr,
-        Family::Intel,
-        Family::Apple,
-        Family::Amd,
-        Family::Unknown,
-    ];
-    for family in families {
+    for family in FAMILIES {
         for base in [Limits::webgpu(), Limits::opencl()] {
             let limits = Limits { family, local_memory: 16384, ..base };
             for (op, numbers) in [

@@ -75,6 +75,9 @@ pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32;
     if limits.faults.is_empty() { size } else { reshaped(kernel, tile, size, limits) }
 }
 
+/// The fewest invocations of a size that is estimated on a device of which nothing was measured.
+const LEAST_INVOCATIONS: u32 = 32;
+
 /// The size with the least estimate, if that is much less than that of `size`.
 fn quicker_size(
     kernel: &dyn BoundKernel,
@@ -86,6 +89,8 @@ fn quicker_size(
         return None;
     }
     let wave = Machine::of(limits)?.wave;
+    // That smaller ones lose nothing is believed where it was measured.
+    let least = if limits.measured.is_some() { wave } else { wave.max(LEAST_INVOCATIONS) };
     let estimate = |size: [u32; 3]| kernel.estimate(&kernel.choice(tile, size), limits);
     let mut best = (MAX_TIME_RATIO * estimate(size)?, None);
     let deep = matches!(kernel.ordinary(), Ordinary::Convolution | Ordinary::Workload);
@@ -93,6 +98,7 @@ fn quicker_size(
         let invocations = size.iter().product::<u32>();
         (deep || size[2] == 1)
             && invocations <= UNTUNED_INVOCATIONS.min(limits.max_invocations)
+            && invocations >= least
             && invocations.is_multiple_of(wave)
             && size.iter().zip(limits.max_work_group).all(|(extent, most)| *extent <= most)
     };

@@ -132,7 +132,7 @@ impl Work {
 
     /// The kernels of a problem that are checked.
     fn choices(&self, job: &Job, every: bool) -> Vec<Choice> {
-        let limits = &self.device.info().limits;
+        let limits = &self.limits();
         if !every {
             let on_record = self.lookup(&self.database, &*job.op, job.layout).map(|chosen| chosen.choice);
             let choice =

@@ -36,7 +36,7 @@ const MAX_VALUES_KEPT: usize = 32 << 20;
 
 impl Work {
     pub(super) fn open(&self, mut job: Job) -> Result<Current> {
-        let limits = self.device.info().limits.clone();
+        let limits = self.limits();
         let relatives = self.relatives(&job.key);
         // At most a tenth of the time goes to warming up; once the device is warm it stays so.
         let heat = self.budget.map_or(HOT, |budget| HOT.min(budget / 10));
@@ -44,7 +44,7 @@ impl Work {
             Some(bench) => *bench,
             None => OpBench::new(Arc::clone(&self.device), Arc::clone(&job.op))?,
         };
-        let bench = bench.in_layout(job.layout).with_heat(self.heat, heat);
+        let bench = bench.with_limits(limits.clone()).in_layout(job.layout).with_heat(self.heat, heat);
         let search = self.budget.map_or(self.search, |_| Search::Budget(job.slice));
         let device = DeviceKey::of(self.device.info());
         let keys = {

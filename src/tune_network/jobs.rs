@@ -13,7 +13,7 @@ use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
 use crate::tune::key::{DeviceKey, ProblemKey};
 use crate::tune::work_group::{WorkGroup, layouts, untuned_in};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// What a problem whose time is not known is taken to take.
@@ -145,7 +145,7 @@ impl Work {
         let chosen = self.lookup(&self.database, &**op, layout);
         let settled = chosen.is_some_and(|chosen| chosen.from == Source::Exact && !chosen.open);
         if self.retune || !settled {
-            if let Ok(default) = untuned_in(&**op, WorkGroup::Table, layout, &self.device.info().limits) {
+            if let Ok(default) = untuned_in(&**op, WorkGroup::Table, layout, &self.limits()) {
                 self.defaults.push((key.clone(), default));
             }
             self.jobs.push_back(Job {
@@ -165,7 +165,13 @@ impl Work {
 
     /// A record's choice.
     pub(super) fn lookup(&self, database: &SharedDatabase, op: &dyn Op, layout: Layout) -> Option<Chosen> {
+        db::choose(database, &DeviceKey::of(self.device.info()), op, layout, &self.limits())
+    }
+
+    /// The device's limits, with what is on record of its speed: those by which a session chooses untuned kernels.
+    pub(super) fn limits(&self) -> Limits {
         let info = self.device.info();
-        db::choose(database, &DeviceKey::of(info), op, layout, &info.limits)
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.known_limits(&DeviceKey::of(info), &info.limits).into_owned()
     }
 }

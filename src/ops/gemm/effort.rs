@@ -9,16 +9,17 @@ use crate::ops::spec::extent;
 
 /// Bytes of all operands.
 fn traffic(op: &GemmOp) -> u64 {
-    (op.precision.storage().bytes() * op.batch * (op.m * op.k + op.k * op.n + op.m * op.n)) as u64
+    let [m, n, k, batch] = [op.m, op.n, op.k, op.batch].map(|extent| extent as u64);
+    op.precision.storage().bytes() as u64 * batch * (m * k + k * n + m * n)
 }
 
 /// Bytes of a line of a cache: a part of one is read as the whole.
-const LINE: usize = 128;
+const LINE: u64 = 128;
 
 /// Bytes of so many rows of A and columns of B, whose rows lie one behind the other.
 fn reads(op: &GemmOp, rows: u32, columns: u32) -> u64 {
-    let bytes = op.precision.storage().bytes();
-    (op.k * (rows as usize * bytes + (columns as usize * bytes).next_multiple_of(LINE))) as u64
+    let bytes = op.precision.storage().bytes() as u64;
+    op.k as u64 * (u64::from(rows) * bytes + (u64::from(columns) * bytes).next_multiple_of(LINE))
 }
 
 /// How much longer the vec4s from local memory take whose wave is less than eight columns wide, or belongs to two splits: it
@@ -43,7 +44,7 @@ pub(super) fn tiled(op: &GemmOp, choice: &Choice) -> Option<Effort> {
         ahead: true,
         barriers: steps,
         multiplies: u64::from(4 * columns4 * rows) * terms,
-        loads: u64::from(loads * steps),
+        loads: u64::from(loads) * u64::from(steps),
         staged: narrow * u64::from(4 * columns4 + rows) * terms / 4,
         added: u64::from(splits.ilog2() * columns4 * rows),
         reads: reads(op, rows * y, 4 * columns4 * x),
@@ -59,7 +60,7 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> Effort {
     let terms4 = extent(op.k / 4).div_ceil(splits);
     let steps = terms4.div_ceil(ahead);
     let staged = shared(choice.tile);
-    let own = if staged { rows.div_ceil(x) } else { rows };
+    let own = if staged { rows.div_ceil(x.max(1)) } else { rows };
     let terms4 = u64::from(terms4);
     Effort {
         groups: groups(op.grid_of(choice.tile, [4, 1, 1]), choice.work_group),
