@@ -8,7 +8,7 @@ use super::staging::{ahead, shared};
 use super::{GemmOp, effort};
 use crate::emit::{Binding, Dialect, Operand};
 use crate::layout::Layout;
-use crate::limits::Limits;
+use crate::limits::{Family, Limits};
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -32,6 +32,11 @@ pub(super) fn kept(choice: &Choice, dialect: Dialect) -> u32 {
     let partial_sums = splits / 2 * x * y * columns4 * rows;
     let window = if shared(choice.tile) { 2 * rows * splits * ahead(choice.tile, dialect) } else { 0 };
     partial_sums.max(window)
+}
+
+/// Vec4s of A that an invocation reads at a time, where the work-group keeps its rows of it.
+fn loads_of_a(choice: &Choice, dialect: Dialect) -> u32 {
+    (choice.tile[1] * ahead(choice.tile, dialect)).div_ceil(choice.work_group[0])
 }
 
 impl GemmOp {
@@ -59,8 +64,15 @@ impl Kernel<GemmOp> for Thin {
         offers(staged(preference::THIN, limits), tiles)
     }
 
-    fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
+    /// Honeykrisp's compiler also keeps the vec4s of A that are on their way, and where they are read and put.
+    fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        let on_their_way = if limits.family == Family::Apple && shared(choice.tile) {
+            8 * loads_of_a(choice, limits.dialect)
+        } else {
+            0
+        };
+        let sums = registers::of_product(choice.tile[0], choice.tile[1]);
+        Some(Registers::with_barriers(sums + on_their_way))
     }
 
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
@@ -93,14 +105,14 @@ impl Kernel<GemmOp> for Thin {
     }
 
     fn constants(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Constants {
-        let ([_, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
+        let ([.., splits], [x, y, _]) = (choice.tile, choice.work_group);
         let ahead = ahead(choice.tile, limits.dialect);
         let own = [
             ("SPLITS", splits),
             ("AHEAD", ahead),
             ("SHARED", u32::from(shared(choice.tile))),
             ("WINDOW", ahead * splits),
-            ("LOADS_A", (rows * ahead).div_ceil(x)),
+            ("LOADS_A", loads_of_a(choice, limits.dialect)),
             ("THREADS", x * y),
             ("STAGED", kept(choice, limits.dialect)),
         ];
@@ -133,5 +145,30 @@ impl Kernel<GemmOp> for Thin {
 
     fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
         op.pack_columns(choice, data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Precision;
+    use crate::ops::gemm::Gemm;
+    use crate::ops::registers::obstacle;
+
+    /// As Mesa 25.0.7's compiler was seen to spill.
+    #[test]
+    fn narrow_work_groups_of_eight_rows_spill_on_apple() {
+        let op = GemmOp::new(8, 32, 32, 1, &Gemm::default(), false, false, Precision::F32);
+        let op = op.expect("sizes are accepted");
+        let apple = Limits { family: Family::Apple, ..Limits::webgpu() };
+        let spills = |limits: &Limits, rows: u32, x: u32| {
+            let choice = Choice::new("thin", [1, rows, 8], [x, 1, 8]);
+            let registers = Thin.registers(&op, &choice, limits).expect("it has a count");
+            obstacle(registers, &choice, limits).is_some()
+        };
+        assert!([1, 2].into_iter().all(|x| spills(&apple, 8, x)));
+        assert!([4, 8, 16].into_iter().all(|x| !spills(&apple, 8, x)) && !spills(&apple, 4, 1));
+        let adreno = Limits { family: Family::Adreno(630), ..Limits::webgpu() };
+        assert!(!spills(&adreno, 8, 2));
     }
 }
