@@ -29,5 +29,7 @@ fn squeeze_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgrou
         }
         ${barrier};
     }
+    //% set values = "means"
+    //% set inputs = "params.inputs"
     //% include "shared/pixel_product"
 }

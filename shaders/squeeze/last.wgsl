@@ -41,5 +41,7 @@ fn squeeze_last(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
         means[c] = mean / ${acc}(params.plane);
     }
     ${barrier};
+    //% set values = "means"
+    //% set inputs = "params.inputs"
     //% include "shared/pixel_product"
 }

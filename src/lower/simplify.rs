@@ -29,5 +29,6 @@ pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, mu
     idioms::gates(network, alone)?;
     idioms::squeezes(network, alone)?;
     idioms::gated_products(network, alone)?;
+    idioms::dense_layers(network, alone)?;
     stack(network, alone, multiple)
 }

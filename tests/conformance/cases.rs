@@ -243,7 +243,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::gates::rows() {
         table.push(name, problem, breadth);
     }
-    for (name, problem, breadth) in crate::squeezes::rows() {
+    for (name, problem, breadth) in crate::squeezes::rows().into_iter().chain(crate::mlps::rows()) {
         table.push(name, problem, breadth);
     }
     for (name, problem, breadth) in crate::integers::rows() {

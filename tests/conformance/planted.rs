@@ -1145,6 +1145,7 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         .chain(crate::reductions::mistakes())
         .chain(crate::gates::mistakes())
         .chain(crate::squeezes::mistakes())
+        .chain(crate::mlps::mistakes())
         .chain(crate::packed::mistakes())
         .enumerate()
         .filter(|(number, mistake)| {

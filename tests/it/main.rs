@@ -28,6 +28,7 @@ mod known_faults;
 mod lost;
 mod machine;
 mod memory;
+mod mlps;
 mod moves;
 mod on_cpu;
 mod open;

@@ -85,6 +85,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
             "gate",
             "gemm",
             "glu",
+            "mlp",
             "moments",
             "normalize",
             "pointwise",

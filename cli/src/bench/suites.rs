@@ -48,6 +48,9 @@ pub const LAYERS: [Layer<'_>; 31] = [
     ("squeeze", &[1, 112, 112, 32, 8]),
     ("squeeze", &[1, 14, 14, 672, 28]),
     ("squeeze", &[1, 7, 7, 1152, 48]),
+    // A token's normalisation with the product behind it, and two small layers.
+    ("mlp", &[1, 384, 0, 1152]),
+    ("mlp", &[1, 128, 64, 10]),
     ("gate", &[1, 14, 14, 672, 0, 28]),
     ("normalize", &[1, 96, 96, 128]),
     ("softmax", &[1000, 1001, 1]),

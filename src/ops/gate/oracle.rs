@@ -25,22 +25,8 @@ pub(super) fn oracle(op: &GateOp, operands: &Operands<'_>) -> Reference {
         // The rounding of what is stored is that of the second convolution's operands.
         None => get(operands, Operand::Src).into_iter().flatten().map(|&x| (f64::from(x), 0.0)).unzip(),
     };
-    let second = operands.renamed(SECOND);
-    let weights = get(&second, Operand::Weights).unwrap_or_default();
-    let bias = get(&second, Operand::Bias);
-    let (inputs, channels) = (op.second.input.c, op.second.output.c);
-    let mut factors = op.second.sum(&second);
-    for (values, offs) in hidden.chunks(inputs).zip(offs.chunks(inputs)) {
-        for (c, row) in weights.chunks(inputs).enumerate() {
-            let terms = values.iter().zip(row).map(|(&value, &w)| value * f64::from(w));
-            let carried = offs.iter().zip(row).map(|(&off, &w)| off * f64::from(w).abs());
-            let bias = bias.and_then(|bias| bias.get(c)).map_or(0.0, |&bias| f64::from(bias));
-            let sum = terms.clone().sum::<f64>() + bias;
-            factors.value.push(op.second.epilogue.reference(sum, 0.0, 0.0));
-            factors.magnitude.push(terms.map(f64::abs).sum::<f64>() + bias.abs());
-            factors.carried.push(carried.sum());
-        }
-    }
+    let channels = op.second.output.c;
+    let factors = pointwise::sums(&op.second, &operands.renamed(SECOND), &hidden, &offs);
     let unit = 2.0 * DType::F32.unit_roundoff();
     let tiny = smallest_normal(DType::F32);
     let (store, stored_tiny) = match precision.storage() {

@@ -1,8 +1,9 @@
 //! The 1x1 convolution's dot products in f64.
 
 use super::PointwiseOp;
-use crate::ops::convolution::Inputs;
-use crate::ops::operands::Operands;
+use crate::emit::Operand;
+use crate::ops::convolution::{Convolution, Inputs};
+use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Sum;
 
 /// The 1x1 convolution of `operands`, which were checked, in NHWC order: `x` is `n h w c`, `w` is
@@ -28,11 +29,31 @@ pub(in crate::ops) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
     reference
 }
 
+/// The same of `values` that are computed, each off by at most what `offs` has: pixels of `op`'s input.
+pub(in crate::ops) fn sums(op: &Convolution, operands: &Operands<'_>, values: &[f64], offs: &[f64]) -> Sum {
+    let weights = get(operands, Operand::Weights).unwrap_or_default();
+    let bias = get(operands, Operand::Bias);
+    let inputs = op.input.c;
+    let mut sums = op.sum(operands);
+    for (values, offs) in values.chunks(inputs).zip(offs.chunks(inputs)) {
+        for (o, row) in weights.chunks(inputs).enumerate() {
+            let terms = values.iter().zip(row).map(|(&value, &w)| value * f64::from(w));
+            let carried = offs.iter().zip(row).map(|(&off, &w)| off * f64::from(w).abs());
+            let bias = bias.and_then(|bias| bias.get(o)).map_or(0.0, |&bias| f64::from(bias));
+            let sum = terms.clone().sum::<f64>() + bias;
+            sums.value.push(op.epilogue.reference(sum, 0.0, 0.0));
+            sums.magnitude.push(terms.map(f64::abs).sum::<f64>() + bias.abs());
+            sums.carried.push(carried.sum());
+        }
+    }
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dtype::Precision;
-    use crate::emit::{Activation, Operand};
+    use crate::emit::Activation;
     use crate::ops::operands::of;
     use crate::ops::pointwise::Pointwise;
     use crate::shape::Shape;

@@ -4,18 +4,9 @@ use super::SqueezeOp;
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Form;
+use crate::ops::group_product;
 use crate::ops::kernel::Constants;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
-
-/// Weights of a sum that an invocation loads before it adds the first of them, at most.
-const MOST_UNROLLED: usize = 4;
-
-/// The invocations of a work-group of `size` that share each of `count` sums of at most `terms`.
-pub(super) fn shares(size: u32, count: usize, terms: usize) -> usize {
-    let size = size as usize;
-    let fair = size / count.next_power_of_two().clamp(1, size);
-    fair.min(terms.next_power_of_two())
-}
 
 pub(super) fn form(op: &SqueezeOp, operand: Operand) -> Option<Form> {
     Some(if operand == Operand::Dst && op.rows { Form::Rows } else { Form::C4 })
@@ -45,8 +36,8 @@ pub(super) fn params(op: &SqueezeOp) -> Params {
 
 /// Those of a work-group of `size` invocations with `words` of local memory for means.
 pub(super) fn constants(op: &SqueezeOp, size: u32, words: usize) -> Constants {
-    let shares = shares(size, op.dense.output.slices(), op.map.c);
-    let unrolled = (op.map.c / shares).next_power_of_two().clamp(1, MOST_UNROLLED);
+    let shares = group_product::shares(size, op.dense.output.slices(), op.map.c);
+    let unrolled = group_product::unrolled(op.map.c, shares);
     [
         ("SIZE", size),
         ("MEANS", extent(words)),
@@ -64,17 +55,5 @@ pub(super) fn pack(op: &SqueezeOp, operand: Operand, data: &[f32]) -> Vec<f32> {
     if operand == Operand::Bias {
         return spec::pack_channels(data, rows);
     }
-    let mut out = vec![0.0; 4 * inputs * rows];
-    for (o, row) in data.chunks(inputs).enumerate() {
-        for (k, &weight) in row.iter().enumerate() {
-            out[4 * (o / 4 * inputs + k) + o % 4] = weight;
-        }
-    }
-    out
-}
-
-/// Why so many words for means, and a vec4 for each invocation of a work-group, are too much, if they are.
-pub(super) fn local_obstacle(size: u32, words: usize, most: u32) -> Option<String> {
-    let bytes = 16 * size as usize + 4 * words + 16;
-    (bytes > most as usize).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+    group_product::pack(data, inputs, rows)
 }

@@ -1,11 +1,12 @@
 //! `group`: an image per work-group, whose size is `tile[0]`.
 
 use super::SqueezeOp;
-use super::arguments::{self, local_obstacle, shares};
+use super::arguments;
 use super::last::pays;
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
+use crate::ops::group_product::{local_obstacle, shares};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;

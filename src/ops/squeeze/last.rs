@@ -2,11 +2,12 @@
 //! work-group of an image that arrives last makes the means and the product: see `ops/arrival.rs`.
 
 use super::SqueezeOp;
-use super::arguments::{self, local_obstacle};
+use super::arguments;
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Form;
 use crate::limits::Limits;
 use crate::ops::arrival::{self, Arrival};
+use crate::ops::group_product::local_obstacle;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::rows::wrong_group;

@@ -7,6 +7,7 @@ use super::SqueezeOp;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
+use crate::ops::pointwise;
 use crate::ops::reference::Sum;
 use crate::ops::tolerance::smallest_normal;
 
@@ -14,8 +15,6 @@ use crate::ops::tolerance::smallest_normal;
 pub(super) fn oracle(op: &SqueezeOp, operands: &Operands<'_>) -> Sum {
     let (channels, plane) = (op.map.c, op.plane());
     let src = get(operands, Operand::Src).unwrap_or_default();
-    let weights = get(operands, Operand::Weights).unwrap_or_default();
-    let bias = get(operands, Operand::Bias);
     let unit = 2.0 * DType::F32.unit_roundoff();
     let tiny = smallest_normal(DType::F32);
     let (store, stored_tiny) = match op.dense.precision.storage() {
@@ -24,27 +23,20 @@ pub(super) fn oracle(op: &SqueezeOp, operands: &Operands<'_>) -> Sum {
     };
     let terms = (plane + 1) as f64 * unit;
     let relative = terms / (1.0 - terms) + store;
-    let mut sum = op.dense.sum(operands);
-    for image in src.chunks_exact(plane * channels) {
-        let (mut means, mut offs) = (vec![0.0; channels], vec![0.0; channels]);
-        for pixel in image.chunks_exact(channels) {
-            for ((mean, off), &x) in means.iter_mut().zip(&mut offs).zip(pixel) {
+    let images = src.len() / (plane * channels).max(1);
+    let (mut means, mut offs) = (vec![0.0; images * channels], vec![0.0; images * channels]);
+    for (image, src) in src.chunks_exact(plane * channels).enumerate() {
+        let own = image * channels..(image + 1) * channels;
+        let (Some(means), Some(offs)) = (means.get_mut(own.clone()), offs.get_mut(own)) else { continue };
+        for pixel in src.chunks_exact(channels) {
+            for ((mean, off), &x) in means.iter_mut().zip(&mut *offs).zip(pixel) {
                 *mean += f64::from(x) / plane as f64;
                 *off += f64::from(x).abs() / plane as f64;
             }
         }
-        offs.iter_mut().for_each(|off| *off = relative * *off + 2.0 * tiny + stored_tiny);
-        for (o, row) in weights.chunks_exact(channels).enumerate() {
-            let bias = bias.and_then(|bias| bias.get(o)).map_or(0.0, |&bias| f64::from(bias));
-            let terms = means.iter().zip(row).map(|(mean, &w)| mean * f64::from(w));
-            let carried = offs.iter().zip(row).map(|(off, &w)| off * f64::from(w).abs());
-            let total = terms.clone().sum::<f64>() + bias;
-            sum.value.push(op.dense.epilogue.reference(total, 0.0, 0.0));
-            sum.magnitude.push(terms.map(f64::abs).sum::<f64>() + bias.abs());
-            sum.carried.push(carried.sum());
-        }
     }
-    sum
+    offs.iter_mut().for_each(|off| *off = relative * *off + 2.0 * tiny + stored_tiny);
+    pointwise::sums(&op.dense, operands, &means, &offs)
 }
 
 #[cfg(test)]
