@@ -34,8 +34,9 @@ fn dims(extents: &[usize]) -> Dims {
     Dims::new(extents).expect("small")
 }
 
-/// Each op with an axis of its grid along which more work-groups are than WebGPU launches.
-pub(crate) async fn many_images(devices: &[Arc<dyn Device>]) -> Vec<String> {
+/// Each op with an axis of its grid along which more work-groups are than WebGPU launches: one choice of each kernel, or
+/// all where `full` asks for it.
+pub(crate) async fn many_images(devices: &[Arc<dyn Device>], full: bool) -> Vec<String> {
     let images = 66_000;
     let input = Shape::nhwc(images, 1, 2, 4);
     let gemm = GemmOp::new(2, 4, 4, images, &Gemm::default(), true, false, F32);
@@ -57,15 +58,15 @@ pub(crate) async fn many_images(devices: &[Arc<dyn Device>]) -> Vec<String> {
     ];
     let mut failures = Vec::new();
     for problem in problems {
-        failures
-            .extend(every_kernel(devices, &problem, &mut |launched| launched.spec.folded.is_some()).await);
+        let wanted = &mut |launched: &diptych::internals::ops::Launch| launched.spec.folded.is_some();
+        failures.extend(every_kernel(devices, &problem, full, wanted).await);
     }
-    failures.extend(many_groups(devices, images).await);
+    failures.extend(many_groups(devices, images, full).await);
     failures
 }
 
 /// The same of ops with a work-group for each result, launched in lines or, where the device has no such limit, whole.
-async fn many_groups(devices: &[Arc<dyn Device>], images: usize) -> Vec<String> {
+async fn many_groups(devices: &[Arc<dyn Device>], images: usize, full: bool) -> Vec<String> {
     let map = Shape::nhwc(images, 1, 2, 4);
     let factor = |bias| {
         let weights = Shape::nhwc(4, 1, 1, 4);
@@ -94,7 +95,7 @@ async fn many_groups(devices: &[Arc<dyn Device>], images: usize) -> Vec<String> 
             tried += usize::from(is_large);
             is_large
         };
-        failures.extend(every_kernel(std::slice::from_ref(device), problem, is_large).await);
+        failures.extend(every_kernel(std::slice::from_ref(device), problem, full, is_large).await);
         assert!(tried > 0, "{}: no kernel on {}", problem.problem_key(), device.info());
     }
     failures
@@ -144,17 +145,19 @@ pub(crate) async fn long_sums(devices: &[Arc<dyn Device>], full: bool) -> Vec<St
             copied += usize::from(is_wanted);
             full || is_wanted
         };
-        failures.extend(every_kernel(&devices, &problem, is_long).await);
+        failures.extend(every_kernel(&devices, &problem, true, is_long).await);
         println!("{}: {} kernels with copies", problem.problem_key(), copied - before);
     }
     assert!(!limited || copied >= 8, "{copied} kernels with copies of their loops");
     failures
 }
 
-/// The kernels of `problem` whose launch is `wanted`, of which each API that has such a limit must have one.
+/// The kernels of `problem` whose launch is `wanted`, of which each API that has such a limit must have one: `all` choices
+/// of each, or the first.
 async fn every_kernel(
     devices: &[Arc<dyn Device>],
     problem: &Problem,
+    all: bool,
     wanted: &mut dyn FnMut(&diptych::internals::ops::Launch) -> bool,
 ) -> Vec<String> {
     let operands = operands(&**problem);
@@ -165,19 +168,26 @@ async fn every_kernel(
     let mut failures = Vec::new();
     for device in devices {
         let limits = &device.info().limits;
-        let mut kernels = 0;
+        let mut kernels = Vec::new();
         for choice in case.choices(limits) {
+            if !all && kernels.contains(&choice.variant) {
+                continue;
+            }
             let Ok(launched) = problem.plan(&choice, limits) else { continue };
             if !wanted(&launched) {
                 continue;
             }
-            kernels += 1;
+            kernels.push(choice.variant);
             let outcome = gpu::check(&**device, &**problem, &operands, &expected, &choice, &|_| {}).await;
             failures.extend(
                 outcome.err().map(|failure| format!("{name} [{choice}] on {}: {failure}", device.info())),
             );
         }
-        assert!(kernels > 0 || limits.max_groups == [u32::MAX; 3], "{name}: no kernel on {}", device.info());
+        assert!(
+            !kernels.is_empty() || limits.max_groups == [u32::MAX; 3],
+            "{name}: no kernel on {}",
+            device.info()
+        );
     }
     failures
 }
