@@ -48,6 +48,7 @@ mod network;
 #[doc(hidden)]
 pub mod plain;
 mod rows;
+mod unique;
 
 #[path = "../../examples/posenet/decode.rs"]
 mod decode;
@@ -71,3 +72,4 @@ pub use failure::failure;
 pub use functions::{functions, register};
 pub use models::{Models, Options};
 pub use network::{Network, Normalisation};
+pub use unique::unique;

@@ -3,8 +3,11 @@
 use crate::device::Networks;
 use crate::{local, pictures};
 use anyhow::{Context as _, Result};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::datasource::MemTable;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +24,9 @@ pub struct Arguments {
     /// A folder for results and logs, which stays.
     #[arg(long, default_value = "target/diptych-ballista")]
     folder: PathBuf,
+    /// Counts each picture once, by its `id`, should an executor die while the query runs and rows come twice.
+    #[arg(long)]
+    unique: bool,
     #[command(flatten)]
     networks: Networks,
 }
@@ -62,10 +68,22 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let context = diptych_datafusion::cluster::connect(&cluster.url(), config).await?;
     table(&context, &file).await?;
     let start = Instant::now();
-    let sql = "SELECT count(*) AS pictures, sum(people) AS people, count(error) AS unreadable
-        FROM (SELECT cardinality(found['poses']) AS people, found['error'] AS error
-              FROM (SELECT pose(image) AS found FROM pictures))";
-    context.sql(sql).await?.show().await?;
+    let rows = "SELECT id, cardinality(found['poses']) AS people, found['error'] AS error
+        FROM (SELECT id, pose(image) AS found FROM pictures)";
+    let sums = "SELECT count(*) AS pictures, sum(people) AS people, count(error) AS unreadable";
+    if arguments.unique {
+        let rows = context.sql(rows).await?.collect().await?;
+        let once = diptych_datafusion::unique(&rows, "id")?;
+        let count = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        println!("{} rows, {} of them twice", count(&rows), count(&rows) - count(&once));
+        // The sums are taken here: those of the cluster would be of all rows.
+        let local = SessionContext::new();
+        let schema = once.first().context("no picture")?.schema();
+        local.register_table("found", Arc::new(MemTable::try_new(schema, vec![once])?))?;
+        local.sql(&format!("{sums} FROM found")).await?.show().await?;
+    } else {
+        context.sql(&format!("{sums} FROM ({rows})")).await?.show().await?;
+    }
     println!("after {:.1} s", start.elapsed().as_secs_f64());
     let sql = "SELECT id, pose(image)['poses'][1]['score'] AS score,
             pose(image)['poses'][1]['keypoints'][1] AS nose, pose(image)['error'] AS error
