@@ -40,6 +40,9 @@ pub enum Backend {
     /// and why.
     #[default]
     Auto,
+    /// A GPU through wgpu, else a GPU through OpenCL, as [`Backend::Auto`] finds it. Never the CPU, nor a driver that runs
+    /// GPU kernels on the CPU: without a GPU it is an error.
+    Gpu,
     /// WGSL through wgpu.
     Wgpu,
     /// OpenCL C through OpenCL.
@@ -52,6 +55,7 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Auto => "auto",
+            Backend::Gpu => "gpu",
             Backend::Wgpu => "wgpu",
             Backend::OpenCl => "opencl",
             Backend::Cpu => "cpu",
@@ -63,10 +67,10 @@ impl FromStr for Backend {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu]
+        [Backend::Auto, Backend::Gpu, Backend::Wgpu, Backend::OpenCl, Backend::Cpu]
             .into_iter()
             .find(|backend| backend.to_string() == text)
-            .ok_or_else(|| Error::input("backend", format!("{text:?}"), "auto, wgpu, opencl or cpu"))
+            .ok_or_else(|| Error::input("backend", format!("{text:?}"), "auto, gpu, wgpu, opencl or cpu"))
     }
 }
 
@@ -83,7 +87,7 @@ impl FromStr for Backend {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextInfo {
-    /// The backend in use; never [`Backend::Auto`].
+    /// The backend in use; never [`Backend::Auto`] or [`Backend::Gpu`].
     pub backend: Backend,
     /// The device, for the GPU backends.
     pub device: Option<DeviceInfo>,
@@ -577,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_backend_reads_back_from_its_name_and_nothing_else() {
-        for backend in [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
+        for backend in [Backend::Auto, Backend::Gpu, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
             assert_eq!(backend.to_string().parse::<Backend>().expect("its own name"), backend);
         }
         assert!("cuda".parse::<Backend>().expect_err("no such backend").to_string().contains("\"cuda\""));

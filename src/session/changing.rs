@@ -79,7 +79,7 @@ impl Session {
             let first = changing.stage(FIRST)?;
             (first.place.clone(), first.by_value.clone())
         };
-        let part = changing.source.part(&place, &given, &by_value, None)?;
+        let part = changing.part_of(&place, &given, &by_value, None)?;
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl Session {
             None => {
                 let by_value = changing.stage(stage)?.by_value.clone();
                 let caching = changing.cached.as_ref().map(Cached::caching);
-                let part = changing.source.part(&place, given, &by_value, caching)?;
+                let part = changing.part_of(&place, given, &by_value, caching)?;
                 if caching.is_some() && part.next.is_some() {
                     let why = "extents within this network depend on values: Session::carry runs it";
                     return Err(Error::unsupported("Session::cache with this network", why));
