@@ -18,6 +18,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("SessionOptions::open", "diptych_options_dimension"),
     ("BatchOptions::", "diptych_batch_options."),
     ("Caches::new", "diptych_options_caches"),
+    (" (Caches::with_masks)", ""),
     ("Session::cache", "diptych_options_caches"),
     ("Session::reset", "diptych_reset"),
 ];

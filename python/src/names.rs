@@ -19,6 +19,7 @@ const NAMES: &[(&str, &str)] = &[
     ("SessionOptions::open", "dims"),
     ("BatchOptions::", ""),
     ("Caches::new", "caches"),
+    (" (Caches::with_masks)", ""),
     ("Session::cache", "caches"),
     ("Session::reset", "Session.reset"),
     ("Session::rebuild", "Session.restore"),

@@ -151,12 +151,13 @@ def wanted(ports: Sequence[Port], names: Optional[Sequence[str]], out: Out, sour
             raise _arrays.wrong("out", "one array", f"arrays by name for {', '.join(map(repr, alone))}")
         out = {alone[0]: out}
     out = out or {}
+    places = {name: place("out", name) for name in out}
     if names is None:
         names = list(out) if out else list(known)
     order = [place("outputs", name) for name in names]
     given: List[Tuple[int, NDArray[Any]]] = []
     for name, array in out.items():
-        at = place("out", name)
+        at = places[name]
         if at not in order:
             raise _arrays.wrong("out", f"output {name!r}", f"one of the outputs that are wanted, {list(names)}")
         others = [("an input", source) for source in sources] + [("another output", other) for _, other in given]
