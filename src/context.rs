@@ -588,6 +588,33 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_is_never_the_cpu() {
+        match Context::new(Backend::Gpu) {
+            Ok(context) => {
+                assert!(matches!(context.info().backend, Backend::Wgpu | Backend::OpenCl));
+                assert!(
+                    context.info().device.as_ref().is_some_and(|device| !device.is_cpu),
+                    "{}",
+                    context.info()
+                );
+            }
+            Err(Error::NoDevice { backend, wanted, tried }) => {
+                assert_eq!((&*backend, &*wanted), ("gpu", "the best GPU"));
+                assert!(tried.iter().any(|reason| reason.starts_with("wgpu")), "{tried:?}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        // A driver that runs on the CPU may be named, but is no GPU.
+        for listing in devices() {
+            for device in listing.devices.unwrap_or_default().iter().filter(|device| device.is_cpu) {
+                let error = Context::builder().backend(Backend::Gpu).name(&device.name).open();
+                let error = error.expect_err("a driver that runs on the CPU").to_string();
+                assert!(error.contains("runs kernels on the CPU"), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn the_cpu_is_always_there_and_auto_says_why() {
         assert_eq!(Context::new(Backend::Cpu).expect("the CPU").info().backend, Backend::Cpu);
         let auto = Context::new(Backend::Auto).expect("something");

@@ -151,7 +151,7 @@ fn outputs_are_chosen_by_name_and_written_where_the_caller_says() {
 
     // No such name, twice, too little room, the same memory: nothing is written.
     let mut room = [f32::NAN; 8];
-    let mut wrong = |results: &mut [diptych_result]| {
+    let wrong = |results: &mut [diptych_result]| {
         assert_eq!(run_into(&opened, &input, results), diptych_status::Input);
         last()
     };

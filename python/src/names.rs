@@ -9,7 +9,7 @@ const NAMES: &[(&str, &str)] = &[
         "a tensor of this input in FastestOptions::inputs, of the extents to measure",
         "the extents to measure in dims",
     ),
-    ("in the load options for dimension", "in dims for"),
+    ("in the load options", "in dims"),
     ("Session::carry runs it", "a session without caches runs it"),
     ("this session carries outputs (Session::carry)", "this session carries outputs"),
     ("the graph was not kept (SessionOptions::keep_graph)", "the graph was not kept"),

@@ -30,9 +30,9 @@ class Spy:
     def __init__(self, native):
         self._native, self.read = native, []
 
-    def run(self, inputs):
+    def run(self, inputs, places, given):
         self.read = [array.ctypes.data for _, array in inputs]
-        return self._native.run(inputs)
+        return self._native.run(inputs, places, given)
 
     def __getattr__(self, name):
         return getattr(self._native, name)
@@ -171,7 +171,7 @@ def test_numbers_that_are_not_of_the_inputs_type_are_refused():
         floats.run([16777217, 0, 0])
     # The native module looks at extents itself.
     with pytest.raises(diptych.InputError, match='input "a": found shape 2, wanted a tensor of 1x3'):
-        session._native.run([("a", b[0, :2].copy()), ("b", b)])
+        session._native.run([("a", b[0, :2].copy()), ("b", b)], [0, 1], [])
 
 
 def test_arrays_in_another_order_are_converted(spied):

@@ -110,9 +110,9 @@ class Service:
         )
         # Also when the interpreter ends: no driver is at work then.
         self._close = weakref.finalize(self, self._native.close)
-        inputs, outputs = self._native.ports()
-        self._inputs = _ports.of(inputs)
-        self._outputs = _ports.distinct(outputs)
+        taken, given = self._native.ports()
+        self._inputs = _ports.of(taken)
+        self._outputs = _ports.distinct(given)
         self._window = max_waiting + len(self._native.devices()) * _IN_FLIGHT * max_batch
 
     @property
