@@ -10,7 +10,7 @@ use super::ports::unknown;
 use super::profile::MemoryUse;
 use super::runner::Runner;
 use super::shared::Shared;
-use super::source::{Caching, Found, Given, OpenInput, Part, Place, Source};
+use super::source::{Found, Given, OpenInput, Part, Place, Source};
 use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -18,7 +18,6 @@ use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
-use crate::parallel;
 use crate::sorted;
 use crate::tune::db::SharedDatabase;
 use std::borrow::Cow;
@@ -362,18 +361,6 @@ impl Changing {
             stage.by_value.extend(part.by_value);
         }
         Ok(number)
-    }
-
-    /// The part at a place, read on as many threads as the options give the session.
-    pub(super) fn part_of(
-        &self,
-        place: &Place,
-        given: &[Given<'_>],
-        by_value: &BTreeSet<String>,
-        caching: Option<Caching<'_>>,
-    ) -> Result<Part> {
-        let _limited = parallel::Limited::to(self.options.cpu_threads);
-        self.source.part(place, given, by_value, caching)
     }
 
     /// The options of a part's session: those of its nodes.
