@@ -40,6 +40,9 @@ pub enum Backend {
     /// and why.
     #[default]
     Auto,
+    /// A GPU through wgpu, else a GPU through OpenCL, as [`Backend::Auto`] finds it. Never the CPU, nor a driver that runs
+    /// GPU kernels on the CPU: without a GPU it is an error.
+    Gpu,
     /// WGSL through wgpu.
     Wgpu,
     /// OpenCL C through OpenCL.
@@ -52,6 +55,7 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Auto => "auto",
+            Backend::Gpu => "gpu",
             Backend::Wgpu => "wgpu",
             Backend::OpenCl => "opencl",
             Backend::Cpu => "cpu",
@@ -63,10 +67,10 @@ impl FromStr for Backend {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu]
+        [Backend::Auto, Backend::Gpu, Backend::Wgpu, Backend::OpenCl, Backend::Cpu]
             .into_iter()
             .find(|backend| backend.to_string() == text)
-            .ok_or_else(|| Error::input("backend", format!("{text:?}"), "auto, wgpu, opencl or cpu"))
+            .ok_or_else(|| Error::input("backend", format!("{text:?}"), "auto, gpu, wgpu, opencl or cpu"))
     }
 }
 
@@ -83,7 +87,7 @@ impl FromStr for Backend {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextInfo {
-    /// The backend in use; never [`Backend::Auto`].
+    /// The backend in use; never [`Backend::Auto`] or [`Backend::Gpu`].
     pub backend: Backend,
     /// The device, for the GPU backends.
     pub device: Option<DeviceInfo>,
@@ -577,10 +581,37 @@ mod tests {
 
     #[test]
     fn a_backend_reads_back_from_its_name_and_nothing_else() {
-        for backend in [Backend::Auto, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
+        for backend in [Backend::Auto, Backend::Gpu, Backend::Wgpu, Backend::OpenCl, Backend::Cpu] {
             assert_eq!(backend.to_string().parse::<Backend>().expect("its own name"), backend);
         }
         assert!("cuda".parse::<Backend>().expect_err("no such backend").to_string().contains("\"cuda\""));
+    }
+
+    #[test]
+    fn a_gpu_is_never_the_cpu() {
+        match Context::new(Backend::Gpu) {
+            Ok(context) => {
+                assert!(matches!(context.info().backend, Backend::Wgpu | Backend::OpenCl));
+                assert!(
+                    context.info().device.as_ref().is_some_and(|device| !device.is_cpu),
+                    "{}",
+                    context.info()
+                );
+            }
+            Err(Error::NoDevice { backend, wanted, tried }) => {
+                assert_eq!((&*backend, &*wanted), ("gpu", "the best GPU"));
+                assert!(tried.iter().any(|reason| reason.starts_with("wgpu")), "{tried:?}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        // A driver that runs on the CPU may be named, but is no GPU.
+        for listing in devices() {
+            for device in listing.devices.unwrap_or_default().iter().filter(|device| device.is_cpu) {
+                let error = Context::builder().backend(Backend::Gpu).name(&device.name).open();
+                let error = error.expect_err("a driver that runs on the CPU").to_string();
+                assert!(error.contains("runs kernels on the CPU"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -191,7 +191,7 @@ pub use model::tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-pub use model::{FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, TensorInfo};
+pub use model::{FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, Pixels, TensorInfo};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;

@@ -88,7 +88,9 @@ pub struct SessionOptions {
     /// uploads what they write, as it does for functions without a shader ([`crate::Custom::host`]).
     pub on_cpu: BTreeSet<String>,
     /// How many threads a session on the CPU uses at most, the caller's included: all of rayon's pool, unless set. The
-    /// session rounds the number down to a power of two. A small network uses fewer.
+    /// session rounds the number down to a power of two. A small network uses fewer. On any device as many threads at most
+    /// prepare the session: they read the network, pack weights and compile kernels.
+    /// [`LoadOptions::threads`](crate::LoadOptions::threads) is for reading the file.
     pub cpu_threads: Option<NonZeroUsize>,
     /// Other extents for the graph's named dimensions ([`crate::Graph::dimension`]).
     pub dimensions: BTreeMap<String, usize>,

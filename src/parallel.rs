@@ -1,19 +1,82 @@
-//! Loops whose passes may run side by side, on the threads of rayon's pool; without the feature `parallel` they
-//! run one after the other.
+//! Loops whose passes may run side by side, on the threads of rayon's pool or on fewer ([`Limited`]); without the feature
+//! `parallel` they run one after the other.
 
 #[cfg(feature = "parallel")]
 use rayon::prelude::*;
-
-/// Threads of the pool.
+use std::cell::Cell;
+use std::num::NonZeroUsize;
 #[cfg(feature = "parallel")]
-pub(crate) fn threads() -> usize {
-    rayon::current_num_threads().max(1)
+use std::sync::{Mutex, PoisonError};
+
+thread_local! {
+    /// How many threads loops of this thread may have at most.
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Threads of the pool.
+/// Loops of this thread have so many threads at most, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Limited {
+    before: usize,
+}
+
+impl Limited {
+    /// A limit within those that there are; none of its own without a number.
+    pub(crate) fn to(threads: Option<NonZeroUsize>) -> Self {
+        let before = LIMIT.get();
+        LIMIT.set(threads.map_or(before, |threads| before.min(threads.get())));
+        Limited { before }
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        LIMIT.set(self.before);
+    }
+}
+
+/// Threads that loops of this thread have: those of the pool, within the limit.
+#[cfg(feature = "parallel")]
+pub(crate) fn threads() -> usize {
+    match LIMIT.get() {
+        // The pool is not begun for it.
+        1 => 1,
+        limit => rayon::current_num_threads().clamp(1, limit),
+    }
+}
+
+/// Threads that loops of this thread have.
 #[cfg(not(feature = "parallel"))]
 pub(crate) fn threads() -> usize {
     1
+}
+
+/// Whether there is a limit.
+#[cfg(feature = "parallel")]
+fn is_limited() -> bool {
+    LIMIT.get() < usize::MAX
+}
+
+/// Does the work with each of `parts` on so many threads of the pool, the caller among them. Loops within have one.
+#[cfg(feature = "parallel")]
+fn shared<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
+    let threads = threads().min(parts.len()).max(1);
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = || {
+        let _limited = Limited::to(Some(NonZeroUsize::MIN));
+        while let Some(part) = next() {
+            work(part);
+        }
+    };
+    if threads == 1 {
+        return take();
+    }
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| take());
+        }
+        take();
+    });
 }
 
 /// Whether the caller is a thread of a pool.
@@ -27,7 +90,10 @@ pub(crate) fn in_pool() -> bool {
 /// Does the work with each of `parts`, in no order.
 pub(crate) fn each<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
     #[cfg(feature = "parallel")]
-    parts.into_par_iter().for_each(work);
+    match is_limited() {
+        true => shared(parts, work),
+        false => parts.into_par_iter().for_each(work),
+    }
     #[cfg(not(feature = "parallel"))]
     parts.into_iter().for_each(work);
 }
@@ -35,7 +101,14 @@ pub(crate) fn each<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
 /// What the work makes of each of `parts`, in their order.
 pub(crate) fn map<'a, T: Sync, R: Send>(parts: &'a [T], work: impl Fn(&'a T) -> R + Send + Sync) -> Vec<R> {
     #[cfg(feature = "parallel")]
-    return parts.par_iter().map(work).collect();
+    {
+        if !is_limited() {
+            return parts.par_iter().map(work).collect();
+        }
+        let mut results: Vec<Option<R>> = parts.iter().map(|_| None).collect();
+        shared(results.iter_mut().zip(parts).collect(), |(result, part)| *result = Some(work(part)));
+        results.into_iter().flatten().collect()
+    }
     #[cfg(not(feature = "parallel"))]
     parts.iter().map(work).collect()
 }
@@ -43,6 +116,7 @@ pub(crate) fn map<'a, T: Sync, R: Send>(parts: &'a [T], work: impl Fn(&'a T) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(not(feature = "parallel"))]
     use std::sync::Mutex;
 
     #[test]
@@ -53,5 +127,38 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
         assert_eq!(map(&seen, |part| 2 * part), (0..100).map(|part| 2 * part).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_more_threads_work_than_the_limit_lets() {
+        let (all, parts) = (threads(), (0..64).collect::<Vec<usize>>());
+        let (now, most) = (Mutex::new(0_usize), Mutex::new(0_usize));
+        let work = |part: &usize| {
+            let at_once = {
+                let mut now = now.lock().expect("whole");
+                *now += 1;
+                *now
+            };
+            let mut most_seen = most.lock().expect("whole");
+            *most_seen = at_once.max(*most_seen);
+            drop(most_seen);
+            std::thread::sleep(std::time::Duration::from_micros(200));
+            // Loops within have the caller's thread alone.
+            assert_eq!(map(&[*part], |inner| (*inner, threads())), [(*part, 1)]);
+            *now.lock().expect("whole") -= 1;
+            part * 3
+        };
+        for limit in [1, 2] {
+            *most.lock().expect("whole") = 0;
+            let _limited = Limited::to(NonZeroUsize::new(limit));
+            assert!(threads() <= limit);
+            assert_eq!(map(&parts, work), parts.iter().map(|part| part * 3).collect::<Vec<_>>());
+            assert!(*most.lock().expect("whole") <= limit);
+            // A limit within one is none that is higher.
+            let _inner = Limited::to(NonZeroUsize::new(7));
+            assert!(threads() <= limit);
+        }
+        let _none = Limited::to(None);
+        assert_eq!(threads(), all);
     }
 }

@@ -75,6 +75,15 @@ typedef enum diptych_dtype {
   DIPTYCH_DTYPE_BOOL = 9,
 } diptych_dtype;
 
+// A network that serves requests. Made by diptych_batch_open_file, closed by diptych_batch_close.
+typedef struct diptych_batch diptych_batch;
+
+// The devices of this machine. Made by diptych_devices_new, freed by diptych_devices_free.
+typedef struct diptych_devices diptych_devices;
+
+// A run that was started. Made by diptych_submit; freed by the functions that wait for it, or by diptych_flight_free.
+typedef struct diptych_flight diptych_flight;
+
 // How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 typedef struct diptych_options diptych_options;
 
@@ -83,6 +92,59 @@ typedef struct diptych_outputs diptych_outputs;
 
 // A network that is ready to run, on a device.
 typedef struct diptych_session diptych_session;
+
+// A request that was handed in. Made by diptych_batch_submit; freed by the functions that wait for it, or by
+// diptych_ticket_free.
+typedef struct diptych_ticket diptych_ticket;
+
+// How requests become runs. diptych_batch_options_default has the defaults.
+typedef struct diptych_batch_options {
+  // Requests of one run at most, 1 to 1024; 8 by default.
+  size_t max_batch;
+  // Seconds that a request waits for others at most, while no two runs are under way; 0.001 by default. With 0, batches are
+  // what came while the device was busy.
+  double max_delay;
+  // Requests at most that have been taken and whose run has not begun; 32 by default.
+  size_t max_waiting;
+  // The batch sizes that are made ready; NULL for every size from 1 to `max_batch`, which is always one.
+  const size_t *sizes;
+  // How many sizes there are.
+  size_t size_count;
+  // The named extent that counts requests; NULL for the one that is the outermost of every input.
+  const char *dimension;
+} diptych_batch_options;
+
+// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+// (diptych_input_axis) is that of the last run, and 1 before the first one.
+typedef struct diptych_port {
+  // Lives as long as the session.
+  const char *name;
+  // How many axes it has.
+  size_t rank;
+  // Their extents; 1 beyond the rank.
+  size_t extents[DIPTYCH_MAX_RANK];
+  // How many elements it has.
+  size_t elements;
+  // Their type.
+  enum diptych_dtype dtype;
+  // How many bytes they have in this type, as diptych_run_typed takes and gives them.
+  size_t bytes;
+} diptych_port;
+
+// Elements with their type and extents. The last axis is the fastest.
+typedef struct diptych_tensor {
+  // Points to the first element; without elements it may be NULL. An input's may be at any address; where that is a
+  // multiple of four, floats are not copied. An output's is one for its type.
+  const void *elements;
+  // The number of bytes: that of an element of the type times all extents.
+  size_t bytes;
+  // The type of the elements, a diptych_dtype. An input takes other types than its own, if each number is one of its own.
+  int32_t dtype;
+  // How many axes it has, at most DIPTYCH_MAX_RANK.
+  size_t rank;
+  // Their extents; those beyond the rank are not read, and 1 of an output. With an extent of 0 there are no elements.
+  size_t extents[DIPTYCH_MAX_RANK];
+} diptych_tensor;
 
 // The elements of an input, as floats. For an input of integers they must be whole numbers; diptych_run_typed takes
 // integers as they are.
@@ -121,37 +183,46 @@ typedef void (*diptych_step_callback)(const struct diptych_step *step, void *use
 // the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
-// An input or an output of a session. The last axis is the fastest. An extent that each run decides
-// (diptych_input_axis) is that of the last run, and 1 before the first one.
-typedef struct diptych_port {
-  // Lives as long as the session.
+// A device of one API. A GPU is listed once for each API that reaches it. Texts live as long as the list.
+typedef struct diptych_device_info {
+  // The text by which diptych_options_device means this device: the backend with the PCI address, or with the number if
+  // the driver reports no address.
+  const char *id;
+  // "wgpu", "opencl" or "cpu".
+  const char *backend;
+  // Its name.
   const char *name;
-  // How many axes it has.
+  // "Vulkan", "OpenCL" and others.
+  const char *api;
+  // The driver and its version; empty for the CPU.
+  const char *driver;
+  // Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
+  const char *pci;
+  // The same on every API of its driver; NULL if its driver does not say so.
+  const char *uuid;
+  // Whether it is a driver that runs kernels on the CPU, or the CPU itself.
+  bool software;
+  // Whether it computes in halves.
+  bool halves;
+} diptych_device_info;
+
+// An output that is wanted, and the caller's memory for it.
+typedef struct diptych_result {
+  // The output's name, given by the caller.
+  const char *name;
+  // Memory for its elements, of its port's type, given by the caller. Any address will do.
+  void *elements;
+  // How many bytes there is room for, given by the caller.
+  size_t capacity;
+  // How many bytes were written, of `capacity`.
+  size_t bytes;
+  // The type of its elements, a diptych_dtype.
+  int32_t dtype;
+  // How many axes it has in this run.
   size_t rank;
   // Their extents; 1 beyond the rank.
   size_t extents[DIPTYCH_MAX_RANK];
-  // How many elements it has.
-  size_t elements;
-  // Their type.
-  enum diptych_dtype dtype;
-  // How many bytes they have in this type, as diptych_run_typed takes and gives them.
-  size_t bytes;
-} diptych_port;
-
-// Elements with their type and extents. The last axis is the fastest.
-typedef struct diptych_tensor {
-  // Points to the first element; without elements it may be NULL. An input's may be at any address; where that is a
-  // multiple of four, floats are not copied. An output's is one for its type.
-  const void *elements;
-  // The number of bytes: that of an element of the type times all extents.
-  size_t bytes;
-  // The type of the elements, a diptych_dtype. An input takes other types than its own, if each number is one of its own.
-  int32_t dtype;
-  // How many axes it has, at most DIPTYCH_MAX_RANK.
-  size_t rank;
-  // Their extents; those beyond the rank are not read, and 1 of an output. With an extent of 0 there are no elements.
-  size_t extents[DIPTYCH_MAX_RANK];
-} diptych_tensor;
+} diptych_result;
 
 // The elements of an input, of its port's type.
 typedef struct diptych_input_bytes {
@@ -172,6 +243,88 @@ typedef struct diptych_output_bytes {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// The defaults: up to 8 requests of a run, which wait for each other 1 ms, and 32 that wait for a run.
+struct diptych_batch_options diptych_batch_options_default(void);
+
+// Opens a file for requests of many threads: those of about the same time become one run, whose results are split again. Its
+// devices are `device_count` texts as diptych_options_device takes them, or that of the options if there are none; requests
+// wait in one queue, and each device takes its share. `options` may be NULL, and so may `how`. Extents that the file leaves
+// open are fixed by diptych_options_dimension; an outermost one that is not is 1 for a request. The batch is the caller's,
+// who closes it; on failure it is NULL.
+//
+// # Safety
+// `path` is text, `options` are NULL or those of diptych_options_new, `devices` is NULL or points to so many texts, `how` is
+// NULL or points to options, and `batch` points to a pointer.
+enum diptych_status diptych_batch_open_file(const char *path,
+                                            const struct diptych_options *options,
+                                            const char *const *devices,
+                                            size_t device_count,
+                                            const struct diptych_batch_options *how,
+                                            struct diptych_batch **batch);
+
+// diptych_batch_open_file of a file that is in memory. The bytes may be freed afterwards.
+//
+// # Safety
+// `bytes` points to `length` bytes, and the others are as those of diptych_batch_open_file.
+enum diptych_status diptych_batch_open_bytes(const uint8_t *bytes,
+                                             size_t length,
+                                             const struct diptych_options *options,
+                                             const char *const *devices,
+                                             size_t device_count,
+                                             const struct diptych_batch_options *how,
+                                             struct diptych_batch **batch);
+
+// Answers what was handed in, and frees a batch. NULL is allowed.
+//
+// # Safety
+// `batch` is NULL, or of an open function, in no call of another thread's, and not used again.
+void diptych_batch_close(struct diptych_batch *batch);
+
+// How many inputs a request has; 0 if the batch is NULL.
+//
+// # Safety
+// `batch` is NULL, or of an open function.
+size_t diptych_batch_input_count(const struct diptych_batch *batch);
+
+// How many outputs a request has; 0 if the batch is NULL.
+//
+// # Safety
+// `batch` is NULL, or of an open function.
+size_t diptych_batch_output_count(const struct diptych_batch *batch);
+
+// An input of one request, by its number.
+//
+// # Safety
+// `batch` is of an open function, and `input` points to a port.
+enum diptych_status diptych_batch_input(const struct diptych_batch *batch, size_t index, struct diptych_port *input);
+
+// An output of one request, by its number.
+//
+// # Safety
+// `batch` is of an open function, and `output` points to a port.
+enum diptych_status diptych_batch_output(const struct diptych_batch *batch, size_t index, struct diptych_port *output);
+
+// Hands in a request: tensors in the order of the batch's inputs, which are copied. Waits until it is taken: at once where
+// fewer than `max_waiting` wait. Any thread may call it. The ticket is the caller's, who waits for it or frees it; on failure
+// it is NULL.
+//
+// # Safety
+// `batch` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say, which
+// no other thread writes. `ticket` points to a pointer.
+enum diptych_status diptych_batch_submit(const struct diptych_batch *batch,
+                                         const struct diptych_tensor *inputs,
+                                         size_t input_count,
+                                         struct diptych_ticket **ticket);
+
+// diptych_batch_submit if there is room: otherwise the ticket is NULL, and that is no failure.
+//
+// # Safety
+// As of diptych_batch_submit.
+enum diptych_status diptych_batch_try_submit(const struct diptych_batch *batch,
+                                             const struct diptych_tensor *inputs,
+                                             size_t input_count,
+                                             struct diptych_ticket **ticket);
 
 // Runs the network: reads the inputs and writes the outputs where they lie, each in the order of the session's ports.
 // Outputs must not overlap with anything. After a failure their contents are unspecified.
@@ -207,20 +360,106 @@ enum diptych_status diptych_tune(struct diptych_session *session,
                                  diptych_progress_callback callback,
                                  void *user);
 
+// Lists the devices of every backend, and at last the CPU, which is always there. The list is the caller's, who frees it; on
+// failure it is NULL.
+//
+// # Safety
+// `devices` points to a pointer.
+enum diptych_status diptych_devices_new(struct diptych_devices **devices);
+
+// How many devices there are; 0 if the list is NULL.
+//
+// # Safety
+// `devices` is NULL, or of diptych_devices_new.
+size_t diptych_devices_count(const struct diptych_devices *devices);
+
+// A device, by its number in the list.
+//
+// # Safety
+// `devices` is of diptych_devices_new, and `device` points to a diptych_device_info.
+enum diptych_status diptych_devices_get(const struct diptych_devices *devices,
+                                        size_t index,
+                                        struct diptych_device_info *device);
+
+// Why a backend has no devices, such as "opencl"; NULL if it has some, or there is no such backend. Lives as long as the
+// list.
+//
+// # Safety
+// `devices` is NULL, or of diptych_devices_new, and `backend` is NULL or text.
+const char *diptych_devices_missing(const struct diptych_devices *devices,
+                                    const char *backend);
+
+// Frees a list of devices. NULL is allowed.
+//
+// # Safety
+// `devices` is NULL, or of diptych_devices_new, and neither it nor its texts are used again.
+void diptych_devices_free(struct diptych_devices *devices);
+
 // What went wrong in the last call of this thread that failed; empty if none did. Lives until the next call of this
 // thread that fails.
 const char *diptych_last_error(void);
 
+// Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
+// without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
+// that says how many bytes it wants, and then nothing is written.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+// which no other thread writes; `results` points to `result_count` results, which have names and point to so many bytes as
+// they say, which no other thread uses.
+enum diptych_status diptych_run_into(struct diptych_session *session,
+                                     const struct diptych_tensor *inputs,
+                                     size_t input_count,
+                                     struct diptych_result *results,
+                                     size_t result_count);
+
+// Starts a run on tensors in the order of the session's inputs, as diptych_run_tensors has them. They are read before this
+// returns. Runs take place in the order in which they were submitted; with two or three under way, uploads, runs and
+// downloads overlap. The flight is the caller's, who waits for it or frees it; on failure it is NULL.
+//
+// # Safety
+// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+// which no other thread writes. `flight` points to a pointer.
+enum diptych_status diptych_submit(struct diptych_session *session,
+                                   const struct diptych_tensor *inputs,
+                                   size_t input_count,
+                                   struct diptych_flight **flight);
+
+// Waits for a run, and frees its flight, also on failure. The outputs are the caller's, who frees them; on failure they are
+// NULL.
+//
+// # Safety
+// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer.
+enum diptych_status diptych_flight_wait(struct diptych_flight *flight,
+                                        struct diptych_outputs **outputs);
+
+// Waits for a run, and frees its flight, also on failure. Outputs of the caller's choice are written to the caller's memory, as
+// diptych_run_into does it.
+//
+// # Safety
+// `flight` is of diptych_submit, and not used again. `results` points to `result_count` results, which have names and point
+// to so many bytes as they say, which no other thread uses.
+enum diptych_status diptych_flight_wait_into(struct diptych_flight *flight,
+                                             struct diptych_result *results,
+                                             size_t result_count);
+
+// Frees a flight whose outputs nobody wants. The run ends all the same. NULL is allowed.
+//
+// # Safety
+// `flight` is NULL, or of diptych_submit, and not used again.
+void diptych_flight_free(struct diptych_flight *flight);
+
 // New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 struct diptych_options *diptych_options_new(void);
 
-// The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
+// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
 // or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
 // network in the least time, which is measured when the session is opened, or found in the record.
 //
 // # Safety
 // `options` are those of diptych_options_new, and `device` is text.
-enum diptych_status diptych_options_device(struct diptych_options *options, const char *device);
+enum diptych_status diptych_options_device(struct diptych_options *options,
+                                           const char *device);
 
 // Whether halves are stored, and computed in where the device does that. The CPU computes in f32.
 //
@@ -233,7 +472,8 @@ enum diptych_status diptych_options_f16(struct diptych_options *options, bool f1
 //
 // # Safety
 // `options` are those of diptych_options_new.
-enum diptych_status diptych_options_dequantize(struct diptych_options *options, bool dequantize);
+enum diptych_status diptych_options_dequantize(struct diptych_options *options,
+                                               bool dequantize);
 
 // What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
 // for run, on every device.
@@ -263,6 +503,47 @@ enum diptych_status diptych_options_dimension(struct diptych_options *options, c
 // # Safety
 // `options` are those of diptych_options_new.
 enum diptych_status diptych_options_caches(struct diptych_options *options, size_t places);
+
+// How many threads prepare the session, and compute on the CPU, at most, the caller's included; 0, as unless it is set, is
+// all processors. To compute, the number is rounded down to a power of two.
+//
+// # Safety
+// `options` are those of diptych_options_new.
+enum diptych_status diptych_options_threads(struct diptych_options *options,
+                                            size_t threads);
+
+// An output that the session is to have, by name. It has all of the file's, unless this names some: what the others alone
+// need is not computed. Outputs keep the order of the file.
+//
+// # Safety
+// `options` are those of diptych_options_new, and `name` is text.
+enum diptych_status diptych_options_output(struct diptych_options *options,
+                                           const char *name);
+
+// An input that is known beforehand, and is no input of the session: a file that computes shapes or branches from an input
+// wants it. The tensor is copied.
+//
+// # Safety
+// `options` are those of diptych_options_new, `name` is text, and `value` points to a tensor, which points to so many bytes
+// as it says.
+enum diptych_status diptych_options_value(struct diptych_options *options,
+                                          const char *name,
+                                          const struct diptych_tensor *value);
+
+// What numbers a picture's bytes are: `(byte - mean) / deviation`, both in the units of bytes, 0 to 255. It is for tensors of
+// DIPTYCH_DTYPE_U8 that diptych_run_tensors, diptych_run_into, diptych_submit and batches give an input of floats with three
+// axes or more; for all such inputs if `input` is NULL. There is one mean and deviation for all channels, or one for each.
+// Without this they are the metadata's of the file; where it has none, bytes are refused. Means 0 and deviations 255 are
+// numbers from 0 to 1, means and deviations of 127.5 from -1 to 1.
+//
+// # Safety
+// `options` are those of diptych_options_new, `input` is NULL or text, and `means` and `deviations` point to `channels`
+// numbers each.
+enum diptych_status diptych_options_pixels(struct diptych_options *options,
+                                           const char *input,
+                                           const float *means,
+                                           const float *deviations,
+                                           size_t channels);
 
 // Frees options. NULL is allowed.
 //
@@ -378,6 +659,30 @@ enum diptych_status diptych_outputs_tensor(const struct diptych_outputs *outputs
 // # Safety
 // `outputs` are NULL, or of diptych_run_tensors, and neither they nor their elements are used again.
 void diptych_outputs_free(struct diptych_outputs *outputs);
+
+// Waits for a request, and frees its ticket, also on failure. The outputs are the caller's, who frees them; on failure they
+// are NULL.
+//
+// # Safety
+// `ticket` is of a function that hands in, and not used again. `outputs` points to a pointer.
+enum diptych_status diptych_ticket_wait(struct diptych_ticket *ticket,
+                                        struct diptych_outputs **outputs);
+
+// Waits for a request, and frees its ticket, also on failure. Outputs of the caller's choice are written to the caller's
+// memory, as diptych_run_into does it.
+//
+// # Safety
+// `ticket` is of a function that hands in, and not used again. `results` points to `result_count` results, which have names
+// and point to so many bytes as they say, which no other thread uses.
+enum diptych_status diptych_ticket_wait_into(struct diptych_ticket *ticket,
+                                             struct diptych_result *results,
+                                             size_t result_count);
+
+// Frees a ticket: withdraws the request, unless its run has begun. NULL is allowed.
+//
+// # Safety
+// `ticket` is NULL, or of a function that hands in, and not used again.
+void diptych_ticket_free(struct diptych_ticket *ticket);
 
 // Runs the network as diptych_run does, on inputs and outputs of the types of their ports: int64 as int64_t, and so on.
 // Outputs must not overlap with anything. After a failure their contents are unspecified.

@@ -56,7 +56,7 @@ pub type diptych_progress_callback =
 /// How long a search works before it tells how far it is.
 const TUNING_STEP: Duration = Duration::from_millis(100);
 
-pub(crate) fn names(ports: &[Port]) -> impl Iterator<Item = &str> {
+pub(crate) fn names(ports: &[Port]) -> impl Iterator<Item = &str> + Clone {
     ports.iter().map(|port| port.name.as_str())
 }
 
@@ -105,7 +105,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    fn into_tensor(self, port: &Port) -> Result<HostTensor, Error> {
+    pub(crate) fn into_tensor(self, port: &Port) -> Result<HostTensor, Error> {
         match self {
             Given::Slice(elements) => HostTensor::new(port.dims, elements),
             Given::Shaped(dims, elements) => HostTensor::new(dims, elements),

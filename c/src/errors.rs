@@ -1,5 +1,6 @@
 //! What went wrong: a status for programs, and a message for people.
 
+use crate::names::in_c;
 use crate::pointers::c_text;
 use diptych::Error;
 use std::cell::RefCell;
@@ -83,7 +84,7 @@ pub(crate) fn guard(work: impl FnOnce() -> Result<(), Failure>) -> diptych_statu
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => diptych_status::Ok,
         Ok(Err(Failure::Library(error))) => {
-            remember(error.to_string());
+            remember(in_c(&error.to_string()).into_owned());
             status(&error)
         }
         Ok(Err(Failure::Stopped)) => {

@@ -1,9 +1,12 @@
 //! How a session is opened.
 
-use crate::errors::{diptych_status, guard, wrong};
-use crate::pointers::{changed, text};
-use diptych::{DeviceSelector, LoadOptions};
+use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pixels::PixelsOf;
+use crate::pointers::{changed, slice, text};
+use crate::tensors::{diptych_tensor, tensor};
+use diptych::{Context, DeviceSelector, Error, LoadOptions, ModelFile, Pixels, Precision};
 use std::ffi::c_char;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
@@ -17,6 +20,43 @@ pub struct diptych_options {
     pub(crate) record: Option<PathBuf>,
     pub(crate) load: LoadOptions,
     pub(crate) caches: Option<usize>,
+    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) pixels: PixelsOf,
+}
+
+impl diptych_options {
+    /// The file, of which only outputs are read that were chosen, and those that are caches.
+    pub(crate) fn read(
+        &self,
+        load: impl Fn(&LoadOptions) -> Result<ModelFile, Error>,
+    ) -> Result<ModelFile, Error> {
+        if self.caches.is_none() || self.load.outputs.is_empty() {
+            return load(&self.load);
+        }
+        let whole = load(&LoadOptions { outputs: Default::default(), ..self.load.clone() })?;
+        let mut own = self.load.clone();
+        own.outputs.extend(whole.cache_pairs().into_iter().map(|(output, _)| output));
+        load(&own)
+    }
+
+    /// Halves are computed in where every device but the CPU does that, and stored otherwise.
+    pub(crate) fn precision(&self, contexts: &[Context]) -> Precision {
+        let mut devices = contexts.iter().filter_map(|context| context.info().device.as_ref()).peekable();
+        let halves = devices.peek().is_some() && devices.all(|device| device.limits.native_half);
+        match (self.f16, halves) {
+            (false, _) => Precision::F32,
+            (true, false) => Precision::F16Storage,
+            (true, true) => Precision::F16,
+        }
+    }
+
+    /// How bytes become the numbers of the file's inputs.
+    pub(crate) fn pixels_of(&self, file: &ModelFile) -> Result<PixelsOf, Failure> {
+        let inputs = file.inputs();
+        let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+        self.pixels.check(&names)?;
+        Ok(self.pixels.clone().or(file.pixels()?))
+    }
 }
 
 /// New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
@@ -25,7 +65,7 @@ pub extern "C" fn diptych_options_new() -> *mut diptych_options {
     Box::into_raw(Box::default())
 }
 
-/// The device: "auto" (a GPU, else the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
+/// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
 /// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
 /// network in the least time, which is measured when the session is opened, or found in the record.
 ///
@@ -142,6 +182,101 @@ pub unsafe extern "C" fn diptych_options_caches(
     guard(|| {
         // SAFETY: this function's own promise.
         unsafe { changed("options", options) }?.caches = Some(places);
+        Ok(())
+    })
+}
+
+/// How many threads prepare the session, and compute on the CPU, at most, the caller's included; 0, as unless it is set, is
+/// all processors. To compute, the number is rounded down to a power of two.
+///
+/// # Safety
+/// `options` are those of diptych_options_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_threads(
+    options: *mut diptych_options,
+    threads: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let options = unsafe { changed("options", options) }?;
+        options.threads = NonZeroUsize::new(threads);
+        options.load.threads = options.threads;
+        Ok(())
+    })
+}
+
+/// An output that the session is to have, by name. It has all of the file's, unless this names some: what the others alone
+/// need is not computed. Outputs keep the order of the file.
+///
+/// # Safety
+/// `options` are those of diptych_options_new, and `name` is text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_output(
+    options: *mut diptych_options,
+    name: *const c_char,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
+        options.load.outputs.insert(name.to_owned());
+        Ok(())
+    })
+}
+
+/// An input that is known beforehand, and is no input of the session: a file that computes shapes or branches from an input
+/// wants it. The tensor is copied.
+///
+/// # Safety
+/// `options` are those of diptych_options_new, `name` is text, and `value` points to a tensor, which points to so many bytes
+/// as it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_value(
+    options: *mut diptych_options,
+    name: *const c_char,
+    value: *const diptych_tensor,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
+        // SAFETY: the same.
+        let value = unsafe { tensor("value", value) }?;
+        options.load.values.insert(name.to_owned(), value);
+        Ok(())
+    })
+}
+
+/// What numbers a picture's bytes are: `(byte - mean) / deviation`, both in the units of bytes, 0 to 255. It is for tensors of
+/// DIPTYCH_DTYPE_U8 that diptych_run_tensors, diptych_run_into, diptych_submit and batches give an input of floats with three
+/// axes or more; for all such inputs if `input` is NULL. There is one mean and deviation for all channels, or one for each.
+/// Without this they are the metadata's of the file; where it has none, bytes are refused. Means 0 and deviations 255 are
+/// numbers from 0 to 1, means and deviations of 127.5 from -1 to 1.
+///
+/// # Safety
+/// `options` are those of diptych_options_new, `input` is NULL or text, and `means` and `deviations` point to `channels`
+/// numbers each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_pixels(
+    options: *mut diptych_options,
+    input: *const c_char,
+    means: *const f32,
+    deviations: *const f32,
+    channels: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let options = unsafe { changed("options", options) }?;
+        // SAFETY: the same.
+        let (means, deviations) =
+            unsafe { (slice("means", means, channels)?, slice("deviations", deviations, channels)?) };
+        let pairs: Vec<(f32, f32)> = means.iter().copied().zip(deviations.iter().copied()).collect();
+        let pixels = Pixels::normalized(&pairs)?;
+        if input.is_null() {
+            options.pixels.all = Some(pixels);
+        } else {
+            // SAFETY: the same.
+            let input = unsafe { text("input", input) }?;
+            options.pixels.named.insert(input.to_owned(), pixels);
+        }
         Ok(())
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
+use crate::pixels::PixelsOf;
 use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
     Caches, Context, DType, Database, Dims, Error, FastestOptions, LoadOptions, ModelFile, Port, Precision,
@@ -33,6 +34,7 @@ pub struct diptych_session {
     device: CString,
     pub(crate) context: Context,
     pub(crate) file: ModelFile,
+    pub(crate) pixels: PixelsOf,
     pub(crate) precision: Precision,
     pub(crate) record: (SharedDatabase, Option<PathBuf>),
 }
@@ -122,7 +124,7 @@ pub struct diptych_port {
 impl diptych_session {
     fn open(
         options: Option<&diptych_options>,
-        load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
+        load: impl Fn(&LoadOptions) -> Result<ModelFile, Error>,
     ) -> Result<Self, Failure> {
         let defaults = diptych_options::default();
         let options = options.unwrap_or(&defaults);
@@ -130,7 +132,8 @@ impl diptych_session {
             true => None,
             false => Some(Context::builder().device(options.device.clone()).open()?),
         };
-        let file = load(&options.load)?;
+        let file = options.read(load)?;
+        let pixels = options.pixels_of(&file)?;
         let database = match &options.record {
             Some(folder) => Database::open(folder)?,
             None => Database::in_memory(),
@@ -141,20 +144,16 @@ impl diptych_session {
             None => {
                 let precision = if options.f16 { Precision::F16Storage } else { Precision::F32 };
                 let tuning = Tuning::Database(Arc::clone(&database));
-                let session = SessionOptions { precision, tuning, ..Default::default() };
+                let session =
+                    SessionOptions { precision, tuning, cpu_threads: options.threads, ..Default::default() };
                 file.fastest(&FastestOptions { session, ..Default::default() })?.context
             }
         };
-        let halves = context.info().device.as_ref().is_some_and(|device| device.limits.native_half);
-        let precision = match (options.f16, halves) {
-            (false, _) => Precision::F32,
-            (true, false) => Precision::F16Storage,
-            (true, true) => Precision::F16,
-        };
+        let precision = options.precision(std::slice::from_ref(&context));
         let tuning = Tuning::Database(Arc::clone(&database));
-        let seed = options.seed;
-        let mut session =
-            file.session(&context, SessionOptions { precision, tuning, seed, ..Default::default() })?;
+        let (seed, cpu_threads) = (options.seed, options.threads);
+        let own = SessionOptions { precision, tuning, seed, cpu_threads, ..Default::default() };
+        let mut session = file.session(&context, own)?;
         if let Some(places) = options.caches {
             session.cache(&Caches::new(&file.cache_pairs(), places))?;
         }
@@ -170,6 +169,7 @@ impl diptych_session {
             device: c_text(&context.info().to_string()),
             context,
             file,
+            pixels,
             precision,
             record: (database, options.record.clone()),
         })
@@ -203,7 +203,12 @@ pub(crate) fn padded(dims: Dims) -> [usize; DIPTYCH_MAX_RANK] {
     extents
 }
 
-fn port(what: &str, ports: &[Port], names: &[CString], index: usize) -> Result<diptych_port, Failure> {
+pub(crate) fn port(
+    what: &str,
+    ports: &[Port],
+    names: &[CString],
+    index: usize,
+) -> Result<diptych_port, Failure> {
     let (Some(port), Some(name)) = (ports.get(index), names.get(index)) else {
         return Err(wrong(what, format!("number {index}"), format!("a number below {}", ports.len())));
     };

@@ -2,9 +2,10 @@
 
 use crate::calls::{Given, counted, names};
 use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pixels::PixelsOf;
 use crate::pointers::{changed, shared, slice};
 use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
-use diptych::{DType, Dims, HostTensor, Port, RunInput};
+use diptych::{DType, Dims, Error, HostTensor, Port, RunInput, Session};
 use std::ffi::c_void;
 
 /// Elements with their type and extents. The last axis is the fastest.
@@ -27,6 +28,12 @@ pub struct diptych_tensor {
 /// The outputs of a run. Made by diptych_run_tensors, freed by diptych_outputs_free. They may outlive their session.
 pub struct diptych_outputs(Vec<HostTensor>);
 
+impl diptych_outputs {
+    pub(crate) fn made(tensors: Vec<HostTensor>) -> *mut Self {
+        Box::into_raw(Box::new(diptych_outputs(tensors)))
+    }
+}
+
 /// The types, by their numbers in the header.
 const TYPES: [diptych_dtype; 10] = [
     diptych_dtype::F32,
@@ -41,12 +48,44 @@ const TYPES: [diptych_dtype; 10] = [
     diptych_dtype::Bool,
 ];
 
+/// Extents and type of a tensor that has as many bytes.
+fn described(name: &str, input: &diptych_tensor) -> Result<(Dims, DType), Failure> {
+    let extents = input
+        .extents
+        .get(..input.rank)
+        .ok_or_else(|| wrong(name, format!("{} axes", input.rank), format!("at most {DIPTYCH_MAX_RANK}")))?;
+    let dims = Dims::new_or_empty(extents)?;
+    let dtype = TYPES.iter().find(|dtype| **dtype as i32 == input.dtype);
+    let dtype = dtype.ok_or_else(|| wrong(name, format!("type {}", input.dtype), "a diptych_dtype"))?;
+    let dtype = DType::from(*dtype);
+    let wanted = dims.elements() * dtype.bytes();
+    if input.bytes != wanted {
+        let found = format!("{} bytes", input.bytes);
+        return Err(wrong(name, found, format!("{wanted} for {dtype} of shape {dims}")));
+    }
+    Ok((dims, dtype))
+}
+
+/// A copy of a tensor.
+///
+/// # Safety
+/// `given` is NULL, or points to a tensor that points to so many bytes as it says.
+pub(crate) unsafe fn tensor(name: &str, given: *const diptych_tensor) -> Result<HostTensor, Failure> {
+    // SAFETY: this function's own promise.
+    let given = unsafe { shared(name, given) }?;
+    let (dims, dtype) = described(name, given)?;
+    // SAFETY: the same; there are so many bytes.
+    let bytes = unsafe { slice(name, given.elements.cast::<u8>(), given.bytes) }?;
+    Ok(HostTensor::from_bytes(dims, dtype, bytes)?)
+}
+
 /// The inputs: floats where they lie, everything else as tensors.
 ///
 /// # Safety
 /// `inputs` is NULL, or points to `count` tensors that point to their bytes, which are not written during `'a`.
-unsafe fn sources<'a>(
+pub(crate) unsafe fn sources<'a>(
     ports: &[Port],
+    pixels: &PixelsOf,
     inputs: *const diptych_tensor,
     count: usize,
 ) -> Result<Vec<Given<'a>>, Failure> {
@@ -56,20 +95,10 @@ unsafe fn sources<'a>(
     let mut sources = Vec::with_capacity(count);
     for (port, input) in ports.iter().zip(inputs) {
         let name = format!("input {:?}", port.name);
-        let extents = input.extents.get(..input.rank).ok_or_else(|| {
-            wrong(&name, format!("{} axes", input.rank), format!("at most {DIPTYCH_MAX_RANK}"))
-        })?;
-        let dims = Dims::new_or_empty(extents)?;
-        let dtype = TYPES.iter().find(|dtype| **dtype as i32 == input.dtype);
-        let dtype = dtype.ok_or_else(|| wrong(&name, format!("type {}", input.dtype), "a diptych_dtype"))?;
-        let dtype = DType::from(*dtype);
-        let wanted = dims.elements() * dtype.bytes();
-        if input.bytes != wanted {
-            let found = format!("{} bytes", input.bytes);
-            return Err(wrong(&name, found, format!("{wanted} for {dtype} of shape {dims}")));
-        }
+        let (dims, dtype) = described(&name, input)?;
         // SAFETY: this function's own promise; there are so many bytes.
-        sources.push(unsafe { Given::at(&name, input.elements, dims, dtype) }?);
+        let given = unsafe { Given::at(&name, input.elements, dims, dtype) }?;
+        sources.push(pixels.scaled(port, given)?);
     }
     Ok(sources)
 }
@@ -93,17 +122,33 @@ pub unsafe extern "C" fn diptych_run_tensors(
         let outputs = unsafe { changed("outputs", outputs) }?;
         *outputs = std::ptr::null_mut();
         // SAFETY: the same.
-        let mut running = unsafe { shared("session", session) }?.turn()?;
-        let (ports, _) = running.ports();
+        let session = unsafe { shared("session", session) }?;
         // SAFETY: the same.
-        let sources = unsafe { sources(&ports, inputs, input_count) }?;
-        let named: Vec<(&str, RunInput<'_>)> = names(&ports).zip(sources.iter().map(Given::input)).collect();
-        let found = running.session.run_shown(&named)?;
-        running.decided = true;
-        drop(running);
-        *outputs = Box::into_raw(Box::new(diptych_outputs(found.tensors()?)));
+        let found =
+            unsafe { with_sources(session, inputs, input_count, |session, named| session.run_shown(named)) }?;
+        *outputs = diptych_outputs::made(found.tensors()?);
         Ok(())
     })
+}
+
+/// Does something with a session and what its inputs are given, in this thread's turn.
+///
+/// # Safety
+/// As [`sources`].
+pub(crate) unsafe fn with_sources<T>(
+    session: &diptych_session,
+    inputs: *const diptych_tensor,
+    count: usize,
+    work: impl FnOnce(&mut Session, &[(&str, RunInput<'_>)]) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    let mut running = session.turn()?;
+    let (ports, _) = running.ports();
+    // SAFETY: this function's own promise.
+    let sources = unsafe { sources(&ports, &session.pixels, inputs, count) }?;
+    let named: Vec<(&str, RunInput<'_>)> = names(&ports).zip(sources.iter().map(Given::input)).collect();
+    let done = work(&mut running.session, &named)?;
+    running.decided = true;
+    Ok(done)
 }
 
 /// How many outputs there are: as many as the session has; 0 if they are NULL.

@@ -6,17 +6,30 @@ use std::process::{Command, Output};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/posenet/data/posenet_figures.tflite");
 
+/// The shared library.
+const FILE: &str = "libdiptych_c.so";
+
 /// The folder of the shared library that was built with this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("this test");
-    let name = format!("{}diptych_c{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let found = test.ancestors().skip(1).take(2).find(|folder| folder.join(&name).is_file());
-    found.unwrap_or_else(|| panic!("no {name} beside {}", test.display())).to_owned()
+    let found = test.ancestors().skip(1).take(2).find(|folder| folder.join(FILE).is_file());
+    found.unwrap_or_else(|| panic!("no {FILE} beside {}", test.display())).to_owned()
 }
 
 /// A program of C, compiled into `folder`.
 fn compiled(source: &Path, folder: &Path) -> PathBuf {
-    let (library, program) = (library(), folder.join("program"));
+    let program = folder.join("program");
+    let library = folder.join("lib");
+    std::fs::create_dir_all(&library).expect("a folder");
+    // Under the name of its own that programs are loaded with (build.rs), and under that which they are linked with.
+    let version = env!("CARGO_PKG_VERSION").split('.').collect::<Vec<_>>();
+    let version = if version[0] == "0" { version[..2].join(".") } else { version[0].to_owned() };
+    for name in [FILE.to_owned(), format!("libdiptych_c.so.{version}")] {
+        let link = library.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(self::library().join(FILE), link).expect("a link");
+        }
+    }
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
         .args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"])
@@ -112,4 +125,49 @@ fn the_example_of_open_extents_prints_those_of_each_run() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let wanted = "output 0 [1 3]: 12 bytes\noutput 0 [2 3]: 24 bytes\noutput 0 [3 3]: 36 bytes\n";
     assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), wanted);
+}
+
+#[test]
+fn the_example_of_streams_gives_each_frame_its_outputs_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/stream.c"), folder.path());
+    let output = run(&program, &[MODEL, "cpu", "5"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = String::from_utf8(output.stdout).expect("UTF-8");
+
+    let model = Model::load(MODEL, &LoadOptions::default()).expect("the bundled network");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &model.graph, SessionOptions::default()).expect("a session");
+    let port = session.inputs()[0].clone();
+    let mean = |frame: usize| {
+        let bytes = (0..port.dims.elements()).map(|k| (k * (frame + 1) % 251) as u8);
+        let floats: Vec<f32> = bytes.map(|byte| ((f64::from(byte) - 127.5) / 127.5) as f32).collect();
+        let input = HostTensor::new(port.dims, floats).expect("an input");
+        let outputs = session.run(&[(port.name.as_str(), &input)]).expect("outputs");
+        let elements = outputs[0].to_f32();
+        elements.iter().map(|&value| f64::from(value)).sum::<f64>() / elements.len() as f64
+    };
+    let wanted: Vec<f64> = (0..5).map(mean).collect();
+    for (frame, (line, wanted)) in found.lines().zip(&wanted).enumerate() {
+        let value = line.strip_prefix(&format!("frame {frame}: mean ")).expect(line);
+        let value: f64 = value.parse().expect(line);
+        assert!((value - wanted).abs() < 1e-4, "{line}: wanted {wanted}");
+    }
+    assert_eq!(found.lines().count(), 5, "{found}");
+    let listed = run(&program, &[MODEL, "list"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("cpu: CPU, CPU, on the CPU"), "{listed:?}");
+}
+
+#[test]
+fn the_example_of_batches_answers_every_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/batch.c"), folder.path());
+    let output = run(&program, &[MODEL, "cpu", "cpu"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for request in 0..6 {
+        assert!(text.contains(&format!("request {request}: ")), "{text}");
+    }
+    let refused = run(&program, &[MODEL, "no such device"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("open: "), "{refused:?}");
 }

@@ -12,7 +12,9 @@ fn sources() -> String {
         let text = std::fs::read_to_string(&path).expect("a source");
         text.split("#[cfg(test)]").next().expect("what is before the tests").to_owned()
     };
-    ["errors", "options", "session", "calls", "tensors", "typed"].map(read).concat()
+    ["batch", "calls", "devices", "errors", "into", "options", "session", "tensors", "tickets", "typed"]
+        .map(read)
+        .concat()
 }
 
 fn header() -> String {

@@ -8,6 +8,7 @@ use diptych::{
     Backend, Context, DeviceSelector, Dims, Family, Fastest, FastestOptions, HostTensor, LoadOptions,
     MaliArchitecture, SessionOptions, Tuning,
 };
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
@@ -83,6 +84,10 @@ pub(crate) struct Load {
     /// Compute quantized operators on the floats that their integers stand for, and not on the integers.
     #[arg(long)]
     pub(crate) dequantize: bool,
+
+    /// How many threads read the file, prepare the network, and run it on the CPU, at most [default: all].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 impl Load {
@@ -93,6 +98,8 @@ impl Load {
             inputs: self.open_input.iter().cloned().collect(),
             signature: self.signature.clone(),
             dequantize: self.dequantize,
+            threads: self.threads,
+            ..LoadOptions::default()
         }
     }
 }
@@ -115,7 +122,7 @@ pub(crate) struct On {
     #[arg(
         long,
         default_value = "auto",
-        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu"])
+        value_parser = PossibleValuesParser::new(["auto", "gpu", "wgpu", "opencl", "cpu"])
             .try_map(|text| text.parse::<Backend>())
     )]
     pub(crate) backend: Backend,
@@ -155,7 +162,7 @@ pub(crate) struct OnFastest {
     #[arg(
         long,
         default_value = "auto",
-        value_parser = PossibleValuesParser::new(["auto", "wgpu", "opencl", "cpu", "fastest"])
+        value_parser = PossibleValuesParser::new(["auto", "gpu", "wgpu", "opencl", "cpu", "fastest"])
             .try_map(|text| text.parse::<Wanted>())
     )]
     pub(crate) backend: Wanted,

@@ -11,7 +11,7 @@ use std::process::Command;
 pub struct Wanted {
     /// A package of this workspace.
     pub package: String,
-    /// For which machine; unless given, for this one.
+    /// For which machine, or `all`; unless given, for this one.
     #[arg(long)]
     target: Option<String>,
     /// Its features; unless given, the default ones.
@@ -75,7 +75,10 @@ pub fn crates(wanted: &Wanted) -> Result<Vec<Crate>> {
     }
     let named = named(&output(&mut tree)?)?;
     let mut metadata = cargo();
-    metadata.args(["metadata", "--locked", "--format-version", "1", "--filter-platform", &target]);
+    metadata.args(["metadata", "--locked", "--format-version", "1"]);
+    if target != "all" {
+        metadata.args(["--filter-platform", &target]);
+    }
     let Metadata { packages } = serde_json::from_str(&output(&mut metadata)?).context("cargo's metadata")?;
     let is_named = |one: &Crate| named.contains(&(one.name.clone(), one.version.clone()));
     let mut found: Vec<Crate> = packages.into_iter().filter(is_named).collect();

@@ -1,6 +1,7 @@
 //! NumPy's arrays of every type that tensors have.
 
 use crate::errors::exception;
+use crate::pixels::PixelsOf;
 use diptych::{DType, Dims, Error, HostTensor, Outputs, RunInput};
 use half::f16;
 use numpy::{
@@ -65,6 +66,12 @@ macro_rules! types {
         }
 
         impl Target<'_> {
+            fn shape(&self) -> &[usize] {
+                match self {
+                    $(Target::$name(array) => array.shape(),)*
+                }
+            }
+
             fn room(&mut self) -> PyResult<Room<'_>> {
                 Ok(match self {
                     $(Target::$name(array) => Room::$name(array.as_slice_mut()?),)*
@@ -120,9 +127,9 @@ pub(crate) fn read<'a>(arrays: &'a [Array<'_>]) -> PyResult<Vec<Elements<'a>>> {
     arrays.iter().map(Array::elements).collect()
 }
 
-/// Room for outputs, where the arrays lie.
-pub(crate) fn rooms<'a>(arrays: &'a mut [Target<'_>]) -> PyResult<Vec<Room<'a>>> {
-    arrays.iter_mut().map(Target::room).collect()
+/// Room for outputs, where the arrays lie; none for those that nobody wants.
+pub(crate) fn rooms<'a>(arrays: &'a mut [Option<Target<'_>>]) -> PyResult<Vec<Option<Room<'a>>>> {
+    arrays.iter_mut().map(|array| array.as_mut().map(Target::room).transpose()).collect()
 }
 
 /// An array that is given to an input.
@@ -143,17 +150,28 @@ pub(crate) fn named<'a>(arrays: &'a [(String, Array<'_>)]) -> PyResult<Vec<Named
 }
 
 impl<'a> Named<'a> {
-    /// A copy as a tensor.
-    pub(crate) fn tensor(self) -> Result<HostTensor, Error> {
-        self.elements.tensor(self.dims)
+    /// A copy as a tensor: bytes of a picture as floats.
+    pub(crate) fn tensor(self, pixels: &PixelsOf) -> Result<HostTensor, Error> {
+        self.elements.scaled(self.name, self.dims, pixels)
     }
 
     /// What a run is given: floats where they lie, and copies of everything else.
-    pub(crate) fn given(self) -> Result<Given<'a>, Error> {
+    pub(crate) fn given(self, pixels: &PixelsOf) -> Result<Given<'a>, Error> {
         Ok(match self.elements {
             Elements::F32(elements) => Given::Floats(self.dims, elements),
-            _ => Given::Tensor(self.tensor()?),
+            _ => Given::Tensor(self.tensor(pixels)?),
         })
+    }
+}
+
+impl Elements<'_> {
+    /// A copy as a tensor for an input: bytes of a picture as floats.
+    pub(crate) fn scaled(self, name: &str, dims: Dims, pixels: &PixelsOf) -> Result<HostTensor, Error> {
+        let tensor = self.tensor(dims)?;
+        match self {
+            Elements::U8(_) => Ok(pixels.scaled(name, &tensor)?.unwrap_or(tensor)),
+            _ => Ok(tensor),
+        }
     }
 }
 
@@ -172,11 +190,57 @@ impl Given<'_> {
     }
 }
 
-/// The outputs of a run as new arrays. They are copied while other Python threads run.
-pub(crate) fn outputs<'py>(py: Python<'py>, outputs: &Outputs) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut arrays = Vec::with_capacity(outputs.len());
+/// An array for an output, by its place.
+pub(crate) type Placed<'py> = (usize, Target<'py>);
+
+/// Copies outputs of a run to arrays, while other Python threads run. Nothing is copied if one has another shape or type.
+pub(crate) fn fill(py: Python<'_>, outputs: &Outputs, given: &mut [Placed<'_>]) -> PyResult<()> {
+    /// Where an output's elements come from.
+    enum From<'a> {
+        Floats(&'a [f32]),
+        Tensor(HostTensor),
+    }
+    let mut copies = Vec::with_capacity(given.len());
+    for (place, target) in given {
+        let port = outputs.ports().get(*place).ok_or_else(|| exception(no_output(*place)))?;
+        if target.shape() != port.dims.extents() {
+            let name = format!("output '{}'", port.name);
+            let found = format!("an array of shape {:?}", target.shape());
+            return Err(exception(Error::input(name, found, format!("{:?}", port.dims.extents()))));
+        }
+        let from = match port.dtype {
+            DType::F32 => From::Floats(outputs.get(*place).map_err(exception)?),
+            _ => From::Tensor(outputs.tensor(*place).map_err(exception)?),
+        };
+        copies.push((port.name.as_str(), target.room()?, from));
+    }
+    let filled = py.detach(|| {
+        copies.into_iter().try_for_each(|(name, mut room, from)| match (&mut room, from) {
+            (Room::F32(to), From::Floats(from)) if to.len() == from.len() => {
+                to.copy_from_slice(from);
+                Ok(())
+            }
+            (_, From::Floats(_)) => Err(Error::input(format!("output '{name}'"), "another type", "float32")),
+            (room, From::Tensor(tensor)) => room.fill(&tensor),
+        })
+    });
+    filled.map_err(exception)
+}
+
+fn no_output(place: usize) -> Error {
+    Error::Internal(format!("a run has no output {place}"))
+}
+
+/// Outputs of a run as new arrays, by their places. They are copied while other Python threads run.
+pub(crate) fn outputs<'py>(
+    py: Python<'py>,
+    outputs: &Outputs,
+    places: &[usize],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut arrays = Vec::with_capacity(places.len());
     let mut floats = Vec::new();
-    for (index, port) in outputs.ports().iter().enumerate() {
+    for &index in places {
+        let port = outputs.ports().get(index).ok_or_else(|| exception(no_output(index)))?;
         if port.dtype == DType::F32 {
             let array = PyArrayDyn::<f32>::zeros(py, port.dims.extents().to_vec(), false);
             floats.push((array.readwrite(), outputs.get(index).map_err(exception)?));
@@ -198,9 +262,10 @@ pub(crate) fn outputs<'py>(py: Python<'py>, outputs: &Outputs) -> PyResult<Vec<B
 }
 
 /// Copies outputs to their rooms.
-pub(crate) fn fill_all(rooms: &mut [Room<'_>], tensors: &[HostTensor]) -> Result<(), Error> {
+pub(crate) fn fill_all(rooms: &mut [Option<Room<'_>>], tensors: &[HostTensor]) -> Result<(), Error> {
     if rooms.len() != tensors.len() {
         return Err(Error::input("outputs", rooms.len().to_string(), tensors.len().to_string()));
     }
-    rooms.iter_mut().zip(tensors).try_for_each(|(room, tensor)| room.fill(tensor))
+    let wanted = rooms.iter_mut().zip(tensors).filter_map(|(room, tensor)| Some((room.as_mut()?, tensor)));
+    wanted.into_iter().try_for_each(|(room, tensor)| room.fill(tensor))
 }

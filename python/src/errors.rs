@@ -1,5 +1,6 @@
 //! The crate's errors as the package's exceptions.
 
+use crate::names::in_python;
 use diptych::Error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -25,7 +26,7 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         values.set_item("node", node)?;
     }
     let class = class(error, &values)?;
-    let exception = py.import(MODULE)?.getattr(class)?.call1((error.to_string(),))?;
+    let exception = py.import(MODULE)?.getattr(class)?.call1((in_python(&error.to_string()),))?;
     for (name, value) in values {
         exception.setattr(name.extract::<String>()?.as_str(), value)?;
     }
@@ -37,29 +38,29 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
     Ok(match error {
         Error::Shape { op, found, wanted } => {
             values.set_item("op", op)?;
-            values.set_item("found", found)?;
-            values.set_item("wanted", wanted)?;
+            values.set_item("found", in_python(found))?;
+            values.set_item("wanted", in_python(wanted))?;
             "ShapeError"
         }
         Error::Input { name, found, wanted } => {
-            values.set_item("name", name)?;
-            values.set_item("found", found)?;
-            values.set_item("wanted", wanted)?;
+            values.set_item("name", in_python(name))?;
+            values.set_item("found", in_python(found))?;
+            values.set_item("wanted", in_python(wanted))?;
             "InputError"
         }
         Error::Unsupported { what, reason } => {
-            values.set_item("what", what)?;
-            values.set_item("reason", reason)?;
+            values.set_item("what", in_python(what))?;
+            values.set_item("reason", in_python(reason))?;
             "UnsupportedError"
         }
         Error::Reject { kernel, reason } => {
             values.set_item("kernel", kernel)?;
-            values.set_item("reason", reason)?;
+            values.set_item("reason", in_python(reason))?;
             "UnsupportedError"
         }
         Error::NoDevice { backend, wanted, tried } => {
             values.set_item("backend", backend)?;
-            values.set_item("wanted", wanted)?;
+            values.set_item("wanted", in_python(wanted))?;
             values.set_item("tried", tried)?;
             "NoDeviceError"
         }
@@ -77,13 +78,13 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
         Error::Driver { api, call, message } => {
             values.set_item("api", api)?;
             values.set_item("call", call)?;
-            values.set_item("reason", message)?;
+            values.set_item("reason", in_python(message))?;
             "DriverError"
         }
         Error::OutOfMemory { api, call, message } => {
             values.set_item("api", api)?;
             values.set_item("call", call)?;
-            values.set_item("reason", message)?;
+            values.set_item("reason", in_python(message))?;
             "OutOfMemoryError"
         }
         Error::TimedOut { api, limit } => {
@@ -93,13 +94,13 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
         }
         Error::DeviceLost { api, reason } => {
             values.set_item("api", api)?;
-            values.set_item("reason", reason)?;
+            values.set_item("reason", in_python(reason))?;
             "DeviceLostError"
         }
         Error::Model { file, op, message } => {
             values.set_item("file", file)?;
             values.set_item("op", op.as_ref())?;
-            values.set_item("reason", message)?;
+            values.set_item("reason", in_python(message))?;
             "ModelError"
         }
         Error::Io { path, source } => {

@@ -1,7 +1,7 @@
 //! The module `diptych._native`: what Python's package `diptych` calls of the crate `diptych`.
 //!
-//! Arrays are C-contiguous. A network takes them by the names of its inputs, and gives new ones in the order of its outputs;
-//! a service reads and writes arrays in the order of both. A network reads those of f32 where they lie, while other Python
+//! Arrays are C-contiguous. A network takes them by the names of its inputs, and gives new ones, or fills given ones, by the places
+//! of its outputs; a service reads and writes arrays in the order of both. A network reads those of f32 where they lie, while other Python
 //! threads run; those of other types, and all of a service's, are copied once. Outputs are copied once from where the
 //! device shows them. The package sees to names, shapes and element types.
 
@@ -11,7 +11,9 @@ mod arrays;
 mod devices;
 mod errors;
 mod model;
+mod names;
 mod network;
+mod pixels;
 mod service;
 mod tuning;
 
@@ -25,5 +27,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tuning::Tuning>()?;
     module.add_class::<service::Service>()?;
     module.add_class::<service::Ticket>()?;
+    module.add_function(wrap_pyfunction!(names::worded, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)
 }

@@ -3,11 +3,12 @@
 use crate::arrays::Array;
 use crate::errors::exception;
 use diptych::{
-    Context, Database, Dims, FastestOptions, LoadOptions, Model, ModelFile, Precision, SessionOptions,
+    Context, Database, Dims, FastestOptions, LoadOptions, ModelFile, Precision, SessionOptions,
     SharedDatabase,
 };
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -19,38 +20,54 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The file, whose inputs' extents each run decides where it leaves them open.
-    pub(crate) fn open(self, options: &LoadOptions) -> PyResult<ModelFile> {
-        let file = match self {
-            Source::Bytes(bytes) => ModelFile::from_bytes(bytes, options),
-            Source::Path(path) => ModelFile::load(path, options),
+    /// The file, whose inputs' extents each run decides where it leaves them open. With caches, outputs that are caches are
+    /// read beside those that were chosen.
+    pub(crate) fn open(self, options: &LoadOptions, caches: bool) -> PyResult<ModelFile> {
+        let source = match self {
+            Source::Bytes(bytes) => Contents::Bytes(bytes.into()),
+            Source::Path(path) => Contents::Path(path),
         };
-        file.map_err(exception)
-    }
-
-    /// The network for the extents that the options give.
-    pub(crate) fn read(self, options: &LoadOptions) -> PyResult<Model> {
-        let model = match self {
-            Source::Bytes(bytes) => Model::from_bytes(&bytes, options),
-            Source::Path(path) => Model::load(path, options),
-        };
-        model.map_err(exception)
+        if !caches || options.outputs.is_empty() {
+            return source.file(options);
+        }
+        let whole = source.file(&LoadOptions { outputs: BTreeSet::new(), ..options.clone() })?;
+        let mut own = options.clone();
+        own.outputs.extend(whole.cache_pairs().into_iter().map(|(output, _)| output));
+        source.file(&own)
     }
 }
 
-/// Extents that are fixed although the file leaves them open, inputs that are known beforehand, and whether quantised operators are
-/// computed with floats.
+/// A model that is read more than once.
+enum Contents {
+    Bytes(Arc<[u8]>),
+    Path(PathBuf),
+}
+
+impl Contents {
+    fn file(&self, options: &LoadOptions) -> PyResult<ModelFile> {
+        let file = match self {
+            Contents::Bytes(bytes) => ModelFile::from_bytes(Arc::clone(bytes), options),
+            Contents::Path(path) => ModelFile::load(path, options),
+        };
+        file.map_err(exception)
+    }
+}
+
+/// Extents that are fixed although the file leaves them open, inputs that are known beforehand, whether quantised operators are
+/// computed with floats, the outputs that are wanted if not all are, and how many threads read it.
 pub(crate) fn load_options(
     dimensions: BTreeMap<String, usize>,
     values: BTreeMap<String, Array<'_>>,
     dequantize: bool,
+    outputs: BTreeSet<String>,
+    threads: Option<NonZeroUsize>,
 ) -> PyResult<LoadOptions> {
     let tensor = |(name, array): (String, Array<'_>)| {
         let dims = Dims::new(array.shape()).map_err(exception)?;
         Ok((name, array.elements()?.tensor(dims).map_err(exception)?))
     };
     let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
-    Ok(LoadOptions { dimensions, values, dequantize, ..LoadOptions::default() })
+    Ok(LoadOptions { dimensions, values, dequantize, outputs, threads, ..LoadOptions::default() })
 }
 
 /// The tuner's record, and the folder in which it is kept. With an empty path that is the user's, without one it is in
@@ -68,10 +85,15 @@ pub(crate) fn database(record: Option<PathBuf>) -> PyResult<(SharedDatabase, Opt
 }
 
 /// The device that runs the file's network the fastest, by measurement.
-pub(crate) fn fastest(file: &ModelFile, f16: bool, database: &SharedDatabase) -> PyResult<Context> {
+pub(crate) fn fastest(
+    file: &ModelFile,
+    f16: bool,
+    database: &SharedDatabase,
+    cpu_threads: Option<NonZeroUsize>,
+) -> PyResult<Context> {
     let precision = if f16 { Precision::F16Storage } else { Precision::F32 };
     let tuning = diptych::Tuning::Database(Arc::clone(database));
-    let session = SessionOptions { precision, tuning, ..Default::default() };
+    let session = SessionOptions { precision, tuning, cpu_threads, ..Default::default() };
     let options = FastestOptions { session, ..Default::default() };
     file.fastest(&options).map(|fastest| fastest.context).map_err(exception)
 }

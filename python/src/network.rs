@@ -1,9 +1,10 @@
 //! A network that is ready to run.
 
-use crate::arrays::{self, Array, Given, Named};
+use crate::arrays::{self, Array, Given, Named, Placed};
 use crate::devices;
 use crate::errors::exception;
 use crate::model::{self, Source};
+use crate::pixels::{PixelsOf, Said};
 use crate::tuning::Tuning;
 use diptych::{
     Caches, Context, Error, FileInput, HostTensor, ModelFile, ModelInfo, OpenAxis, Port, Precision, RunInput,
@@ -11,7 +12,8 @@ use diptych::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +26,7 @@ struct Running {
     session: Session,
     /// Whether a run decided the extents that the file leaves open.
     decided: bool,
+    pixels: PixelsOf,
 }
 
 /// A network that is ready to run, on a device.
@@ -136,7 +139,10 @@ impl Running {
         sources: &[Named<'_>],
         work: impl FnOnce(&mut Session, &[(&str, RunInput<'_>)]) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let given = sources.iter().map(|source| source.given()).collect::<Result<Vec<Given<'_>>, Error>>()?;
+        let given = sources
+            .iter()
+            .map(|source| source.given(&self.pixels))
+            .collect::<Result<Vec<Given<'_>>, Error>>()?;
         let names = sources.iter().map(|source| source.name);
         let named: Vec<(&str, RunInput<'_>)> = names.zip(given.iter().map(Given::input)).collect();
         let done = work(&mut self.session, &named)?;
@@ -162,26 +168,31 @@ impl Network {
         seed: u64,
         caches: Option<usize>,
         dequantize: bool,
+        threads: Option<NonZeroUsize>,
+        outputs: BTreeSet<String>,
+        pixels: Said,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values, dequantize)?;
+        let load = model::load_options(dimensions, values, dequantize, outputs, threads)?;
         py.detach(|| {
             let opened = if device == "fastest" { None } else { Some(devices::open(&device)?) };
-            let file = model.open(&load)?;
+            let file = model.open(&load, caches.is_some())?;
+            let pixels = PixelsOf::new(&file, pixels)?;
             let (database, directory) = model::database(record)?;
             let context = match opened {
                 Some(context) => context,
-                None => model::fastest(&file, f16, &database)?,
+                None => model::fastest(&file, f16, &database, threads)?,
             };
             let precision = model::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
-            let options = SessionOptions { precision, tuning, seed, ..Default::default() };
+            let options =
+                SessionOptions { precision, tuning, seed, cpu_threads: threads, ..Default::default() };
             let mut session = file.session(&context, options).map_err(exception)?;
             if let Some(places) = caches {
                 session.cache(&Caches::new(&file.cache_pairs(), places)).map_err(exception)?;
             }
             Ok(Network {
                 outputs: session.outputs().to_vec(),
-                running: Mutex::new(Running { context, session, decided: false }),
+                running: Mutex::new(Running { context, session, decided: false, pixels }),
                 info: file.info().clone(),
                 file,
                 dimensions: load.dimensions,
@@ -238,15 +249,20 @@ impl Network {
         Ok(values)
     }
 
-    /// Runs the network on arrays by the names of inputs: the outputs, in order.
+    /// Runs the network on arrays by the names of inputs: new arrays of the outputs at `places`, in this order, and other
+    /// outputs to the arrays that are `given` for them.
     fn run<'py>(
         &self,
         py: Python<'py>,
         inputs: Vec<(String, Array<'py>)>,
+        places: Vec<usize>,
+        mut given: Vec<Placed<'py>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let sources = arrays::named(&inputs)?;
         let run = |running: &mut Running| running.given(&sources, |session, named| session.run_shown(named));
-        arrays::outputs(py, &self.with(py, run)?)
+        let outputs = self.with(py, run)?;
+        arrays::fill(py, &outputs, &mut given)?;
+        arrays::outputs(py, &outputs, &places)
     }
 
     /// Starts a run. The inputs are free when this returns.
@@ -265,7 +281,7 @@ impl Network {
         let sources = arrays::named(&inputs)?;
         let profile = self.with(py, |running| {
             let tensors: Vec<HostTensor> =
-                sources.iter().map(|source| source.tensor()).collect::<Result<_, _>>()?;
+                sources.iter().map(|source| source.tensor(&running.pixels)).collect::<Result<_, _>>()?;
             let named: Vec<(&str, &HostTensor)> =
                 sources.iter().map(|source| source.name).zip(&tensors).collect();
             let profile = running.session.profile(&named)?;
@@ -324,11 +340,11 @@ impl Network {
 
 #[pymethods]
 impl Flight {
-    /// Waits for the outputs. Only once.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    /// Waits for the outputs at `places`. Only once.
+    fn finish<'py>(&self, py: Python<'py>, places: Vec<usize>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         let started = started
             .ok_or_else(|| exception(Error::input("run", "one that was waited for", "one that was not")))?;
-        arrays::outputs(py, &py.detach(|| started.wait()).map_err(exception)?)
+        arrays::outputs(py, &py.detach(|| started.wait()).map_err(exception)?, &places)
     }
 }

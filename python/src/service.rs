@@ -5,11 +5,13 @@ use crate::devices;
 use crate::errors::{exception, of};
 use crate::model::{self, Source};
 use crate::network::{Ports, ports};
+use crate::pixels::{PixelsOf, Said};
 use diptych::{Batch, BatchOptions, Context, DevicePool, Error, HostTensor, Port, SessionOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +30,7 @@ type Row<'py> = (Bound<'py, PyDict>, u64, Option<f64>, Option<PyErr>);
 pub(crate) struct Service {
     /// Nothing, once it is closed.
     pool: Mutex<Option<Arc<DevicePool>>>,
+    pixels: PixelsOf,
 }
 
 /// A request that was handed in.
@@ -90,9 +93,15 @@ fn contexts(named: Option<Vec<String>>) -> PyResult<Vec<Context>> {
 }
 
 /// A request's inputs, copied while other Python threads run.
-fn copied(py: Python<'_>, batch: &Batch, sources: &[Elements<'_>]) -> PyResult<Vec<(String, HostTensor)>> {
-    let tensor =
-        |(port, elements): (&Port, &Elements<'_>)| Ok((port.name.clone(), elements.tensor(port.dims)?));
+fn copied(
+    py: Python<'_>,
+    batch: &Batch,
+    sources: &[Elements<'_>],
+    pixels: &PixelsOf,
+) -> PyResult<Vec<(String, HostTensor)>> {
+    let tensor = |(port, elements): (&Port, &Elements<'_>)| {
+        Ok((port.name.clone(), elements.scaled(&port.name, port.dims, pixels)?))
+    };
     py.detach(|| batch.inputs().iter().zip(sources).map(tensor).collect::<Result<_, _>>()).map_err(exception)
 }
 
@@ -134,22 +143,30 @@ impl Service {
         sizes: Vec<usize>,
         dimension: Option<String>,
         dequantize: bool,
+        threads: Option<NonZeroUsize>,
+        outputs: BTreeSet<String>,
+        pixels: Said,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values, dequantize)?;
+        let load = model::load_options(dimensions, values, dequantize, outputs, threads)?;
         let max_delay = seconds("max_delay", max_delay)?;
         let pool = py.detach(|| {
             let contexts = contexts(devices)?;
-            let model = model.read(&load)?;
+            let file = model.open(&load, false)?;
+            let pixels = PixelsOf::new(&file, pixels)?;
+            let model = file.model(&BTreeMap::new()).map_err(exception)?;
             let (database, _) = model::database(record)?;
             let session = SessionOptions {
                 precision: model::precision(f16, &contexts),
                 tuning: diptych::Tuning::Database(database),
+                cpu_threads: threads,
                 ..SessionOptions::default()
             };
             let options = BatchOptions { max_batch, max_delay, max_waiting, sizes, dimension, session };
-            DevicePool::new(&contexts, &model.graph, options).map_err(exception)
+            let pool = DevicePool::new(&contexts, &model.graph, options).map_err(exception)?;
+            Ok::<_, PyErr>((pool, pixels))
         })?;
-        Ok(Service { pool: Mutex::new(Some(Arc::new(pool))) })
+        let (pool, pixels) = pool;
+        Ok(Service { pool: Mutex::new(Some(Arc::new(pool))), pixels })
     }
 
     /// Names, extents and types of a request's inputs and outputs.
@@ -161,7 +178,7 @@ impl Service {
     fn submit(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Ticket> {
         let sources = arrays::read(&inputs)?;
         self.with(py, |pool| {
-            let tensors = copied(py, pool.batch(), &sources)?;
+            let tensors = copied(py, pool.batch(), &sources, &self.pixels)?;
             let submitted = waited(py, pool.batch().submit_async(tensors), None)?;
             let missing = || Err(Error::Internal("a wait without a limit ended before".to_owned()));
             Ok(Ticket::of(submitted.unwrap_or_else(missing).map_err(exception)?))
@@ -172,7 +189,7 @@ impl Service {
     fn try_submit(&self, py: Python<'_>, inputs: Vec<Array<'_>>) -> PyResult<Option<Ticket>> {
         let sources = arrays::read(&inputs)?;
         self.with(py, |pool| {
-            let tensors = copied(py, pool.batch(), &sources)?;
+            let tensors = copied(py, pool.batch(), &sources, &self.pixels)?;
             Ok(pool.batch().try_submit(tensors).map_err(exception)?.map(Ticket::of))
         })
     }
@@ -202,7 +219,12 @@ impl Service {
 #[pymethods]
 impl Ticket {
     /// Waits for the outputs. False, if so many seconds are over before; only once otherwise.
-    fn wait(&self, py: Python<'_>, mut outputs: Vec<Target<'_>>, limit: Option<f64>) -> PyResult<bool> {
+    fn wait(
+        &self,
+        py: Python<'_>,
+        mut outputs: Vec<Option<Target<'_>>>,
+        limit: Option<f64>,
+    ) -> PyResult<bool> {
         let until = match limit {
             Some(limit) => Instant::now().checked_add(seconds("timeout", limit)?),
             None => None,

@@ -30,9 +30,9 @@ class Spy:
     def __init__(self, native):
         self._native, self.read = native, []
 
-    def run(self, inputs):
+    def run(self, inputs, places, given):
         self.read = [array.ctypes.data for _, array in inputs]
-        return self._native.run(inputs)
+        return self._native.run(inputs, places, given)
 
     def __getattr__(self, name):
         return getattr(self._native, name)
@@ -171,7 +171,7 @@ def test_numbers_that_are_not_of_the_inputs_type_are_refused():
         floats.run([16777217, 0, 0])
     # The native module looks at extents itself.
     with pytest.raises(diptych.InputError, match='input "a": found shape 2, wanted a tensor of 1x3'):
-        session._native.run([("a", b[0, :2].copy()), ("b", b)])
+        session._native.run([("a", b[0, :2].copy()), ("b", b)], [0, 1], [])
 
 
 def test_arrays_in_another_order_are_converted(spied):
@@ -250,19 +250,19 @@ def test_the_native_module_checks_what_it_is_given():
     native = diptych.Session(PAIR, device="cpu", dims={"rows": 2})._native
     a = np.ones((2, 4), np.float32)
     with pytest.raises(diptych.InputError, match='input "b": found shape 4, wanted a tensor of 2x4'):
-        native.run([("a", a), ("b", a[0].copy())])
+        native.run([("a", a), ("b", a[0].copy())], [0, 1], [])
     with pytest.raises(diptych.InputError, match='input "b": found nothing, wanted a tensor of 2x4'):
-        native.run([("a", a)])
+        native.run([("a", a)], [0, 1], [])
     with pytest.raises(diptych.InputError, match='input "a": found two tensors, wanted one'):
-        native.run([("a", a), ("a", a), ("b", a)])
+        native.run([("a", a), ("a", a), ("b", a)], [0, 1], [])
     with pytest.raises(diptych.InputError, match='"c"'):
-        native.run([("a", a), ("b", a), ("c", a)])
+        native.run([("a", a), ("b", a), ("c", a)], [0, 1], [])
     with pytest.raises(Exception, match="contiguous"):
-        native.run([("a", a), ("b", np.ones((2, 8), np.float32)[:, ::2])])
+        native.run([("a", a), ("b", np.ones((2, 8), np.float32)[:, ::2])], [0, 1], [])
     flight = native.start([("a", a), ("b", a)])
-    assert [array.tolist() for array in flight.finish()] == [(a + a).tolist(), (a - a).tolist()]
+    assert [array.tolist() for array in flight.finish([0, 1])] == [(a + a).tolist(), (a - a).tolist()]
     with pytest.raises(diptych.InputError, match="one that was waited for"):
-        flight.finish()
+        flight.finish([0])
 
 
 def test_a_stream_keeps_its_order_and_overlaps(device):

@@ -374,7 +374,9 @@ impl ContextBuilder {
         })?;
         let backend = match (self.backend, selector.backend) {
             (Backend::Cpu, _) => return Ok(None),
-            (Backend::Auto, named) | (named, Backend::Auto) => named,
+            (Backend::Gpu, Backend::Cpu) => return Ok(None),
+            (Backend::Gpu, Backend::Auto) => Backend::Gpu,
+            (Backend::Auto | Backend::Gpu, named) | (named, Backend::Auto) => named,
             (own, named) if own == named => own,
             _ => return Ok(None),
         };
@@ -389,8 +391,27 @@ impl ContextBuilder {
                 wanted: choice.to_string(),
                 tried: vec!["the CPU backend, which runs on all threads and has no devices".to_owned()],
             }),
-            (Backend::Auto, DeviceChoice::Best) => auto(options).await,
+            (Backend::Auto, DeviceChoice::Best) => match gpu(options).await {
+                Ok(context) => Ok(context),
+                Err(passed_over) => on_cpu(format!("no GPU: {}", passed_over.join("; "))),
+            },
+            (Backend::Gpu, DeviceChoice::Best) => gpu(options).await.map_err(|passed_over| Error::NoDevice {
+                backend: Backend::Gpu.to_string(),
+                wanted: DeviceChoice::Gpu.to_string(),
+                tried: passed_over,
+            }),
             (Backend::Auto, choice) => wanted(choice, options).await,
+            (Backend::Gpu, choice) => {
+                let context = wanted(choice, options).await?;
+                match &context.info.device {
+                    Some(device) if device.is_cpu => Err(Error::NoDevice {
+                        backend: Backend::Gpu.to_string(),
+                        wanted: choice.to_string(),
+                        tried: vec![format!("{}: its driver runs kernels on the CPU", device.name)],
+                    }),
+                    _ => Ok(context),
+                }
+            }
             (backend, choice) => open_on(backend, choice, options).await,
         }
     }
@@ -452,11 +473,12 @@ fn on_cpu(reason: String) -> Result<Context> {
     Err(Error::unsupported("backend cpu", format!("the crate was built without feature `cpu`; {reason}")))
 }
 
-/// A GPU, or the CPU.
-async fn auto(options: &DeviceOptions) -> Result<Context> {
+/// A GPU, or why each API has none.
+async fn gpu(options: &DeviceOptions) -> std::result::Result<Context, Vec<String>> {
     let mut passed_over = Vec::new();
     for backend in [Backend::Wgpu, Backend::OpenCl] {
-        match open_on(backend, &DeviceChoice::Best, options).await {
+        // A driver that runs kernels on the CPU is not opened: that takes time, and some print warnings.
+        match open_on(backend, &DeviceChoice::Gpu, options).await {
             Ok(context) => match &context.info().device {
                 Some(device) if !device.is_cpu => {
                     let mut reason = format!("the first GPU: {backend} before opencl before cpu");
@@ -470,10 +492,13 @@ async fn auto(options: &DeviceOptions) -> Result<Context> {
                 }
                 None => {}
             },
+            Err(Error::NoDevice { tried, .. }) => {
+                passed_over.push(format!("{backend} has no GPU: {}", tried.join(", ")));
+            }
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
     }
-    on_cpu(format!("no GPU: {}", passed_over.join("; ")))
+    Err(passed_over)
 }
 
 /// The device that is wanted, whichever API has it.

@@ -20,8 +20,8 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens it through this API, or through the first that reaches it with [`Backend::Auto`]. Nothing, if the API does
-    /// not reach it.
+    /// Opens it through this API, or through the first that reaches it with [`Backend::Auto`] and [`Backend::Gpu`]. Nothing,
+    /// if the API does not reach it.
     ///
     /// ```
     /// use diptych::Backend;
@@ -35,7 +35,8 @@ impl Gpu {
     /// ```
     pub fn builder(&self, backend: Backend) -> Option<ContextBuilder> {
         let mut devices = self.devices.iter();
-        let (backend, index, info) = devices.find(|(own, ..)| backend == Backend::Auto || *own == backend)?;
+        let (backend, index, info) =
+            devices.find(|(own, ..)| matches!(backend, Backend::Auto | Backend::Gpu) || *own == backend)?;
         let builder = ContextBuilder::default().backend(*backend);
         Some(match (info.pci, info.uuid) {
             (Some(address), _) => builder.pci(address),

@@ -11,6 +11,7 @@ use std::str::FromStr;
 /// | text | device |
 /// |---|---|
 /// | `auto`, `wgpu`, `opencl`, `cpu` | the backend's best |
+/// | `gpu` | the best GPU of any API; an error where there is none, never the CPU |
 /// | `0000:41:00.0`, `41:00.0` | the card at this PCI address |
 /// | `GPU-0123abcd-45ef-6789-0a1b-2c3d4e5f6071` | the card with this UUID |
 /// | `1` | the one at this place of the list of devices, counted from 0 |
@@ -50,7 +51,7 @@ impl FromStr for DeviceSelector {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wanted = "auto, cpu, wgpu or opencl, or a number, a PCI address, a UUID or a part of a name, alone or after \
+        let wanted = "auto, gpu, cpu, wgpu or opencl, or a number, a PCI address, a UUID or a part of a name, alone or after \
                       wgpu: or opencl:";
         let refused = || Error::input("device", format!("{text:?}"), wanted);
         let trimmed = text.trim();
@@ -61,7 +62,7 @@ impl FromStr for DeviceSelector {
             Some((backend.trim().to_ascii_lowercase().parse::<Backend>().ok()?, rest.trim()))
         });
         let (backend, rest) = named.unwrap_or((Backend::Auto, trimmed));
-        if rest.is_empty() || backend == Backend::Cpu {
+        if rest.is_empty() || matches!(backend, Backend::Cpu | Backend::Gpu) {
             return Err(refused());
         }
         let choice = if rest.bytes().all(|letter| letter.is_ascii_digit()) {
@@ -85,7 +86,7 @@ impl fmt::Display for DeviceSelector {
             (_, backend) => write!(f, "{backend}:")?,
         }
         match &self.choice {
-            DeviceChoice::Best => Ok(()),
+            DeviceChoice::Best | DeviceChoice::Gpu => Ok(()),
             DeviceChoice::Index(index) => write!(f, "{index}"),
             DeviceChoice::Name(name) => f.write_str(name),
             DeviceChoice::Pci(address) => write!(f, "{address}"),
@@ -104,6 +105,7 @@ mod tests {
         for (text, backend, choice) in [
             ("auto", Backend::Auto, DeviceChoice::Best),
             (" CPU ", Backend::Cpu, DeviceChoice::Best),
+            ("GPU", Backend::Gpu, DeviceChoice::Best),
             ("wgpu", Backend::Wgpu, DeviceChoice::Best),
             ("3", Backend::Auto, DeviceChoice::Index(3)),
             ("opencl:0", Backend::OpenCl, DeviceChoice::Index(0)),
@@ -118,7 +120,7 @@ mod tests {
             assert_eq!(selector, DeviceSelector { backend, choice }, "{text}");
             assert_eq!(selector.to_string().parse::<DeviceSelector>().expect("its own text"), selector);
         }
-        for wrong in ["", " ", "wgpu:", "cpu:0", "99999999999999999999999"] {
+        for wrong in ["", " ", "wgpu:", "cpu:0", "gpu:0", "99999999999999999999999"] {
             let error = wrong.parse::<DeviceSelector>().expect_err(wrong).to_string();
             assert!(error.contains(&format!("device: found {wrong:?}")), "{error}");
         }

@@ -9,6 +9,8 @@ pub(crate) enum DeviceChoice {
     /// The best one.
     #[default]
     Best,
+    /// The best one that does not run kernels on the CPU.
+    Gpu,
     /// The one at this place of the API's list, the best first, counted from 0.
     Index(usize),
     /// The best whose name contains this, in any case.
@@ -20,10 +22,18 @@ pub(crate) enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// Why the device at `index`, known as `title`, is not wanted, if it is not.
-    pub(crate) fn obstacle(&self, index: usize, title: &str, identity: Identity) -> Option<String> {
+    /// Why the device at `index`, known as `title`, is not wanted, if it is not. `is_cpu`: whether its driver runs kernels
+    /// on the CPU.
+    pub(crate) fn obstacle(
+        &self,
+        index: usize,
+        title: &str,
+        identity: Identity,
+        is_cpu: bool,
+    ) -> Option<String> {
         match self {
             DeviceChoice::Best => None,
+            DeviceChoice::Gpu => is_cpu.then(|| "its driver runs kernels on the CPU".to_owned()),
             DeviceChoice::Index(wanted) => (index != *wanted).then(|| format!("it is number {index}")),
             DeviceChoice::Name(wanted) => (!title.to_lowercase().contains(&wanted.to_lowercase()))
                 .then(|| format!("its name does not contain {wanted:?}")),
@@ -43,6 +53,7 @@ impl fmt::Display for DeviceChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DeviceChoice::Best => f.write_str("the best device"),
+            DeviceChoice::Gpu => f.write_str("the best GPU"),
             DeviceChoice::Index(index) => write!(f, "device number {index}"),
             DeviceChoice::Name(name) => write!(f, "the best device whose name contains {name:?}"),
             DeviceChoice::Pci(address) => write!(f, "the device at PCI address {address}"),
@@ -67,18 +78,20 @@ mod tests {
         let identity = |pci: Option<PciAddress>| Identity { pci, uuid: pci.map(|_| uuid) };
         let taken = |choice: DeviceChoice| -> Vec<usize> {
             let of = |&index: &usize| {
-                choice.obstacle(index, devices[index].0, identity(devices[index].1)).is_none()
+                choice.obstacle(index, devices[index].0, identity(devices[index].1), index == 2).is_none()
             };
             (0..devices.len()).filter(of).collect()
         };
+        let of = |choice: &DeviceChoice, index: usize| {
+            choice.obstacle(index, devices[index].0, identity(devices[index].1), index == 2)
+        };
         assert_eq!(taken(DeviceChoice::Best), [0, 1, 2]);
+        assert_eq!(taken(DeviceChoice::Gpu), [0, 1]);
+        assert_eq!(of(&DeviceChoice::Gpu, 2).as_deref(), Some("its driver runs kernels on the CPU"));
         assert_eq!(taken(DeviceChoice::Index(1)), [1]);
         assert_eq!(taken(DeviceChoice::Name("gpu".to_owned())), [0, 1]);
         assert_eq!(taken(DeviceChoice::Pci(at("41:00.0"))), [1]);
         let pci = DeviceChoice::Pci(at("41:00.0"));
-        let of = |choice: &DeviceChoice, index: usize| {
-            choice.obstacle(index, devices[index].0, identity(devices[index].1))
-        };
         let reasons = [0, 2].map(|index| of(&pci, index));
         assert_eq!(reasons[0].as_deref(), Some("its PCI address is 0000:01:00.0"));
         assert_eq!(reasons[1].as_deref(), Some("its driver does not report its PCI address"));

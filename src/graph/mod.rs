@@ -755,6 +755,12 @@ impl Graph {
         &self.outputs
     }
 
+    /// These outputs instead of those that it has.
+    #[cfg(feature = "tflite")]
+    pub(crate) fn keep_outputs(&mut self, outputs: Vec<Value>) {
+        self.outputs = outputs;
+    }
+
     /// The nodes, in order of execution.
     ///
     /// ```

@@ -1,11 +1,12 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, Model, ModelInfo, Read, is_onnx, parse};
+use super::{LoadOptions, Model, ModelInfo, Pixels, Read, is_onnx, parse};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::options::SessionOptions;
+use crate::parallel;
 use crate::session::{BuildProgress, OpenAxis, OpenInput, Port, Session, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ struct Contents {
 
 impl Contents {
     fn source(&self) -> Result<(Arc<dyn Source>, ModelInfo)> {
+        let _limited = parallel::Limited::to(self.options.threads);
         let (name, bytes, options) = (&self.name, Arc::clone(&self.bytes), &self.options);
         #[cfg(feature = "onnx")]
         if self.is_onnx {
@@ -216,6 +218,32 @@ impl ModelFile {
     /// ```
     pub fn info(&self) -> &ModelInfo {
         &self.info
+    }
+
+    /// How the file says that pictures' bytes become the numbers of its inputs, by the inputs' names: of a TensorFlow Lite
+    /// file whose metadata have a normalisation. No inputs, if [`LoadOptions::values`] are given.
+    ///
+    /// ```
+    /// use diptych::{LoadOptions, ModelFile};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// assert!(file.pixels()?.is_empty()); // it does not say so
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a deviation is 0 or a number is not finite.
+    pub fn pixels(&self) -> Result<BTreeMap<String, Pixels>> {
+        let mut found = BTreeMap::new();
+        if !self.contents.options.values.is_empty() {
+            return Ok(found);
+        }
+        for (input, info) in self.source.inputs().iter().zip(&self.info.inputs) {
+            if !info.normalisation.is_empty() {
+                found.insert(input.name.clone(), Pixels::normalized(&info.normalisation)?);
+            }
+        }
+        Ok(found)
     }
 
     /// The outputs, in the order of the file. An extent that is not known before a run is 1, and listed as open.

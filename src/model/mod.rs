@@ -23,6 +23,8 @@ mod kept;
 mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod pixels;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 mod spans;
 mod taken;
@@ -36,13 +38,17 @@ pub use weights::with_random_weights;
 
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub use file::{FileInput, ModelFile};
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+pub use pixels::Pixels;
 
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
+use crate::parallel;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// The largest file that is read.
@@ -69,6 +75,12 @@ pub struct LoadOptions {
     /// are computed on the integers, which is faster and as exact as other engines are; what has no kernel for integers is
     /// computed on floats in any case.
     pub dequantize: bool,
+    /// The outputs of the network, by name; all of them if there are none here. What the others alone need is neither read
+    /// nor computed. They keep the order of the file. A name that is no output of the file is an error.
+    pub outputs: BTreeSet<String>,
+    /// How many threads read the file at most, the caller's included: all of rayon's pool, unless set.
+    /// [`SessionOptions::cpu_threads`](crate::SessionOptions::cpu_threads) is for the session.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// An input or an output of a [`Model`].
@@ -247,6 +259,21 @@ fn fetched(name: &str) -> Result<std::path::PathBuf> {
     path.map_err(|error| Error::Io { path: format!("hf:{name}"), source: std::io::Error::other(error) })
 }
 
+/// Why outputs cannot be chosen, if one of the names is none of those that there are.
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+fn check_outputs<'n>(
+    options: &LoadOptions,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> std::result::Result<(), reason::Reason> {
+    match options.outputs.iter().find(|wanted| names.clone().all(|name| name != wanted.as_str())) {
+        Some(wanted) => {
+            let names: Vec<&str> = names.take(64).collect();
+            refused!("found no output {wanted:?}, wanted one of {names:?}")
+        }
+        None => Ok(()),
+    }
+}
+
 /// Whether the bytes are more likely an ONNX file, which has no identifier: its first field is a version number.
 fn is_onnx(bytes: &[u8]) -> bool {
     bytes.get(4..8) != Some(b"TFL3") && bytes.first() == Some(&0x08)
@@ -259,6 +286,7 @@ fn parse(
     named_onnx: bool,
     options: &LoadOptions,
 ) -> Result<Loaded> {
+    let _limited = parallel::Limited::to(options.threads);
     if named_onnx || is_onnx(bytes) {
         #[cfg(feature = "onnx")]
         return onnx::parse(file, bytes, path, options);

@@ -20,6 +20,7 @@ use crate::graph::key_of;
 #[cfg(feature = "onnx")]
 use crate::host::HostTensor;
 use crate::options::{SessionOptions, Tuning};
+use crate::parallel;
 use crate::sorted;
 #[cfg(any(feature = "onnx", not(target_family = "wasm")))]
 use crate::task;
@@ -237,6 +238,7 @@ impl Session {
         shared: Option<&Shared>,
         tell: &Tell<'_>,
     ) -> Result<Self> {
+        let _limited = parallel::Limited::to(options.cpu_threads);
         let graph = &*checked(graph, &options)?;
         let runner = match &context.engine {
             Engine::Cpu if cfg!(feature = "cpu") => {

@@ -12,7 +12,7 @@ use super::plans::{Changing, Composed, FIRST, MOST_PARTS};
 #[cfg(not(target_family = "wasm"))]
 use super::runner::Next;
 use super::runner::{Idle, Runner};
-use super::source::{Found, Given, Part, Source};
+use super::source::{Caching, Found, Given, Part, Place, Source};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -22,8 +22,10 @@ use crate::error::{Error, Result};
 use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
+use crate::parallel;
 use crate::word;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What comes of a part.
@@ -32,6 +34,20 @@ enum Outcome {
     Next(u64, Vec<(String, HostTensor)>),
     /// It is the last one, and has not run.
     Last(u64),
+}
+
+impl Changing {
+    /// The part at a place, read on as many threads as the options give the session.
+    fn part_of(
+        &self,
+        place: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Option<Caching<'_>>,
+    ) -> Result<Part> {
+        let _limited = parallel::Limited::to(self.options.cpu_threads);
+        self.source.part(place, given, by_value, caching)
+    }
 }
 
 impl Session {
@@ -79,7 +95,7 @@ impl Session {
             let first = changing.stage(FIRST)?;
             (first.place.clone(), first.by_value.clone())
         };
-        let part = changing.source.part(&place, &given, &by_value, None)?;
+        let part = changing.part_of(&place, &given, &by_value, None)?;
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
@@ -194,7 +210,7 @@ impl Session {
             None => {
                 let by_value = changing.stage(stage)?.by_value.clone();
                 let caching = changing.cached.as_ref().map(Cached::caching);
-                let part = changing.source.part(&place, given, &by_value, caching)?;
+                let part = changing.part_of(&place, given, &by_value, caching)?;
                 if caching.is_some() && part.next.is_some() {
                     let why = "extents within this network depend on values: Session::carry runs it";
                     return Err(Error::unsupported("Session::cache with this network", why));

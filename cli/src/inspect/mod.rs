@@ -98,7 +98,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();
-    let options = SessionOptions { precision, calibration, on_cpu, ..Default::default() };
+    let cpu_threads = arguments.load.threads;
+    let options = SessionOptions { precision, calibration, on_cpu, cpu_threads, ..Default::default() };
     let context = arguments.on.context(&options, &[], None, |options| file.fastest(options))?;
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;

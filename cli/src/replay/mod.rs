@@ -164,6 +164,7 @@ fn network(replay: &Replay) -> Result<(Graph, SessionOptions)> {
         inputs: saved.open_inputs.clone(),
         signature: saved.signature.clone(),
         dequantize: saved.dequantize,
+        ..LoadOptions::default()
     };
     let mut graph = Model::from_bytes(&replay.model, &load)?.graph;
     if let Some(batch) = saved.batch {

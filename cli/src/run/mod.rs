@@ -268,6 +268,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         precision: arguments.precision.precision(),
         on_cpu: arguments.on_cpu.iter().cloned().collect(),
         seed: arguments.seed,
+        cpu_threads: arguments.load.threads,
         ..Default::default()
     };
     let context = {

@@ -80,7 +80,7 @@ fn devices_and_entries_that_are_none_are_refused() {
         let builder = ort::session::Session::builder(environment()).expect("options");
         builder.with_config_entry(key, value).map(drop).expect_err("no such entry").message().to_owned()
     };
-    assert!(refused("session.diptych.backend", "cpu:1").contains("wanted auto, cpu, wgpu or opencl"));
+    assert!(refused("session.diptych.backend", "cpu:1").contains("wanted auto, gpu, cpu, wgpu or opencl"));
     assert!(refused("session.diptych.speed", "1").contains("wanted one of backend, caches"));
     let error = on("opencl:99").commit_from_memory(&relu().build()).map(drop).expect_err("no device");
     assert_eq!(error.code(), ErrorCode::ExecutionProviderFailure);

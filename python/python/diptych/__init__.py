@@ -21,6 +21,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._native import __version__
+from ._pixels import Pixels
 from ._ports import Port
 from ._service import Batch, BatchCounts, DevicePool, PoolDevice, Ticket
 from ._session import ModelInfo, Progress, Session, Step, TensorInfo, TimedStep, Verdict
@@ -43,6 +44,7 @@ __all__ = [
     "NoDeviceError",
     "NotFoundError",
     "OutOfMemoryError",
+    "Pixels",
     "PoolDevice",
     "Port",
     "Progress",

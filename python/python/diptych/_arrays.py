@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,31 @@ def refused(name: str, found: str, wanted: str) -> InputError:
     error = InputError(f"input {name!r}: found {found}, wanted {wanted}")
     error.name, error.found, error.wanted = name, found, wanted
     return error
+
+
+def wrong(option: str, found: str, wanted: str) -> InputError:
+    """An error that names an option."""
+    error = InputError(f"{option}: found {found}, wanted {wanted}")
+    error.name, error.found, error.wanted = option, found, wanted
+    return error
+
+
+def check_out(port: Port, array: Any, others: Sequence[Tuple[str, NDArray[Any]]]) -> None:
+    """Refuses an array that an output cannot be written to."""
+    what = f"out[{port.name!r}]"
+    if not isinstance(array, np.ndarray):
+        raise wrong(what, f"a {type(array).__name__}", "a NumPy array")
+    if array.dtype != port.dtype or not array.dtype.isnative:
+        raise wrong(what, f"elements of {array.dtype.str if not array.dtype.isnative else array.dtype}", f"{port.dtype}")
+    if not port.takes(array.shape):
+        raise wrong(what, f"shape {array.shape}", f"{port.shape}")
+    if not array.flags.c_contiguous or not array.flags.aligned:
+        raise wrong(what, f"strides {array.strides}", "a contiguous array in C order")
+    if not array.flags.writeable:
+        raise wrong(what, "an array that is read-only", "one that may be written")
+    for other, own in others:
+        if np.may_share_memory(array, own):
+            raise wrong(what, f"memory of {other}", "memory of its own")
 
 
 def numbers(name: str, value: Any, wanted: np.dtype[Any] = F32) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
+from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Tuple, Union, final
 import os
 
 from numpy.typing import NDArray
@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 _Array = NDArray[Any]
 _Named = Sequence[Tuple[str, _Array]]
 _Ports = List[Tuple[str, Optional[List[Union[int, str, None]]], str]]
+_Pixels = Sequence[Tuple[Optional[str], Sequence[Tuple[float, float]]]]
 _Step = Tuple[str, str, str, str, List[int], str, int, bool]
 
-__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices"]
+__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices", "worded"]
 
 __version__: str
 
@@ -25,6 +26,9 @@ class Network:
         seed: int,
         caches: Optional[int],
         dequantize: bool,
+        threads: Optional[int],
+        outputs: AbstractSet[str],
+        pixels: _Pixels,
     ) -> Network: ...
     def inputs(self) -> _Ports: ...
     def optional_inputs(self) -> _Ports: ...
@@ -33,7 +37,9 @@ class Network:
     def last_extents(self) -> List[List[int]]: ...
     def info(self) -> Dict[str, Any]: ...
     def model(self) -> Dict[str, Any]: ...
-    def run(self, inputs: _Named) -> List[_Array]: ...
+    def run(
+        self, inputs: _Named, places: Sequence[int], given: Sequence[Tuple[int, _Array]]
+    ) -> List[_Array]: ...
     def start(self, inputs: _Named) -> Flight: ...
     def profile(self, inputs: _Named) -> Tuple[str, List[Tuple[_Step, float]]]: ...
     def steps(self) -> List[_Step]: ...
@@ -46,7 +52,7 @@ class Network:
 
 @final
 class Flight:
-    def finish(self) -> List[_Array]: ...
+    def finish(self, places: Sequence[int]) -> List[_Array]: ...
 
 @final
 class Tuning:
@@ -70,6 +76,9 @@ class Service:
         sizes: Sequence[int],
         dimension: Optional[str],
         dequantize: bool,
+        threads: Optional[int],
+        outputs: AbstractSet[str],
+        pixels: _Pixels,
     ) -> Service: ...
     def ports(self) -> Tuple[_Ports, _Ports]: ...
     def submit(self, inputs: Sequence[_Array]) -> Ticket: ...
@@ -80,6 +89,7 @@ class Service:
 
 @final
 class Ticket:
-    def wait(self, outputs: Sequence[_Array], limit: Optional[float]) -> bool: ...
+    def wait(self, outputs: Sequence[Optional[_Array]], limit: Optional[float]) -> bool: ...
 
 def devices() -> List[Tuple[str, List[Dict[str, Any]], Optional[str]]]: ...
+def worded(message: str) -> str: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,13 +85,86 @@ def arrays(ports: Sequence[Port], inputs: Inputs) -> List[NDArray[Any]]:
     return [array for _, array in sources(ports, inputs)]
 
 
-def empty(ports: Sequence[Port]) -> Outputs:
-    """Memory for outputs of known shapes."""
+def empty(port: Port) -> NDArray[Any]:
+    """Memory for an output of known shape."""
+    return np.empty([extent for extent in port.shape or () if isinstance(extent, int)], port.dtype)
 
-    def one(port: Port) -> NDArray[Any]:
-        return np.empty([extent for extent in port.shape or () if isinstance(extent, int)], port.dtype)
 
-    return {port.name: one(port) for port in ports}
+def chosen(outputs: Optional[Sequence[str]]) -> Set[str]:
+    """The outputs to compute as the native module takes them: none stand for all."""
+    if outputs is None:
+        return set()
+    names = {outputs} if isinstance(outputs, str) else set(outputs)
+    if not names:
+        raise _arrays.wrong("outputs", "no names", "at least one, or None for all")
+    return names
+
+
+def threads(count: Optional[int]) -> Optional[int]:
+    """How many threads, as the native module takes it."""
+    if count is not None and count < 1:
+        raise _arrays.wrong("threads", f"{count}", "1 or more, or None for all")
+    return count
+
+
+#: Arrays for outputs by their names, or the one output's array.
+Out = Optional[Union[Mapping[str, NDArray[Any]], NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs of a run are wanted, and where."""
+
+    #: Their names, in the order of the answer.
+    names: Tuple[str, ...]
+    #: Their places among the ports.
+    order: List[int]
+    #: The places of those that become new arrays.
+    places: List[int]
+    #: Arrays of the caller's, and the places of their outputs.
+    given: List[Tuple[int, NDArray[Any]]]
+
+    def outputs(self, new: Iterable[NDArray[Any]]) -> Outputs:
+        """The answer, with these new arrays."""
+        found = dict(zip(self.places, new))
+        found.update(self.given)
+        return {name: found[place] for name, place in zip(self.names, self.order)}
+
+
+def wanted(ports: Sequence[Port], names: Optional[Sequence[str]], out: Out, sources: Sequence[NDArray[Any]] = ()) -> Wanted:
+    """The outputs that are named, or all, of which those in ``out`` are written there."""
+    known = {port.name: place for place, port in enumerate(ports)}
+
+    def place(what: str, name: str) -> int:
+        if name not in known:
+            listed = ", ".join(map(repr, known))
+            raise _arrays.wrong(what, f"no output {name!r}", f"one of {listed}")
+        return known[name]
+
+    if isinstance(names, str):
+        names = [names]
+    if names is not None and len(set(names)) != len(names):
+        raise _arrays.wrong("outputs", f"{list(names)}", "each name once")
+    if out is not None and not isinstance(out, Mapping):
+        alone = list(known) if names is None else list(names)
+        if len(alone) != 1:
+            raise _arrays.wrong("out", "one array", f"arrays by name for {', '.join(map(repr, alone))}")
+        out = {alone[0]: out}
+    out = out or {}
+    places = {name: place("out", name) for name in out}
+    if names is None:
+        names = list(out) if out else list(known)
+    order = [place("outputs", name) for name in names]
+    given: List[Tuple[int, NDArray[Any]]] = []
+    for name, array in out.items():
+        at = places[name]
+        if at not in order:
+            raise _arrays.wrong("out", f"output {name!r}", f"one of the outputs that are wanted, {list(names)}")
+        others = [("an input", source) for source in sources] + [("another output", other) for _, other in given]
+        _arrays.check_out(ports[at], array, others)
+        given.append((at, array))
+    taken = {at for at, _ in given}
+    return Wanted(tuple(names), order, [at for at in order if at not in taken], given)
 
 
 def described(inputs: Iterable[Port], outputs: Iterable[Port]) -> str:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
-from . import _devices, _native, _ports
+from numpy.typing import NDArray
+
+from . import _devices, _native, _pixels, _ports
 from ._ports import Inputs, Model, Outputs, Port, Record
 from ._stream import Finish, Stream
 
@@ -49,16 +51,23 @@ class Ticket:
         self._native = native
         self._outputs = outputs
 
-    def wait(self, timeout: Optional[float] = None) -> Outputs:
-        """Waits for the outputs, and gives them once.
+    def wait(
+        self, timeout: Optional[float] = None, outputs: Optional[Sequence[str]] = None, out: _ports.Out = None
+    ) -> Outputs:
+        """Waits for the outputs, and gives them once: all, or those that are named, and to arrays of the caller's as
+        :meth:`Session.run` does.
 
         If so many seconds are over before, this is Python's ``TimeoutError``: the request still waits, or runs. Ctrl-C
         withdraws it.
         """
-        outputs = _ports.empty(self._outputs)
-        if not self._native.wait(list(outputs.values()), timeout):
+        wanted = _ports.wanted(self._outputs, outputs, out)
+        new = [_ports.empty(self._outputs[place]) for place in wanted.places]
+        arrays: List[Optional[NDArray[Any]]] = [None] * len(self._outputs)
+        for place, array in (*zip(wanted.places, new), *wanted.given):
+            arrays[place] = array
+        if not self._native.wait(arrays, timeout):
             raise TimeoutError(f"no answer within {timeout} seconds")
-        return outputs
+        return wanted.outputs(new)
 
 
 class Service:
@@ -78,6 +87,9 @@ class Service:
         values: Optional[Mapping[str, Any]],
         dimension: Optional[str],
         dequantize: bool,
+        threads: Optional[int],
+        outputs: Optional[Sequence[str]],
+        pixels: _pixels.Given,
     ) -> None:
         self._native = _native.Service(
             _ports.model(model),
@@ -92,12 +104,15 @@ class Service:
             list(sizes),
             dimension,
             dequantize,
+            _ports.threads(threads),
+            _ports.chosen(outputs),
+            _pixels.native(pixels),
         )
         # Also when the interpreter ends: no driver is at work then.
         self._close = weakref.finalize(self, self._native.close)
-        inputs, outputs = self._native.ports()
-        self._inputs = _ports.of(inputs)
-        self._outputs = _ports.distinct(outputs)
+        taken, given = self._native.ports()
+        self._inputs = _ports.of(taken)
+        self._outputs = _ports.distinct(given)
         self._window = max_waiting + len(self._native.devices()) * _IN_FLIGHT * max_batch
 
     @property
@@ -116,14 +131,16 @@ class Service:
         requests, runs, waiting = self._native.counts()
         return BatchCounts(requests, tuple(runs), waiting)
 
-    def run(self, inputs: Inputs) -> Outputs:
-        """Runs the network on one request: arrays by name, or the one input's array; the outputs by name.
+    def run(self, inputs: Inputs, outputs: Optional[Sequence[str]] = None, out: _ports.Out = None) -> Outputs:
+        """Runs the network on one request: arrays by name, or the one input's array; the outputs by name, with ``outputs`` and
+        ``out`` as those of :meth:`Session.run`.
 
         Arrays are copied before they are joined with those of other requests. What is wrong with them concerns no other
         request; if a run fails, all of its requests get the error. Ctrl-C withdraws the request, unless its run has
         begun.
         """
-        return self.submit(inputs).wait()
+        _ports.wanted(self._outputs, outputs, out)
+        return self.submit(inputs).wait(outputs=outputs, out=out)
 
     __call__ = run
 
@@ -182,8 +199,8 @@ class Batch(Service):
 
     A batch ends with ``with``, :meth:`close`, or when it is dropped. After a :class:`DeviceLostError` make another one.
 
-    :param model: As for :class:`Session`; so are ``device``, ``f16``, ``database``, ``dims``, ``values`` and
-        ``dequantize``; no device is measured.
+    :param model: As for :class:`Session`; so are ``device``, ``f16``, ``database``, ``dims``, ``values``, ``dequantize``,
+        ``threads``, ``outputs`` and ``pixels``; no device is measured.
     :param max_batch: Requests of one run at most, 1 to 1024.
     :param max_delay: Seconds that a request waits for others at most, while no two runs are under way. A full batch does
         not wait. With 0, batches are what came while the device was busy.
@@ -209,9 +226,26 @@ class Batch(Service):
         values: Optional[Mapping[str, Any]] = None,
         dimension: Optional[str] = None,
         dequantize: bool = False,
+        threads: Optional[int] = None,
+        outputs: Optional[Sequence[str]] = None,
+        pixels: _pixels.Given = None,
     ) -> None:
         super().__init__(
-            model, [device], max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension, dequantize
+            model,
+            [device],
+            max_batch,
+            max_delay,
+            max_waiting,
+            sizes,
+            f16,
+            database,
+            dims,
+            values,
+            dimension,
+            dequantize,
+            threads,
+            outputs,
+            pixels,
         )
 
     @property
@@ -258,11 +292,28 @@ class DevicePool(Service):
         values: Optional[Mapping[str, Any]] = None,
         dimension: Optional[str] = None,
         dequantize: bool = False,
+        threads: Optional[int] = None,
+        outputs: Optional[Sequence[str]] = None,
+        pixels: _pixels.Given = None,
     ) -> None:
         # A text is a sequence of texts, too.
         named = [devices] if isinstance(devices, str) else None if devices is None else list(devices)
         super().__init__(
-            model, named, max_batch, max_delay, max_waiting, sizes, f16, database, dims, values, dimension, dequantize
+            model,
+            named,
+            max_batch,
+            max_delay,
+            max_waiting,
+            sizes,
+            f16,
+            database,
+            dims,
+            values,
+            dimension,
+            dequantize,
+            threads,
+            outputs,
+            pixels,
         )
 
     @property

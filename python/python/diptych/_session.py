@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from numpy.typing import NDArray
-
-from . import _devices, _native, _ports
+from . import _devices, _native, _pixels, _ports
 from ._errors import InputError
 from ._ports import Inputs, Model, Outputs, Port, Record
 from ._stream import Finish, Stream
@@ -110,8 +108,9 @@ class Session:
 
     :param model: A TensorFlow Lite or ONNX file: its path, or its bytes. The contents say which it is.
     :param device: ``"auto"`` (a GPU, else the CPU), ``"cpu"``, ``"wgpu"``, ``"opencl"``; one of several by its number,
-        PCI address, UUID or a part of its name, as in ``"wgpu:1"``, ``"opencl:0000:41:00.0"`` or ``"H200"``. A device
-        that is not there is a :class:`NoDeviceError`, never the CPU instead. ``"fastest"`` is the GPU or the CPU that runs
+        PCI address, UUID or a part of its name, as in ``"wgpu:1"``, ``"opencl:0000:41:00.0"`` or ``"H200"``. ``"gpu"`` is the best
+        GPU of any API, and never a driver that runs on the CPU. A device that is not there is a :class:`NoDeviceError`, never
+        the CPU instead. ``"fastest"`` is the GPU or the CPU that runs
         this network in the least time: the session measures that when it is made, or finds it in the ``database``. Of NVIDIA's cards only those are seen that
         ``CUDA_VISIBLE_DEVICES`` lists.
     :param f16: Halves: stored, and computed in where the device does that. The CPU computes in f32.
@@ -129,6 +128,12 @@ class Session:
         them.
     :param dequantize: Whether operators of quantised networks are computed with floats that are rounded to what the file's
         integers stand for, and not with these; floats beside weights of integers are not rounded at each run then.
+    :param threads: How many threads read the file, prepare the session, and compute on the CPU, at most; all, unless given. To
+        compute, the number is rounded down to a power of two.
+    :param outputs: The outputs that the session has, by name; all of the file's, unless given. What the others alone need is
+        not computed.
+    :param pixels: What numbers the bytes of pictures are, for all inputs of floats or by the inputs' names: a run scales arrays
+        of uint8 by it, or else as the file's metadata say. Without either they are refused.
     """
 
     def __init__(
@@ -144,12 +149,26 @@ class Session:
         seed: int = 0,
         caches: Optional[int] = None,
         dequantize: bool = False,
+        threads: Optional[int] = None,
+        outputs: Optional[Sequence[str]] = None,
+        pixels: _pixels.Given = None,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
         extents = dict(dims or {})
         self._native = _native.Network(
-            _ports.model(model), device, f16, extents, known, record, seed, caches, dequantize
+            _ports.model(model),
+            device,
+            f16,
+            extents,
+            known,
+            record,
+            seed,
+            caches,
+            dequantize,
+            _ports.threads(threads),
+            _ports.chosen(outputs),
+            _pixels.native(pixels),
         )
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())
@@ -209,30 +228,42 @@ class Session:
         values, constants = self._native.memory()
         return {"values": values, "constants": constants}
 
-    def run(self, inputs: Inputs) -> Outputs:
+    def run(self, inputs: Inputs, outputs: Optional[Sequence[str]] = None, out: _ports.Out = None) -> Outputs:
         """Runs the network: arrays by name, or the one input's array; the outputs by name.
 
         Where an input's ``shape`` has a name or ``None``, any extent will do, 0 too if the network can do with it. Arrays
         of f32 in C order are read where they lie, and must not be written meanwhile. Integers and booleans are handed over
-        as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Outputs are new arrays of
-        their ``dtype``, whose shape may be another one at each run.
+        as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Arrays of uint8 with three axes or
+        more are pictures for an input of floats, and become its numbers as ``pixels`` or the file's metadata say. Outputs are
+        new arrays of their ``dtype``, whose shape may be another one at each run.
+
+        :param outputs: The outputs that are wanted, by name: others are not copied. (Those that the session was made without
+            are not computed either.)
+        :param out: Arrays to write outputs to, by name, or that of the one output that is wanted. They have the output's
+            ``dtype`` and its shape in this run, and are contiguous and writeable. Those outputs are wanted, unless ``outputs``
+            names more.
         """
-        return self._named(self._native.run(self._sources(inputs)))
+        sources = self._sources(inputs)
+        wanted = _ports.wanted(self._outputs, outputs, out, [array for _, array in sources])
+        return wanted.outputs(self._native.run(sources, wanted.places, wanted.given))
 
     __call__ = run
 
-    def stream(self, frames: Iterable[Inputs], in_flight: int = 2) -> Stream:
+    def stream(
+        self, frames: Iterable[Inputs], in_flight: int = 2, outputs: Optional[Sequence[str]] = None
+    ) -> Stream:
         """Runs the network on one frame after the other, and gives the outputs in the same order.
 
         While the device works on a frame, the next one is uploaded, and the caller works on the outputs of the one before.
         Frames are taken from ``frames`` only when there is room, at most ``in_flight`` at once. An error of ``frames``, or
         of a frame, is raised in the frame's place, after the outputs of the frames before. The frames after it go on, if
-        ``frames`` does.
+        ``frames`` does. ``outputs`` names those that are wanted, if not all are.
         """
+        wanted = _ports.wanted(self._outputs, outputs, None)
 
         def start(frame: Inputs) -> Finish:
             flight = self._native.start(self._sources(frame))
-            return lambda: self._named(flight.finish())
+            return lambda: wanted.outputs(flight.finish(wanted.places))
 
         return Stream(frames, in_flight, start)
 
@@ -301,9 +332,6 @@ class Session:
 
     def _sources(self, inputs: Inputs) -> _ports.Sources:
         return _ports.sources(self._inputs, inputs, self._optional)
-
-    def _named(self, arrays: List[NDArray[Any]]) -> Outputs:
-        return {port.name: array for port, array in zip(self._outputs, arrays)}
 
     def __repr__(self) -> str:
         return f"<diptych.Session {_ports.described(self._inputs, self._outputs)} on {self.info}>"

@@ -11,6 +11,7 @@
 
 use super::load::Load;
 use crate::clock::Instant;
+use crate::parallel;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::cell::Cell;
 use std::ops::Range;
@@ -47,7 +48,7 @@ thread_local! {
 /// Threads that a step may be cut for.
 pub(crate) fn workers() -> usize {
     match TEAM.get() {
-        Team::All => rayon::current_num_threads().max(1),
+        Team::All => parallel::threads(),
         Team::Some { cut, .. } => cut,
     }
 }
@@ -99,7 +100,8 @@ impl Drop for Counted<'_> {
 /// `load` is of runs of the same work.
 pub(crate) fn run<T>(operations: u64, most: usize, load: &Mutex<Load>, work: impl FnOnce() -> T) -> T {
     let pays = usize::try_from(operations / OPERATIONS_PER_WORKER).unwrap_or(usize::MAX);
-    let threads = pays.min(most).clamp(1, rayon::current_num_threads().max(1));
+    let most = if most == 1 { 1 } else { most.min(parallel::threads()) };
+    let threads = pays.min(most).max(1);
     if threads == 1 {
         let _restore = Restore::team_of(1);
         return work();

@@ -101,7 +101,7 @@ pub(super) fn best(choice: &DeviceChoice, options: &DeviceOptions) -> Result<(De
                 continue;
             }
         };
-        match choice.obstacle(index, &title, info.identity()) {
+        match choice.obstacle(index, &title, info.identity(), info.is_cpu) {
             None => return Ok((found.device, info)),
             Some(obstacle) => tried.push(format!("{title}: {obstacle}")),
         }

@@ -29,7 +29,10 @@ static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
         descriptor.flags.remove(wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL);
     }
     // wgpu refuses to make an instance without an API.
-    (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor))
+    let instance = (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor));
+    #[cfg(target_os = "linux")]
+    super::quiet::without_compositor();
+    instance
 });
 
 /// The adapters of the primary APIs that can compute, the best first.

@@ -34,6 +34,8 @@ mod memory;
 mod open;
 mod pipeline;
 mod prepared;
+#[cfg(target_os = "linux")]
+mod quiet;
 mod record;
 mod scope;
 mod staging;

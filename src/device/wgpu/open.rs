@@ -50,7 +50,8 @@ impl WgpuDevice {
         for (index, (adapter, identity)) in adapters.seen.into_iter().enumerate() {
             let info = adapter.get_info();
             let seen = format!("{} ({})", info.name, api_name(info.backend));
-            if let Some(obstacle) = choice.obstacle(index, &info.name, identity) {
+            let is_cpu = info.device_type == wgpu::DeviceType::Cpu;
+            if let Some(obstacle) = choice.obstacle(index, &info.name, identity, is_cpu) {
                 tried.push(format!("{seen}: {obstacle}"));
                 continue;
             }

@@ -23,7 +23,8 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
     let mut budget = Budget::new(bytes.len());
     budget.extend(LEAST_WORK);
-    let model = Model::read(bytes, &mut budget).map_err(fail)?;
+    let mut model = Model::read(bytes, &mut budget).map_err(fail)?;
+    model.choose_outputs(options).map_err(fail)?;
     let network = model.graph.as_ref().ok_or_else(|| fail(NO_GRAPH.into()))?;
     let mut import =
         Import::new(&model, network, Files::new(path), budget, operators::HANDLERS).map_err(fail)?;

@@ -142,7 +142,8 @@ impl OnnxSource {
             |reason: Reason| Error::Model { file: self.file.clone(), op: None, message: reason.into() };
         let mut budget = Budget::new(self.bytes.len());
         budget.extend(super::load::LEAST_WORK);
-        let model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
+        let mut model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
+        model.choose_outputs(&self.options).map_err(fail)?;
         let network = model.graph.as_ref().ok_or_else(|| fail(super::load::NO_GRAPH.into()))?;
         let files = Files::keeping(self.path.as_deref(), Arc::clone(&self.kept));
         let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;

@@ -2,7 +2,8 @@
 //!
 //! Source: `onnx.proto`, IR version 13.
 
-use crate::model::ModelInfo;
+use crate::model::reason::Reason;
+use crate::model::{LoadOptions, ModelInfo, check_outputs};
 
 /// A file.
 #[derive(Debug, Default)]
@@ -18,6 +19,16 @@ pub(super) struct Model<'a> {
 }
 
 impl Model<'_> {
+    /// Leaves of the network's outputs those that the options name, if they name some.
+    pub(super) fn choose_outputs(&mut self, options: &LoadOptions) -> Result<(), Reason> {
+        let Some(network) = self.graph.as_mut().filter(|_| !options.outputs.is_empty()) else {
+            return Ok(());
+        };
+        check_outputs(options, network.outputs.iter().map(|output| output.name))?;
+        network.outputs.retain(|output| options.outputs.contains(output.name));
+        Ok(())
+    }
+
     /// What it says of itself.
     pub(super) fn info(&self) -> ModelInfo {
         ModelInfo {

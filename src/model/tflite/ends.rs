@@ -8,8 +8,10 @@ use super::schema::Model;
 use super::slots::{Input, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
+use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::build::Rounding;
+use crate::model::check_outputs;
 use crate::model::reason::Reason;
 use crate::sorted;
 use std::collections::HashSet;
@@ -185,6 +187,17 @@ impl<'a> Import<'a> {
         let whole =
             whole(tensor).ok_or_else(|| format!("found numbers that are not whole, wanted {kind}"))?;
         Ok(Constant::Integers(Integers::new(found.extents().to_vec(), whole)))
+    }
+
+    /// Leaves of the graph's outputs those that the options name.
+    pub(super) fn choose_outputs(&mut self, options: &LoadOptions) -> Result<(), Reason> {
+        let graph = &mut self.build.graph;
+        let named = graph.outputs().iter().map(|&output| Ok((output, graph.name(output)?.to_owned())));
+        let named: Vec<(Value, String)> = named.collect::<crate::error::Result<_>>()?;
+        check_outputs(options, named.iter().map(|(_, name)| name.as_str()))?;
+        let chosen = named.into_iter().filter(|(_, name)| options.outputs.contains(name));
+        graph.keep_outputs(chosen.map(|(output, _)| output).collect());
+        Ok(())
     }
 
     pub(super) fn output(&mut self, index: i32) -> Result<(), Reason> {

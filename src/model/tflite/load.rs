@@ -11,6 +11,7 @@ use super::{LoadOptions, Loaded, ModelInfo};
 use super::{on_bytes, operators};
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
+use crate::model::check_outputs;
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::session::{OpenInput, Port};
@@ -54,6 +55,9 @@ pub(super) fn load_or_want(
     for &output in &outputs {
         import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
     }
+    if !options.outputs.is_empty() {
+        import.choose_outputs(options).map_err(fail)?;
+    }
     Ok(Loaded { graph: import.build.graph, info })
 }
 
@@ -73,7 +77,11 @@ pub(super) fn describe(
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
-    let (inputs, outputs) = import.ends_of(&inputs, &outputs, options).map_err(fail)?;
+    let (inputs, mut outputs) = import.ends_of(&inputs, &outputs, options).map_err(fail)?;
+    if !options.outputs.is_empty() {
+        check_outputs(options, outputs.iter().map(|port| port.name.as_str())).map_err(fail)?;
+        outputs.retain(|port| options.outputs.contains(&port.name));
+    }
     Ok((inputs, outputs, info))
 }
 

@@ -1,0 +1,275 @@
+//! Runs that are started and waited for later, and outputs by name in the caller's memory.
+
+use crate::calls::addresses;
+use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::pointers::{changed, shared, slice, slice_mut, text};
+use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
+use crate::tensors::{diptych_outputs, diptych_tensor, with_sources};
+use diptych::{DType, Flight, HostTensor, Outputs, Port};
+use std::ffi::{c_char, c_void};
+use std::ops::Range;
+
+/// An output that is wanted, and the caller's memory for it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct diptych_result {
+    /// The output's name, given by the caller.
+    pub name: *const c_char,
+    /// Memory for its elements, of its port's type, given by the caller. Any address will do.
+    pub elements: *mut c_void,
+    /// How many bytes there is room for, given by the caller.
+    pub capacity: usize,
+    /// How many bytes were written, of `capacity`.
+    pub bytes: usize,
+    /// The type of its elements, a diptych_dtype.
+    pub dtype: i32,
+    /// How many axes it has in this run.
+    pub rank: usize,
+    /// Their extents; 1 beyond the rank.
+    pub extents: [usize; DIPTYCH_MAX_RANK],
+}
+
+/// A run that was started. Made by diptych_submit; freed by the functions that wait for it, or by diptych_flight_free.
+pub struct diptych_flight(Flight);
+
+/// What a run or a request gives.
+pub(crate) enum Found {
+    Shown(Outputs),
+    Tensors(Vec<HostTensor>),
+}
+
+impl Found {
+    /// Type, extents and bytes of an output.
+    fn port(&self, index: usize, ports: &[Port]) -> Option<(DType, diptych::Dims)> {
+        match self {
+            Found::Shown(_) => ports.get(index).map(|port| (port.dtype, port.dims)),
+            Found::Tensors(tensors) => tensors.get(index).map(|tensor| (tensor.dtype(), tensor.dims())),
+        }
+    }
+
+    /// Copies an output there.
+    fn copy(&self, index: usize, dtype: DType, target: &mut [u8]) -> Result<(), Failure> {
+        match self {
+            Found::Shown(shown) if dtype == DType::F32 => {
+                let floats = shown.get(index)?.iter().map(|value| value.to_ne_bytes());
+                target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
+            }
+            Found::Shown(shown) => target.copy_from_slice(shown.tensor(index)?.bytes()),
+            Found::Tensors(tensors) => {
+                let bytes = tensors.get(index).map_or(&[][..], HostTensor::bytes);
+                target.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which outputs are wanted, by their places among all of these names.
+///
+/// # Safety
+/// `results` are NULL, or point to `count` results with names.
+pub(crate) unsafe fn places<'n>(
+    names: impl Iterator<Item = &'n str> + Clone,
+    results: *const diptych_result,
+    count: usize,
+) -> Result<Vec<usize>, Failure> {
+    // SAFETY: this function's own promise.
+    let results = unsafe { slice("results", results, count) }?;
+    let mut places = Vec::with_capacity(count);
+    for result in results {
+        // SAFETY: the same.
+        let name = unsafe { text("results: name", result.name) }?;
+        let place = names.clone().position(|own| own == name).ok_or_else(|| {
+            let own: Vec<&str> = names.clone().collect();
+            wrong("results", format!("no output {name:?}"), format!("one of {}", own.join(", ")))
+        })?;
+        if places.contains(&place) {
+            return Err(wrong("results", format!("output {name:?} twice"), "each output once"));
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// Copies outputs to results, of whose places they are. Nothing is copied if one does not fit.
+///
+/// # Safety
+/// `results` are as many as `places`, and point to so many bytes as they say, which nothing else uses.
+pub(crate) unsafe fn fill(
+    found: &Found,
+    ports: &[Port],
+    places: &[usize],
+    results: *mut diptych_result,
+) -> Result<(), Failure> {
+    // SAFETY: this function's own promise.
+    let results = unsafe { slice_mut("results", results, places.len()) }?;
+    let mut taken: Vec<Range<usize>> = Vec::with_capacity(places.len());
+    let mut fitting = Vec::with_capacity(places.len());
+    for (result, &place) in results.iter().zip(places) {
+        let gone = || diptych::Error::Internal(format!("a run has no output {place}"));
+        let (dtype, dims) = found.port(place, ports).ok_or_else(gone)?;
+        let bytes = dims.elements() * dtype.bytes();
+        let name = format!("output {:?}", ports.get(place).map_or("", |port| &port.name));
+        if bytes > result.capacity {
+            let capacity = format!("room for {} bytes", result.capacity);
+            return Err(wrong(&name, capacity, format!("{bytes} for {dtype} of shape {dims}")));
+        }
+        let own = addresses(result.elements.cast::<u8>(), bytes);
+        if taken.iter().any(|other| own.start < other.end && other.start < own.end) {
+            return Err(wrong(&name, "memory of another output", "memory of its own"));
+        }
+        taken.push(own);
+        fitting.push((place, dtype, dims, bytes, name));
+    }
+    for (result, (place, dtype, dims, bytes, name)) in results.iter_mut().zip(fitting) {
+        // SAFETY: this function's own promise; there is room for them, and nothing that was taken before overlaps with it.
+        let target = unsafe { slice_mut(&name, result.elements.cast::<u8>(), bytes) }?;
+        found.copy(place, dtype, target)?;
+        (result.bytes, result.rank, result.extents) = (bytes, dims.rank(), padded(dims));
+        result.dtype = diptych_dtype::of(dtype)? as i32;
+    }
+    Ok(())
+}
+
+/// Waits for a run, and copies the wanted outputs.
+///
+/// # Safety
+/// As [`fill`].
+unsafe fn landed(flight: Flight, results: *mut diptych_result, count: usize) -> Result<(), Failure> {
+    let found = flight.wait()?;
+    let ports = found.ports().to_vec();
+    // SAFETY: this function's own promise.
+    let places = unsafe { places(crate::calls::names(&ports), results, count) }?;
+    // SAFETY: the same.
+    unsafe { fill(&Found::Shown(found), &ports, &places, results) }
+}
+
+/// Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
+/// without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
+/// that says how many bytes it wants, and then nothing is written.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+/// which no other thread writes; `results` points to `result_count` results, which have names and point to so many bytes as
+/// they say, which no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_run_into(
+    session: *mut diptych_session,
+    inputs: *const diptych_tensor,
+    input_count: usize,
+    results: *mut diptych_result,
+    result_count: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let session = unsafe { shared("session", session) }?;
+        {
+            let running = session.turn()?;
+            // Before the run, so that nothing is computed for a wrong name.
+            // SAFETY: the same.
+            unsafe { places(crate::calls::names(running.session.outputs()), results, result_count) }?;
+        }
+        // SAFETY: the same.
+        let flight =
+            unsafe { with_sources(session, inputs, input_count, |session, named| session.submit(named)) }?;
+        // SAFETY: the same.
+        unsafe { landed(flight, results, result_count) }
+    })
+}
+
+/// Starts a run on tensors in the order of the session's inputs, as diptych_run_tensors has them. They are read before this
+/// returns. Runs take place in the order in which they were submitted; with two or three under way, uploads, runs and
+/// downloads overlap. The flight is the caller's, who waits for it or frees it; on failure it is NULL.
+///
+/// # Safety
+/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
+/// which no other thread writes. `flight` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_submit(
+    session: *mut diptych_session,
+    inputs: *const diptych_tensor,
+    input_count: usize,
+    flight: *mut *mut diptych_flight,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let flight = unsafe { changed("flight", flight) }?;
+        *flight = std::ptr::null_mut();
+        // SAFETY: the same.
+        let session = unsafe { shared("session", session) }?;
+        // SAFETY: the same.
+        let started =
+            unsafe { with_sources(session, inputs, input_count, |session, named| session.submit(named)) }?;
+        *flight = Box::into_raw(Box::new(diptych_flight(started)));
+        Ok(())
+    })
+}
+
+/// Waits for a run, and frees its flight, also on failure. The outputs are the caller's, who frees them; on failure they are
+/// NULL.
+///
+/// # Safety
+/// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_flight_wait(
+    flight: *mut diptych_flight,
+    outputs: *mut *mut diptych_outputs,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let flight = unsafe { own(flight) }?;
+        // SAFETY: the same.
+        let outputs = unsafe { changed("outputs", outputs) }?;
+        *outputs = std::ptr::null_mut();
+        *outputs = diptych_outputs::made(flight.wait()?.tensors()?);
+        Ok(())
+    })
+}
+
+/// Waits for a run, and frees its flight, also on failure. Outputs of the caller's choice are written to the caller's memory, as
+/// diptych_run_into does it.
+///
+/// # Safety
+/// `flight` is of diptych_submit, and not used again. `results` points to `result_count` results, which have names and point
+/// to so many bytes as they say, which no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_flight_wait_into(
+    flight: *mut diptych_flight,
+    results: *mut diptych_result,
+    result_count: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let flight = unsafe { own(flight) }?;
+        // SAFETY: the same.
+        unsafe { landed(flight, results, result_count) }
+    })
+}
+
+/// The flight, which is freed.
+///
+/// # Safety
+/// It is NULL, or of diptych_submit and not used again.
+unsafe fn own(flight: *mut diptych_flight) -> Result<Flight, Failure> {
+    if flight.is_null() {
+        return Err(wrong("flight", "NULL", "a pointer"));
+    }
+    // SAFETY: it comes from `Box::into_raw`, and is freed once.
+    let diptych_flight(flight) = *unsafe { Box::from_raw(flight) };
+    Ok(flight)
+}
+
+/// Frees a flight whose outputs nobody wants. The run ends all the same. NULL is allowed.
+///
+/// # Safety
+/// `flight` is NULL, or of diptych_submit, and not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_flight_free(flight: *mut diptych_flight) {
+    guard(|| {
+        if !flight.is_null() {
+            // SAFETY: this function's own promise.
+            drop(unsafe { own(flight) }?);
+        }
+        Ok(())
+    });
+}
