@@ -1,6 +1,8 @@
 //! What a run is given for an input.
 
 use super::Port;
+#[cfg(feature = "cpu")]
+use super::frame::Frames;
 use super::ports::{every, unknown};
 use crate::alloc;
 use crate::dims::Dims;
@@ -11,8 +13,8 @@ use crate::word;
 use std::borrow::Cow;
 
 /// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`; a slice of as many f32 as the
-/// input has, in the order of its dimensions; or dimensions with such a slice. Nothing of a slice is copied on the way to
-/// the device.
+/// input has, in the order of its dimensions; dimensions with such a slice; or [`Frames`](crate::Frames) of bytes. Nothing of a
+/// slice is copied on the way to the device.
 #[derive(Debug, Clone)]
 pub struct RunInput<'a>(Source<'a>);
 
@@ -22,6 +24,8 @@ enum Source<'a> {
     Owned(HostTensor),
     Slice(&'a [f32]),
     Shaped(Dims, &'a [f32]),
+    #[cfg(feature = "cpu")]
+    Frames(Frames<'a, &'a [u8]>),
 }
 
 impl RunInput<'_> {
@@ -32,15 +36,31 @@ impl RunInput<'_> {
             Source::Owned(tensor) => Some(tensor.dims()),
             Source::Shaped(dims, _) => Some(*dims),
             Source::Slice(_) => None,
+            #[cfg(feature = "cpu")]
+            Source::Frames(_) => None,
         }
     }
 
-    /// How many elements it has.
-    pub(super) fn elements(&self) -> usize {
+    /// Whether it could be an input of these dimensions.
+    pub(super) fn could_be(&self, dims: Dims) -> bool {
         match &self.0 {
-            Source::Tensor(tensor) => tensor.dims().elements(),
-            Source::Owned(tensor) => tensor.dims().elements(),
-            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len(),
+            Source::Tensor(tensor) => tensor.dims().elements() == dims.elements(),
+            Source::Owned(tensor) => tensor.dims().elements() == dims.elements(),
+            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len() == dims.elements(),
+            #[cfg(feature = "cpu")]
+            Source::Frames(frames) => frames.places("frames", dims).is_ok(),
+        }
+    }
+
+    /// What it is, for a message that says that it has no dimensions.
+    pub(super) fn said(&self) -> String {
+        match &self.0 {
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                format!("a slice of {} elements", elements.len())
+            }
+            #[cfg(feature = "cpu")]
+            Source::Frames(frames) => format!("{} frames", frames.frames.len()),
+            Source::Tensor(_) | Source::Owned(_) => "a tensor".to_owned(),
         }
     }
 
@@ -53,6 +73,8 @@ impl RunInput<'_> {
             Source::Slice(elements) | Source::Shaped(_, elements) => {
                 HostTensor::new(dims, *elements).map(Cow::Owned)
             }
+            #[cfg(feature = "cpu")]
+            Source::Frames(frames) => frames.to_tensor(dims).map(Cow::Owned),
         }
     }
 
@@ -77,6 +99,13 @@ impl<'a> From<&'a [f32]> for RunInput<'a> {
 impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
     fn from((dims, elements): (Dims, &'a [f32])) -> Self {
         RunInput(Source::Shaped(dims, elements))
+    }
+}
+
+#[cfg(feature = "cpu")]
+impl<'a> From<Frames<'a, &'a [u8]>> for RunInput<'a> {
+    fn from(frames: Frames<'a, &'a [u8]>) -> Self {
+        RunInput(Source::Frames(frames))
     }
 }
 
@@ -176,6 +205,11 @@ pub(super) fn arranged<'a>(
                     _ => converted(port, elements, word)?,
                 };
                 ("slices", elements)
+            }
+            #[cfg(feature = "cpu")]
+            Source::Frames(frames) => {
+                let tensor = HostTensor::new(port.dims, frames.elements(&port.name, port.dims)?)?;
+                ("frames", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }
         };
         if place.is_some() {
