@@ -105,7 +105,8 @@ impl Conversion {
         let kg = 1.0 - kr - kb;
         let (r, b) = (2.0 * (1.0 - kr), 2.0 * (1.0 - kb));
         let row = |cb: f64, cr: f64| {
-            [scale, cb * chroma, cr * chroma, -black - (cb + cr) * chroma * middle].map(|number| number as f32)
+            [scale, cb * chroma, cr * chroma, -black - (cb + cr) * chroma * middle]
+                .map(|number| number as f32)
         };
         Conversion([row(0.0, r), row(-kb * b / kg, -kr * r / kg), row(b, 0.0)])
     }

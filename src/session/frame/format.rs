@@ -222,7 +222,11 @@ impl std::str::FromStr for PixelFormat {
         let found = PixelFormat::ALL.into_iter().find(|format| format.to_string().eq_ignore_ascii_case(text));
         found.ok_or_else(|| {
             let names: Vec<String> = PixelFormat::ALL.iter().map(ToString::to_string).collect();
-            crate::error::Error::input("pixel format", format!("{text:?}"), format!("one of {}", names.join(", ")))
+            crate::error::Error::input(
+                "pixel format",
+                format!("{text:?}"),
+                format!("one of {}", names.join(", ")),
+            )
         })
     }
 }

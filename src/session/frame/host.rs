@@ -145,7 +145,9 @@ impl<'a> Source<'a> {
                 conversion,
             },
             Components::Luma(luma) => Read::Luma(component(luma), conversion),
-            Components::Colours(colours, alpha) => Read::Colours(colours.map(component), alpha.map(component)),
+            Components::Colours(colours, alpha) => {
+                Read::Colours(colours.map(component), alpha.map(component))
+            }
         };
         Source { size, components }
     }
@@ -191,7 +193,9 @@ fn fill(source: &Source<'_>, framing: &Framing, colours: &Colours, places: Place
     let mut strips: Vec<Strip<'_>> = Vec::new();
     strips.resize_with(height.div_ceil(ROWS), || Strip { first: 0, planes: Vec::with_capacity(planes) });
     for plane in target.chunks_mut(width * height * lanes) {
-        for (index, (strip, part)) in strips.iter_mut().zip(plane.chunks_mut(ROWS * width * lanes)).enumerate() {
+        for (index, (strip, part)) in
+            strips.iter_mut().zip(plane.chunks_mut(ROWS * width * lanes)).enumerate()
+        {
             strip.first = index * ROWS;
             strip.planes.push(part);
         }

@@ -97,7 +97,9 @@ impl FrameLayout {
     /// If a row has more bytes, or a plane takes 4 GiB or more.
     pub fn stride(self, stride: u32) -> Result<Self> {
         let half = self.format == PixelFormat::I420;
-        self.following(std::array::from_fn(|plane| if half && plane > 0 { stride.div_ceil(2) } else { stride }))
+        self.following(std::array::from_fn(
+            |plane| if half && plane > 0 { stride.div_ceil(2) } else { stride },
+        ))
     }
 
     /// Where each plane begins, and its stride.
@@ -238,8 +240,9 @@ impl FrameLayout {
         if bytes < wanted {
             let [width, height] = self.size;
             let FramePlane { offset, stride } = self.plane(plane).unwrap_or_default();
-            let wanted =
-                format!("at least {wanted}: plane {plane} begins at byte {offset} and has a row every {stride}");
+            let wanted = format!(
+                "at least {wanted}: plane {plane} begins at byte {offset} and has a row every {stride}"
+            );
             let what = format!("{} frame of {width} x {height} pixels", self.format);
             return Err(Error::input(what, format!("{bytes} bytes"), wanted));
         }

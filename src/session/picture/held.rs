@@ -35,7 +35,11 @@ impl Held {
         let what = || format!("{format} frame of {name:?}");
         let of_colours = [PixelFormat::Rgb8, PixelFormat::Bgr8, PixelFormat::Rgba8, PixelFormat::Bgra8];
         if of_colours.contains(&format) {
-            return Err(Error::input(what(), "a texture of red, green and blue", "`Pictures`, which take it"));
+            return Err(Error::input(
+                what(),
+                "a texture of red, green and blue",
+                "`Pictures`, which take it",
+            ));
         }
         for (plane, image) in images.iter().enumerate() {
             let (wanted, _) = format.extent(plane, size);
@@ -79,7 +83,11 @@ impl Held {
             let end = (first + layout.end(plane)).next_multiple_of(4);
             if end > first + bytes {
                 let found = format!("a buffer of {bytes} bytes");
-                let wanted = format!("{}: plane {plane} ends at byte {}, and is read in words of four bytes", end - first, layout.end(plane));
+                let wanted = format!(
+                    "{}: plane {plane} ends at byte {}, and is read in words of four bytes",
+                    end - first,
+                    layout.end(plane)
+                );
                 return Err(Error::input(what(), found, wanted));
             }
             let own = layout.plane(plane).unwrap_or_default();
@@ -87,7 +95,8 @@ impl Held {
             let bound = begin - begin % alignment.max(4);
             resources.push(Resource::Buffer(buffer.slice(bound, end - bound)?));
             let offset = u32::try_from(begin - bound);
-            let offset = offset.map_err(|_| Error::Internal(format!("a binding at multiples of {alignment}")))?;
+            let offset =
+                offset.map_err(|_| Error::Internal(format!("a binding at multiples of {alignment}")))?;
             places.push([offset, own.stride]);
         }
         Ok(Held { medium: Medium::Buffers(layout), resources, places })
@@ -148,7 +157,9 @@ impl Shown {
                         return Err(Error::input(format!("pictures of {:?}", port.name), found, wanted));
                     }
                 }
-                (Medium::Texture, _) => return Err(Error::Internal("a picture without a texture".to_owned())),
+                (Medium::Texture, _) => {
+                    return Err(Error::Internal("a picture without a texture".to_owned()));
+                }
             }
         }
         Ok(places)

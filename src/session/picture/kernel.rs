@@ -30,9 +30,8 @@ const NUMBERS: [&str; 30] = [
 const PLANES: [[&str; 2]; 3] = [["offset0", "stride0"], ["offset1", "stride1"], ["offset2", "stride2"]];
 
 /// Numbers of a frame with luma.
-const CONVERSION: [&str; 12] = [
-    "r_y", "r_cb", "r_cr", "r_one", "g_y", "g_cb", "g_cr", "g_one", "b_y", "b_cb", "b_cr", "b_one",
-];
+const CONVERSION: [&str; 12] =
+    ["r_y", "r_cb", "r_cr", "r_one", "g_y", "g_cb", "g_cr", "g_one", "b_y", "b_cb", "b_cr", "b_one"];
 
 pub(super) const WORK_GROUP: [u32; 3] = [8, 8, 1];
 
@@ -128,10 +127,8 @@ pub(super) fn source(
     texts.push(format!("@group(0) @binding({}) var<uniform> params: Params;", count + 1));
     let mut bindings: Vec<Binding> =
         (0..count).map(|plane| Binding::new(Operand::Arg(plane as u8), operand, Access::Read)).collect();
-    bindings.push(Binding {
-        least: Least::Bytes(bytes),
-        ..Binding::new(Operand::Dst, element, Access::Write)
-    });
+    bindings
+        .push(Binding { least: Least::Bytes(bytes), ..Binding::new(Operand::Dst, element, Access::Write) });
     KernelSource {
         label: format!("picture_{read}_{written}_c{}", places.channels),
         entry: "picture".to_owned(),
