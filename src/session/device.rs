@@ -6,6 +6,8 @@ mod states;
 use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
+#[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+use super::frame::Uploads;
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
 use super::profile::{self, MemoryUse, Profile, StageTimes};
@@ -51,6 +53,9 @@ pub(super) struct DeviceSession {
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
+    /// What inputs that are frames lie in.
+    #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+    uploads: Uploads,
     /// Last, so that all else is dropped before.
     _release: Release,
 }
@@ -164,6 +169,12 @@ impl DeviceSession {
             },
             memory: used,
             kernels: chosen,
+            #[cfg(all(
+                feature = "cpu",
+                any(feature = "wgpu", feature = "opencl"),
+                not(target_family = "wasm")
+            ))]
+            uploads: Uploads::default(),
             _release: Release(engine.clone()),
             engine,
         };
@@ -208,6 +219,9 @@ impl DeviceSession {
                         writes.push((Cow::Owned(own), bytemuck::cast_slice(part)));
                     }
                 }
+                // They are uploaded and made before.
+                #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+                Input::Frames(..) => {}
             }
         }
         Ok(writes)
@@ -253,7 +267,16 @@ impl DeviceSession {
         })
     }
 
+    /// Makes the inputs that are frames.
+    async fn frames(&self, inputs: &[Input<'_>]) -> Result<()> {
+        #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+        self.uploads.make(self.engine.device()?, &self.ready()?.inputs, inputs).await?;
+        let _ = inputs;
+        Ok(())
+    }
+
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
+        self.frames(inputs).await?;
         let Ready { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
@@ -273,6 +296,7 @@ impl DeviceSession {
     }
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
+        self.frames(inputs).await?;
         let device = self.engine.device()?;
         let Ready { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
@@ -297,6 +321,7 @@ impl DeviceSession {
     }
 
     async fn profiled(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Profile> {
+        self.frames(inputs).await?;
         let device = self.engine.device()?;
         self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         let given = self.for_cpu(inputs)?;
@@ -342,6 +367,10 @@ impl Run for DeviceSession {
     }
 
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+        if inputs.iter().any(|input| matches!(input, Input::Frames(..))) {
+            crate::task::block_on(self.frames(inputs))?;
+        }
         let Ready { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
         for segment in segments.lead() {

@@ -128,6 +128,9 @@ pub(super) enum Input<'a> {
     /// One behind the other. What is behind the last part is anything.
     #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "services give them, which have threads"))]
     Parts(Vec<&'a [f32]>),
+    /// Of a port of f32. They fit it.
+    #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+    Frames(Frames<'a, &'a [u8]>, Port),
 }
 
 impl Input<'_> {
@@ -142,6 +145,10 @@ impl Input<'_> {
                 let mut joined = alloc::reserved(parts.iter().map(|part| part.len()).sum(), "an input")?;
                 parts.iter().for_each(|part| joined.extend_from_slice(part));
                 Ok(Input::Whole(Cow::Owned(joined)))
+            }
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Input::Frames(frames, port) => {
+                frames.elements(&port.name, port.dims).map(|elements| Input::Whole(Cow::Owned(elements)))
             }
         }
     }
@@ -160,6 +167,8 @@ pub(super) fn whole<'a>(inputs: &'a [Input<'_>], lengths: &[usize]) -> Result<Ve
                 Ok(Cow::Owned(joined))
             }
         },
+        #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+        Input::Frames(frames, port) => frames.elements(&port.name, port.dims).map(Cow::Owned),
     };
     inputs.iter().zip(lengths).map(whole).collect()
 }
@@ -176,6 +185,14 @@ pub(super) fn arranged<'a>(
     for (name, RunInput(source)) in inputs {
         let of_name = ports.iter().zip(&mut found).find(|(port, _)| port.name == name);
         let (port, place) = of_name.ok_or_else(|| unknown("input", name, ports))?;
+        #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+        if let (Source::Frames(frames), DType::F32, None) = (&source, word(port.dtype), &place) {
+            frames.check(&port.name, port.dims)?;
+            if port.dtype == DType::F32 {
+                *place = Some(Input::Frames(*frames, port.clone()));
+                continue;
+            }
+        }
         let (what, elements) = match source {
             Source::Tensor(tensor) => {
                 port.takes(tensor)?;

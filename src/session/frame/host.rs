@@ -42,6 +42,13 @@ impl Frames<'_, &[u8]> {
         Places::checked(name, dims, framings, &self.colours)
     }
 
+    /// Checks that they fit an input of these dimensions.
+    #[cfg(not(target_family = "wasm"))]
+    pub(in crate::session) fn check(&self, name: &str, dims: Dims) -> Result<()> {
+        self.places(name, dims)?;
+        self.frames.iter().try_for_each(|(frame, framing)| frame.check(name, framing))
+    }
+
     /// The elements of an input of these dimensions.
     pub(in crate::session) fn elements(&self, name: &str, dims: Dims) -> Result<Vec<f32>> {
         let places = self.places(name, dims)?;
@@ -58,7 +65,7 @@ impl Frames<'_, &[u8]> {
 
 impl Frame<&[u8]> {
     /// Checks that its bytes are as many as its layout needs, and its extents the framing's.
-    pub(in crate::session) fn check(&self, name: &str, framing: &Framing) -> Result<()> {
+    fn check(&self, name: &str, framing: &Framing) -> Result<()> {
         self.layout.check_size(name, framing)?;
         let mut planes = self.planes().enumerate();
         planes.try_for_each(|(plane, bytes)| self.layout.check_memory(plane, bytes.len() as u64))

@@ -6,12 +6,15 @@
 //! | `colour` | luma and chroma to red, green and blue; where the chroma samples lie |
 //! | `layout` | size, offsets and strides, checked |
 //! | `host` | the network's input from bytes, by the CPU |
+//! | `upload` | the same by a device |
 
 mod colour;
 mod format;
 #[cfg(feature = "cpu")]
 mod host;
 mod layout;
+#[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+mod upload;
 
 pub use colour::{ChromaSiting, ColourMatrix, ColourRange};
 pub use format::PixelFormat;
@@ -21,6 +24,9 @@ pub use layout::{FrameLayout, FramePlane};
 pub(super) use colour::{Conversion, MIDDLE};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(super) use format::{Components, Tap};
+
+#[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+pub(super) use upload::Uploads;
 
 use super::framing::{Colours, Framing};
 use crate::error::{Error, Result};

@@ -113,7 +113,7 @@ impl Held {
     }
 }
 
-fn is_slice(one: &Slice, other: &Slice) -> bool {
+pub(super) fn is_slice(one: &Slice, other: &Slice) -> bool {
     (one.offset, one.bytes) == (other.offset, other.bytes)
         && Adopted::own(one.buffer.clone()).shares(&Adopted::own(other.buffer.clone()))
 }

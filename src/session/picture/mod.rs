@@ -69,7 +69,18 @@ impl PictureInput {
         let planar = Places::of(port.dims).is_some_and(|places| places.planar);
         let arrangement = if planar { Arrangement::ROWS } else { preferred };
         let buffer: Buffer = device.alloc(arrangement.bytes(&port.shape), Memory::Device)?;
-        Ok(PictureInput { target: buffer.whole(), arrangement, kept: Vec::new() })
+        Ok(PictureInput::of(buffer.whole(), arrangement))
+    }
+
+    /// In memory that holds the input so arranged.
+    pub(super) fn of(target: Slice, arrangement: Arrangement) -> Self {
+        PictureInput { target, arrangement, kept: Vec::new() }
+    }
+
+    /// Whether it lies there.
+    #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+    pub(super) fn is_of(&self, target: &Slice) -> bool {
+        held::is_slice(&self.target, target)
     }
 
     pub(super) fn clear(&mut self) {
