@@ -631,3 +631,40 @@ fn a_buffer_without_the_usage_is_refused() {
     let error = error.expect_err("refused").to_string();
     assert!(error.contains("STORAGE") && error.contains("COPY_SRC"), "{error}");
 }
+
+/// A driver without the extension says that it has none; one with it refuses a file that is no dma-buf.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dmabuf_is_imported_or_refused_with_a_reason() {
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(1 << 16).expect("a length");
+    let cpu = Context::new(Backend::Cpu).expect("the CPU");
+    let told = |context: &Context, bytes: u64| {
+        let texture = wgpu::TextureFormat::R8Unorm;
+        // SAFETY: a file that is no dma-buf has no memory to be read.
+        let texture = unsafe { context.dmabuf_texture(&file, texture, [16, 16], 0, 256, 0) };
+        let wgpu = context.dmabuf_buffer(&file, bytes).expect_err("refused").to_string();
+        let opencl = context.dmabuf_opencl_buffer(&file, bytes).expect_err("refused").to_string();
+        [wgpu, texture.expect_err("refused").to_string(), opencl]
+    };
+    let [wgpu, texture, opencl] = told(&cpu, 4096);
+    assert!(wgpu.contains("not wgpu") && texture.contains("not wgpu") && opencl.contains("not OpenCL"));
+    for app in apps() {
+        let [wgpu, texture, opencl] = told(app.context(), 4096);
+        if app.name() == "wgpu" {
+            for said in [&wgpu, &texture] {
+                let lacking = said.contains("VK_EXT_");
+                assert!(lacking || said.contains("Vulkan") || said.contains("refused"), "{said}");
+            }
+            assert!(opencl.contains("not OpenCL"), "{opencl}");
+        } else {
+            assert!(
+                opencl.contains("cl_khr_external_memory_dma_buf") || opencl.contains("clCreate"),
+                "{opencl}"
+            );
+        }
+        let [wgpu, _, opencl] = told(app.context(), 1 << 17);
+        let own = if app.name() == "wgpu" { wgpu } else { opencl };
+        assert!(own.contains("131072 bytes of one of 65536"), "{own}");
+    }
+}
