@@ -1,7 +1,7 @@
 //! What a run is given for an input.
 
 use super::Port;
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 use super::frame::Frames;
 use super::ports::{every, unknown};
 use crate::alloc;
@@ -24,7 +24,7 @@ enum Source<'a> {
     Owned(HostTensor),
     Slice(&'a [f32]),
     Shaped(Dims, &'a [f32]),
-    #[cfg(feature = "cpu")]
+    #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
     Frames(Frames<'a, &'a [u8]>),
 }
 
@@ -36,7 +36,7 @@ impl RunInput<'_> {
             Source::Owned(tensor) => Some(tensor.dims()),
             Source::Shaped(dims, _) => Some(*dims),
             Source::Slice(_) => None,
-            #[cfg(feature = "cpu")]
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
             Source::Frames(_) => None,
         }
     }
@@ -47,7 +47,7 @@ impl RunInput<'_> {
             Source::Tensor(tensor) => tensor.dims().elements() == dims.elements(),
             Source::Owned(tensor) => tensor.dims().elements() == dims.elements(),
             Source::Slice(elements) | Source::Shaped(_, elements) => elements.len() == dims.elements(),
-            #[cfg(feature = "cpu")]
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
             Source::Frames(frames) => frames.places("frames", dims).is_ok(),
         }
     }
@@ -58,7 +58,7 @@ impl RunInput<'_> {
             Source::Slice(elements) | Source::Shaped(_, elements) => {
                 format!("a slice of {} elements", elements.len())
             }
-            #[cfg(feature = "cpu")]
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
             Source::Frames(frames) => format!("{} frames", frames.frames.len()),
             Source::Tensor(_) | Source::Owned(_) => "a tensor".to_owned(),
         }
@@ -73,7 +73,7 @@ impl RunInput<'_> {
             Source::Slice(elements) | Source::Shaped(_, elements) => {
                 HostTensor::new(dims, *elements).map(Cow::Owned)
             }
-            #[cfg(feature = "cpu")]
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
             Source::Frames(frames) => frames.to_tensor(dims).map(Cow::Owned),
         }
     }
@@ -102,7 +102,7 @@ impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
     }
 }
 
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 impl<'a> From<Frames<'a, &'a [u8]>> for RunInput<'a> {
     fn from(frames: Frames<'a, &'a [u8]>) -> Self {
         RunInput(Source::Frames(frames))
@@ -223,7 +223,7 @@ pub(super) fn arranged<'a>(
                 };
                 ("slices", elements)
             }
-            #[cfg(feature = "cpu")]
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
             Source::Frames(frames) => {
                 let tensor = HostTensor::new(port.dims, frames.elements(&port.name, port.dims)?)?;
                 ("frames", Cow::Owned(words(port, &tensor, word)?.into_owned()))

@@ -36,7 +36,7 @@ use format::MAX_PLANES;
 ///
 /// | `P` | for | planes |
 /// |---|---|---|
-/// | `&[u8]` | [`Session::submit`](crate::Session::submit), [`Frames::to_tensor`] | one memory, or one for each plane |
+/// | `&[u8]` | [`Session::submit`](crate::Session::submit) (not in a browser), [`Frames::to_tensor`] | one memory, or one for each plane |
 /// | `&wgpu::Buffer` with usage `STORAGE` | [`Session::encode`](crate::Session::encode) | the same |
 /// | `&opencl3::memory::Buffer<u8>` | [`Session::enqueue`](crate::Session::enqueue) | the same |
 /// | `&wgpu::TextureView` | `Session::encode` | one texture for each plane |
