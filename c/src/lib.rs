@@ -8,6 +8,7 @@
 
 mod calls;
 mod errors;
+mod frames;
 mod options;
 mod pointers;
 mod session;
@@ -19,6 +20,7 @@ pub use calls::{
     diptych_step, diptych_step_callback, diptych_tune,
 };
 pub use errors::{diptych_last_error, diptych_status};
+pub use frames::{diptych_frame, diptych_frame_input};
 pub use options::{
     diptych_options, diptych_options_caches, diptych_options_dequantize, diptych_options_device,
     diptych_options_dimension, diptych_options_f16, diptych_options_free, diptych_options_new,

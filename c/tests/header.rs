@@ -12,7 +12,7 @@ fn sources() -> String {
         let text = std::fs::read_to_string(&path).expect("a source");
         text.split("#[cfg(test)]").next().expect("what is before the tests").to_owned()
     };
-    ["errors", "options", "session", "calls", "tensors", "typed"].map(read).concat()
+    ["errors", "frames", "options", "session", "calls", "tensors", "typed"].map(read).concat()
 }
 
 fn header() -> String {

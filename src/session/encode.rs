@@ -162,7 +162,8 @@ impl Session {
                 }
                 Source::Planes(Frames { frames, colours }) => {
                     let planes = |(frame, framing): &(Frame<&wgpu::TextureView>, Framing)| {
-                        let images = frame.planes().map(|view| device.adopt_texture(view));
+                        let images = frame.planes().enumerate();
+                        let images = images.map(|(plane, view)| device.adopt_plane(view, plane));
                         let images = images.collect::<Result<_>>()?;
                         Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
                     };

@@ -130,7 +130,7 @@ pub(super) enum Input<'a> {
     Parts(Vec<&'a [f32]>),
     /// Of a port of f32. They fit it.
     #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-    Frames(Frames<'a, &'a [u8]>, Port),
+    Frames(Box<(Frames<'a, &'a [u8]>, Port)>),
 }
 
 impl Input<'_> {
@@ -147,7 +147,8 @@ impl Input<'_> {
                 Ok(Input::Whole(Cow::Owned(joined)))
             }
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Input::Frames(frames, port) => {
+            Input::Frames(given) => {
+                let (frames, port) = *given;
                 frames.elements(&port.name, port.dims).map(|elements| Input::Whole(Cow::Owned(elements)))
             }
         }
@@ -168,7 +169,10 @@ pub(super) fn whole<'a>(inputs: &'a [Input<'_>], lengths: &[usize]) -> Result<Ve
             }
         },
         #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-        Input::Frames(frames, port) => frames.elements(&port.name, port.dims).map(Cow::Owned),
+        Input::Frames(given) => {
+            let (frames, port) = &**given;
+            frames.elements(&port.name, port.dims).map(Cow::Owned)
+        }
     };
     inputs.iter().zip(lengths).map(whole).collect()
 }
@@ -189,7 +193,7 @@ pub(super) fn arranged<'a>(
         if let (Source::Frames(frames), DType::F32, None) = (&source, word(port.dtype), &place) {
             frames.check(&port.name, port.dims)?;
             if port.dtype == DType::F32 {
-                *place = Some(Input::Frames(*frames, port.clone()));
+                *place = Some(Input::Frames(Box::new((*frames, port.clone()))));
                 continue;
             }
         }

@@ -229,6 +229,16 @@ pub(super) struct WgpuApp {
 }
 
 impl WgpuApp {
+    /// With a device that was opened otherwise.
+    pub(super) fn of(
+        instance: wgpu::Instance,
+        context: Context,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Self {
+        WgpuApp { device, queue, instance, context }
+    }
+
     pub(super) fn new() -> Self {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));

@@ -668,3 +668,76 @@ fn a_dmabuf_is_imported_or_refused_with_a_reason() {
         assert!(own.contains("131072 bytes of one of 65536"), "{own}");
     }
 }
+
+/// One texture of wgpu's that has both planes, by views of each.
+#[test]
+fn a_texture_of_two_planes_is_read_by_its_views() {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));
+    let Some(adapter) = adapter.ok().filter(|_| apps().iter().any(|app| app.name() == "wgpu")) else {
+        return;
+    };
+    let needed = wgpu::Features::TEXTURE_FORMAT_NV12;
+    if !adapter.features().contains(needed) {
+        println!("skipped: {} has no textures of two planes", adapter.get_info().name);
+        return;
+    }
+    let (features, required_limits) = Context::wgpu_requirements(&adapter);
+    let required_features = features | needed;
+    let descriptor = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).expect("a device");
+    let context = Context::from_wgpu(&adapter, device.clone(), queue.clone()).expect("a context");
+    let shape = Shape::nhwc(1, 6, 8, 3);
+    let mut session =
+        Session::new(&context, &network(shape, Read::Rows), SessionOptions::default()).expect("a session");
+    let layout = FrameLayout::new(PixelFormat::Nv12, [12, 10]).expect("a layout");
+    let frames = [bytes(&layout, 3)];
+    let framings = [framings(layout.size(), [8, 6])[1][0]];
+    let shown = Shown {
+        layout,
+        frames: &frames,
+        framings: &framings,
+        colours: Colours::range(-1.0, 1.0).border(BORDER),
+    };
+    let size = wgpu::Extent3d { width: 12, height: 10, depth_or_array_layers: 1 };
+    let texture = device.create_texture(&wgpu::TextureDescriptor {
+        label: None,
+        size,
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::NV12,
+        usage: wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
+        view_formats: &[],
+    });
+    let planes = [
+        (wgpu::TextureAspect::Plane0, wgpu::TextureFormat::R8Unorm, size),
+        (
+            wgpu::TextureAspect::Plane1,
+            wgpu::TextureFormat::Rg8Unorm,
+            wgpu::Extent3d { width: 6, height: 5, ..size },
+        ),
+    ];
+    let views = [0, 1].map(|plane| {
+        let (aspect, format, size) = planes[plane];
+        let to = wgpu::TexelCopyTextureInfo { aspect, ..texture.as_image_copy() };
+        let rows = wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(12), rows_per_image: None };
+        queue.write_texture(to, &shown.texels(&frames[0], plane).2, rows, size);
+        texture.create_view(&wgpu::TextureViewDescriptor {
+            format: Some(format),
+            aspect,
+            ..Default::default()
+        })
+    });
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
+    let app = WgpuApp::of(instance, context, device, queue);
+    let result = app.buffer(usage, &vec![0; 4 * shape.elements()]);
+    let frame = Frame::of_planes(&[&views[0], &views[1]], layout).expect("a frame");
+    let mut encoder = app.encoder();
+    let given = [(frame, framings[0])];
+    let given = Frames::new(&given, shown.colours);
+    session.encode(&mut encoder, &[("x", given)], &[("y", &result)]).expect("a run");
+    let found: Vec<f32> = bytemuck::pod_collect_to_vec(&app.finish(encoder, &[&result])[0]);
+    let (failures, _) = wrong(&found, shape, &shown, Kind::Right);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

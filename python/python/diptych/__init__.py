@@ -20,6 +20,7 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from ._frames import frame
 from ._native import __version__
 from ._ports import Port
 from ._service import Batch, BatchCounts, DevicePool, PoolDevice, Ticket
@@ -58,4 +59,5 @@ __all__ = [
     "Verdict",
     "__version__",
     "devices",
+    "frame",
 ]

@@ -8,7 +8,7 @@ _Named = Sequence[Tuple[str, _Array]]
 _Ports = List[Tuple[str, Optional[List[Union[int, str, None]]], str]]
 _Step = Tuple[str, str, str, str, List[int], str, int, bool]
 
-__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices"]
+__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices", "frame"]
 
 __version__: str
 
@@ -83,3 +83,12 @@ class Ticket:
     def wait(self, outputs: Sequence[_Array], limit: Optional[float]) -> bool: ...
 
 def devices() -> List[Tuple[str, List[Dict[str, Any]], Optional[str]]]: ...
+
+def frame(
+    data: NDArray[Any],
+    described: Tuple[str, Tuple[int, ...], Optional[int], str, str, str],
+    target: Tuple[int, ...],
+    fit: str,
+    mean: List[float],
+    deviation: List[float],
+) -> NDArray[Any]: ...

@@ -45,11 +45,12 @@ use format::MAX_PLANES;
 /// Buffers are read in words of four bytes, so that they must reach to the end of the word in which the last byte of a plane
 /// lies: 4 x 2 pixels of NV12 are 12 bytes, 3 x 3 are 17 and take a buffer of 20.
 ///
-/// As textures and images the planes are normalised floats of 8 bits or more. Offsets and strides are then the driver's.
+/// As textures and images the planes are normalised floats of 8 bits or more. Offsets and strides are then the driver's. An image of
+/// OpenCL may have more channels than the table says, of which the first count: not every driver has images of one or two.
 ///
 /// | format | textures |
 /// |---|---|
-/// | NV12, NV21 | `r8unorm` of the frame's size, and `rg8unorm` of half of it, rounded up: views of the two planes of an `nv12` texture, too |
+/// | NV12, NV21 | `r8unorm` of the frame's size, and `rg8unorm` of half of it, rounded up; or views of the two planes of wgpu's `nv12` |
 /// | I420 | three of `r8unorm`, the second and the third of half the size |
 /// | YUYV, UYVY | one of `rgba8unorm`, half as wide: a texel is two pixels |
 /// | Gray8 | one of `r8unorm` |

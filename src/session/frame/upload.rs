@@ -60,7 +60,8 @@ impl Uploads {
         inputs: &[Input<'_>],
     ) -> Result<()> {
         for (index, (target, input)) in targets.iter().zip(inputs).enumerate() {
-            let Input::Frames(frames, port) = input else { continue };
+            let Input::Frames(given) = input else { continue };
+            let (frames, port) = &**given;
             let known = lock(&self.0).remove(&index).filter(|own| own.input.is_of(target));
             let mut own = known.unwrap_or_else(|| Own {
                 input: PictureInput::of(target.clone(), Arrangement::ROWS),
