@@ -384,7 +384,8 @@ fn wrong(found: &[f32], shape: Shape, shown: &Shown<'_>, kind: Kind) -> (Vec<Str
             for (channel, wanted) in wanted.iter().take(shape.c).enumerate() {
                 compared += 1;
                 let found = f64::from(found[((slot * shape.h + y) * shape.w + x) * shape.c + channel]);
-                if !((found - wanted.value).abs() <= wanted.off) {
+                let near = (found - wanted.value).abs() <= wanted.off;
+                if !near {
                     failures
                         .push(format!("frame {slot} at ({x}, {y}), {channel}: {found}, wanted {wanted:?}"));
                 }
