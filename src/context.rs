@@ -1,6 +1,8 @@
 //! Where networks run: one device of one API, or the CPU.
 
 mod builder;
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), any(target_os = "linux", target_os = "android")))]
+mod dmabuf;
 #[cfg(not(target_family = "wasm"))]
 mod gpus;
 mod selector;

@@ -229,7 +229,10 @@ pub use session::{
     BuildProgress, Caches, Flight, MemoryUse, OpenAxis, Outputs, Port, Profile, RunInput, Session,
     StageTimes, Step, TimedStep,
 };
-pub use session::{Colours, Fit, Framing};
+pub use session::{
+    ChromaSiting, ColourMatrix, ColourRange, Colours, Fit, Frame, FrameLayout, FramePlane, Frames, Framing,
+    PixelFormat,
+};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]

@@ -183,6 +183,7 @@ typedef void (*diptych_step_callback)(const struct diptych_step *step, void *use
 // the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
+<<<<<<< HEAD
 // A device of one API. A GPU is listed once for each API that reaches it. Texts live as long as the list.
 typedef struct diptych_device_info {
   // The text by which diptych_options_device means this device: the backend with the PCI address, or with the number if
@@ -191,6 +192,36 @@ typedef struct diptych_device_info {
   // "wgpu", "opencl" or "cpu".
   const char *backend;
   // Its name.
+=======
+// How bytes are a frame, and what a network sees of it. What is 0 is the common case.
+typedef struct diptych_frame {
+  // "NV12", "NV21", "I420", "YUYV", "UYVY", "Gray8", "RGB8", "BGR8", "RGBA8" or "BGRA8". Planes follow each other.
+  const char *format;
+  // Pixels of a row.
+  uint32_t width;
+  // Rows.
+  uint32_t height;
+  // Bytes from one row of the first plane to the next; 0 if rows follow each other.
+  uint32_t stride;
+  // The matrix: 0 for BT.601, 1 for BT.709, 2 for BT.2020.
+  uint32_t matrix;
+  // Whether 0 is black and 255 white; else 16 and 235.
+  bool full_range;
+  // Where chroma lies: 0 in the centre of its pixels, 1 at the left, 2 at the top left.
+  uint32_t siting;
+  // How it is fitted to the network's input: 0 stretches it, 1 shows all of it with borders, 2 covers the input.
+  uint32_t fit;
+  // Colours from 0 to 1 become (colour - mean) / deviation.
+  float mean[3];
+  // Not 0.
+  float deviation[3];
+} diptych_frame;
+
+// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+// (diptych_input_axis) is that of the last run, and 1 before the first one.
+typedef struct diptych_port {
+  // Lives as long as the session.
+>>>>>>> frames
   const char *name;
   // "Vulkan", "OpenCL" and others.
   const char *api;
@@ -399,6 +430,7 @@ void diptych_devices_free(struct diptych_devices *devices);
 // thread that fails.
 const char *diptych_last_error(void);
 
+<<<<<<< HEAD
 // Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
 // without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
 // that says how many bytes it wants, and then nothing is written.
@@ -448,6 +480,21 @@ enum diptych_status diptych_flight_wait_into(struct diptych_flight *flight,
 // # Safety
 // `flight` is NULL, or of diptych_submit, and not used again.
 void diptych_flight_free(struct diptych_flight *flight);
+=======
+// Makes an input of 1 x height x width x 3 floats of a frame, on the CPU: `elements` points to 3 * width * height
+// floats, for diptych_run.
+//
+// # Safety
+// `frame` points to a frame, `data` to `bytes` bytes that no other thread writes, and `elements` to `length` floats
+// that nothing else uses.
+enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
+                                        const uint8_t *data,
+                                        size_t bytes,
+                                        uint32_t width,
+                                        uint32_t height,
+                                        float *elements,
+                                        size_t length);
+>>>>>>> frames
 
 // New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 struct diptych_options *diptych_options_new(void);

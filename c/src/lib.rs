@@ -10,6 +10,7 @@ mod batch;
 mod calls;
 mod devices;
 mod errors;
+mod frames;
 mod into;
 mod names;
 mod options;
@@ -34,6 +35,7 @@ pub use devices::{
     diptych_devices_missing, diptych_devices_new,
 };
 pub use errors::{diptych_last_error, diptych_status};
+pub use frames::{diptych_frame, diptych_frame_input};
 pub use into::{
     diptych_flight, diptych_flight_free, diptych_flight_wait, diptych_flight_wait_into, diptych_result,
     diptych_run_into, diptych_submit,

@@ -620,3 +620,40 @@ fn floats_are_rounded_at_each_run_unless_that_is_turned_off() {
     let off = bytes.iter().zip(&floats).fold(0.0, |off: f32, (a, b)| off.max((a - b).abs()));
     assert!(off <= 1e-4 * most, "{off} of {most}");
 }
+
+#[test]
+fn a_frame_becomes_an_input() {
+    let format = text("NV12");
+    let frame = diptych_frame {
+        format: format.as_ptr(),
+        width: 8,
+        height: 4,
+        stride: 0,
+        matrix: 0,
+        full_range: false,
+        siting: 0,
+        fit: 0,
+        mean: [0.5; 3],
+        deviation: [0.5; 3],
+    };
+    // BT.601's red.
+    let data: Vec<u8> = [81; 32].into_iter().chain([90, 240].repeat(8)).collect();
+    let mut found = [9.0f32; 4 * 2 * 3];
+    let made = |frame: &diptych_frame, bytes: usize, found: &mut [f32]| {
+        let (elements, length) = (found.as_mut_ptr(), found.len());
+        // SAFETY: all pointers are those of live values.
+        unsafe { diptych_frame_input(frame, data.as_ptr(), bytes, 4, 2, elements, length) }
+    };
+    assert_eq!(made(&frame, data.len(), &mut found), diptych_status::Ok);
+    assert!(
+        found.chunks_exact(3).all(|pixel| { pixel[0] > 0.98 && pixel[1] < -0.98 && pixel[2] < -0.98 }),
+        "{found:?}"
+    );
+    assert_eq!(made(&frame, 47, &mut found), diptych_status::Input);
+    assert!(last().contains("47 bytes") && last().contains("48"), "{}", last());
+    assert_eq!(made(&frame, data.len(), &mut found[..23]), diptych_status::Input);
+    assert!(last().contains("23 floats") && last().contains("24"), "{}", last());
+    let wrong = diptych_frame { matrix: 3, ..frame };
+    assert_eq!(made(&wrong, data.len(), &mut found), diptych_status::Input);
+    assert!(last().contains("matrix") && last().contains('3'), "{}", last());
+}

@@ -12,9 +12,12 @@ fn sources() -> String {
         let text = std::fs::read_to_string(&path).expect("a source");
         text.split("#[cfg(test)]").next().expect("what is before the tests").to_owned()
     };
-    ["batch", "calls", "devices", "errors", "into", "options", "session", "tensors", "tickets", "typed"]
-        .map(read)
-        .concat()
+    [
+        "batch", "calls", "devices", "errors", "frames", "into", "options", "session", "tensors", "tickets",
+        "typed",
+    ]
+    .map(read)
+    .concat()
 }
 
 fn header() -> String {

@@ -64,8 +64,11 @@ mod tests {
 
     #[test]
     fn the_first_row_of_each_key_stays_with_its_other_columns() {
-        let batches =
-            [batch(&[Some("b"), None, Some("b")], &[1, 2, 3]), batch(&[None, Some("b")], &[4, 5]), batch(&[Some("a")], &[6])];
+        let batches = [
+            batch(&[Some("b"), None, Some("b")], &[1, 2, 3]),
+            batch(&[None, Some("b")], &[4, 5]),
+            batch(&[Some("a")], &[6]),
+        ];
         let found = unique(&batches, "name").expect("a key");
         assert_eq!(found, [batch(&[Some("b"), None], &[1, 2]), batch(&[Some("a")], &[6])]);
         assert_eq!(unique(&batches, "number").expect("a key"), batches);

@@ -6,12 +6,22 @@
 //!
 //! The screen is a texture, so that it runs where there is no window; the last frame is written as a PNG.
 //! `examples/camera_window` shows the same in a window.
+//!
+//! With a device of Video4Linux the frames are that camera's, in NV12 or YUYV, and the GPU reads them where the driver put them
+//! if it can (dma-buf); with a file they are raw frames, one behind the other:
+//!
+//!     cargo run --release --example camera -- --device /dev/video0 [--size 1280x720] [FRAMES [PICTURE]]
+//!     cargo run --release --example camera -- --device film.yuv --size 1280x720 --format NV12 [FRAMES [PICTURE]]
 
 mod gpu;
+#[cfg(target_os = "linux")]
+mod live;
 mod pose;
+#[cfg(target_os = "linux")]
+mod v4l2;
 
-use anyhow::{Context as _, Result};
-use diptych::{Colours, Context, Fit, Framing, Pictures, Session, SessionOptions, wgpu};
+use anyhow::{Context as _, Result, bail};
+use diptych::{Colours, Context, Fit, Framing, Pictures, PixelFormat, Session, SessionOptions, wgpu};
 use gpu::{Application, Scene};
 use image::RgbaImage;
 use std::path::PathBuf;
@@ -21,10 +31,24 @@ use std::time::Instant;
 const CAMERA: [u32; 2] = [390, 600];
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let frames: u32 =
-        arguments.next().map_or(Ok(60), |count| count.parse()).context("the number of frames")?;
-    let target = arguments.next().map_or_else(|| PathBuf::from("camera.png"), PathBuf::from);
+    let (mut device, mut size, mut format) = (None, [640, 480], PixelFormat::Nv12);
+    let (mut arguments, mut plain) = (std::env::args().skip(1), Vec::new());
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} without a value"));
+        match argument.as_str() {
+            "--device" => device = Some(PathBuf::from(value()?)),
+            "--size" => size = extent(&value()?)?,
+            "--format" => format = value()?.parse()?,
+            other if other.starts_with('-') => bail!("{other}: wanted --device, --size or --format"),
+            _ => plain.push(argument),
+        }
+    }
+    let mut plain = plain.into_iter();
+    let frames: u32 = plain.next().map_or(Ok(60), |count| count.parse()).context("the number of frames")?;
+    let target = plain.next().map_or_else(|| PathBuf::from("camera.png"), PathBuf::from);
+    if let Some(source) = device {
+        return live(source, size, format, frames, target);
+    }
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let room = root.join("examples/posenet/data/people.png");
     let room = image::open(&room).with_context(|| room.display().to_string())?.to_rgba8();
@@ -68,4 +92,21 @@ fn main() -> Result<()> {
     picture.save(&target).with_context(|| target.display().to_string())?;
     println!("the last frame is {}", target.display());
     pose::check(&application.read(&application.keypoints)?)
+}
+
+/// Such as `1280x720`.
+fn extent(text: &str) -> Result<[u32; 2]> {
+    let wrong = || format!("{text:?} as a size: wanted WIDTHxHEIGHT");
+    let (width, height) = text.split_once('x').with_context(wrong)?;
+    Ok([width.parse().with_context(wrong)?, height.parse().with_context(wrong)?])
+}
+
+#[cfg(target_os = "linux")]
+fn live(source: PathBuf, size: [u32; 2], format: PixelFormat, frames: u32, picture: PathBuf) -> Result<()> {
+    live::run(&live::Options { source, size, format, frames, picture })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn live(source: PathBuf, _: [u32; 2], _: PixelFormat, _: u32, _: PathBuf) -> Result<()> {
+    bail!("{}: this example reads cameras of Video4Linux, which is Linux's", source.display())
 }

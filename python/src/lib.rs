@@ -10,6 +10,7 @@
 mod arrays;
 mod devices;
 mod errors;
+mod frames;
 mod model;
 mod names;
 mod network;
@@ -28,5 +29,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<service::Service>()?;
     module.add_class::<service::Ticket>()?;
     module.add_function(wrap_pyfunction!(names::worded, module)?)?;
+    module.add_function(wrap_pyfunction!(frames::frame, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)
 }

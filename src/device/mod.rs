@@ -5,6 +5,8 @@ pub(crate) mod adopt;
 pub mod cache;
 pub(crate) mod choice;
 pub(crate) mod copy;
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), any(target_os = "linux", target_os = "android")))]
+mod dmabuf;
 pub mod family;
 #[cfg(all(shuttle, test, any(feature = "wgpu", feature = "opencl")))]
 mod interleavings;

@@ -152,7 +152,7 @@ impl Bindings {
             }
         };
         let recording = pictures.recording(device, port, shown).await?;
-        let (buffer, arrangement) = (pictures.buffer.clone(), pictures.arrangement);
+        let (buffer, arrangement) = (pictures.target.buffer.clone(), pictures.arrangement);
         let bytes = buffer.bytes();
         let adopted = Adopted::own(buffer);
         let name = port.name.clone();

@@ -1,11 +1,13 @@
 //! A session on a GPU: the graph is lowered, memory planned, and the run recorded once.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+mod lent;
 mod states;
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::bound::{Bindings, Bound, PortBuffer};
 use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
+#[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+use super::frame::Uploads;
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
 use super::profile::{self, MemoryUse, Profile, StageTimes};
@@ -15,13 +17,9 @@ use super::runner::{Next, Run};
 use super::segments::{Segment, SegmentPlan};
 use super::shared::Shared;
 use super::spare::Spare;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::{Port, picture::Shown};
 use crate::alloc;
 use crate::clock::Instant;
 use crate::context::Engine;
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use crate::device::Recording;
 use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -51,6 +49,9 @@ pub(super) struct DeviceSession {
     memory: MemoryUse,
     /// The kernel of each step, by the step's name.
     kernels: Vec<(String, String)>,
+    /// What inputs that are frames lie in.
+    #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+    uploads: Uploads,
     /// Last, so that all else is dropped before.
     _release: Release,
 }
@@ -164,6 +165,12 @@ impl DeviceSession {
             },
             memory: used,
             kernels: chosen,
+            #[cfg(all(
+                feature = "cpu",
+                any(feature = "wgpu", feature = "opencl"),
+                not(target_family = "wasm")
+            ))]
+            uploads: Uploads::default(),
             _release: Release(engine.clone()),
             engine,
         };
@@ -208,6 +215,9 @@ impl DeviceSession {
                         writes.push((Cow::Owned(own), bytemuck::cast_slice(part)));
                     }
                 }
+                // They are uploaded and made before.
+                #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+                Input::Frames(..) => {}
             }
         }
         Ok(writes)
@@ -254,6 +264,8 @@ impl DeviceSession {
     }
 
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        self.frames(inputs).await?;
         let Ready { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
@@ -273,6 +285,8 @@ impl DeviceSession {
     }
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        self.frames(inputs).await?;
         let device = self.engine.device()?;
         let Ready { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
@@ -297,6 +311,8 @@ impl DeviceSession {
     }
 
     async fn profiled(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Profile> {
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        self.frames(inputs).await?;
         let device = self.engine.device()?;
         self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         let given = self.for_cpu(inputs)?;
@@ -342,6 +358,10 @@ impl Run for DeviceSession {
     }
 
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
+        #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+        if inputs.iter().any(|input| matches!(input, Input::Frames(..))) {
+            crate::task::block_on(self.frames(inputs))?;
+        }
         let Ready { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
         for segment in segments.lead() {
@@ -365,50 +385,5 @@ impl Run for DeviceSession {
 
     fn profile<'a>(&'a self, inputs: &'a [Input<'a>], wait: Wait) -> Awaited<'a, Result<Profile>> {
         Box::pin(self.profiled(inputs, wait))
-    }
-}
-
-/// With an application's buffers.
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-impl DeviceSession {
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    /// What a binding's offset must be a multiple of.
-    pub(super) fn alignment(&self) -> Result<u64> {
-        Ok(self.engine.device()?.info().limits.binding_alignment.max(4))
-    }
-
-    /// What an application's buffers are bound by.
-    pub(super) fn bindings(&self, what: &str) -> Result<&Bindings> {
-        let ready = self.ready()?;
-        let on_cpu = || ready.segments.on_cpu().unwrap_or_default();
-        let reason =
-            || format!("the CPU computes {}, which an application's queue cannot wait for", on_cpu());
-        ready.bindings.as_ref().ok_or_else(|| Error::unsupported(what, reason()))
-    }
-
-    /// The run with these buffers.
-    pub(super) async fn bound(&mut self, buffers: Vec<PortBuffer>) -> Result<Arc<Bound>> {
-        let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
-        bindings.bound(self.engine.device()?, buffers).await
-    }
-
-    /// The buffer of an input that is pictures, and the recording that fills it.
-    pub(super) async fn pictures(
-        &mut self,
-        index: usize,
-        port: &Port,
-        shown: Shown,
-    ) -> Result<(PortBuffer, Arc<Recording>)> {
-        let missing = || Error::Internal("a session that binds no buffers".to_owned());
-        let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;
-        bindings.pictures(self.engine.device()?, index, port, shown).await
-    }
-
-    pub(super) fn unbind(&mut self) {
-        self.ready.iter_mut().flat_map(|ready| &mut ready.bindings).for_each(Bindings::clear);
     }
 }

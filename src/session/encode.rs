@@ -2,8 +2,9 @@
 
 use super::Session;
 use super::buffers::{BufferBinding, Given};
+use super::frame::{Frame, Frames};
 use super::framing::Framing;
-use super::picture::{Pictures, Shown};
+use super::picture::{Held, Pictures, Shown};
 use crate::context::Engine;
 use crate::device::wgpu::WgpuDevice;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ impl<'b> From<&'b wgpu::Buffer> for BufferBinding<&'b wgpu::Buffer> {
     }
 }
 
-/// What an input of [`Session::encode`] is: a `&wgpu::Buffer`, a [`BufferBinding`] of one, or [`Pictures`].
+/// What an input of [`Session::encode`] is: a `&wgpu::Buffer`, a [`BufferBinding`] of one, [`Pictures`] or [`Frames`].
 #[derive(Debug, Clone, Copy)]
 pub struct WgpuInput<'b>(Source<'b>);
 
@@ -23,6 +24,8 @@ pub struct WgpuInput<'b>(Source<'b>);
 enum Source<'b> {
     Buffer(BufferBinding<&'b wgpu::Buffer>),
     Pictures(Pictures<'b, &'b wgpu::TextureView>),
+    Planes(Frames<'b, &'b wgpu::TextureView>),
+    Frames(Frames<'b, &'b wgpu::Buffer>),
 }
 
 impl<'b> From<&'b wgpu::Buffer> for WgpuInput<'b> {
@@ -43,13 +46,26 @@ impl<'b> From<Pictures<'b, &'b wgpu::TextureView>> for WgpuInput<'b> {
     }
 }
 
+impl<'b> From<Frames<'b, &'b wgpu::TextureView>> for WgpuInput<'b> {
+    fn from(frames: Frames<'b, &'b wgpu::TextureView>) -> Self {
+        WgpuInput(Source::Planes(frames))
+    }
+}
+
+impl<'b> From<Frames<'b, &'b wgpu::Buffer>> for WgpuInput<'b> {
+    fn from(frames: Frames<'b, &'b wgpu::Buffer>) -> Self {
+        WgpuInput(Source::Frames(frames))
+    }
+}
+
 impl Session {
     /// Records a run into the application's own command encoder: nothing is submitted here, and the application's
     /// buffers are bound where [`Session::required_usages`] allows it.
     ///
     /// Each of `inputs` (every input, by name) and of `outputs` (those that are wanted; the others are not computed)
     /// is a `&wgpu::Buffer`, which holds f32 in NHWC order, or a [`BufferBinding`], which says part, layout and type.
-    /// An input may be [`Pictures`] as well: textures that one kernel crops, turns, scales and normalises.
+    /// An input may be [`Pictures`] or [`Frames`] as well: textures of colours, and luma and chroma in textures or
+    /// buffers, that one kernel crops, turns, scales and normalises.
     /// A buffer without usage `STORAGE`, or at an offset that the device cannot bind, is copied within the encoder
     /// and needs `COPY_SRC` (inputs) or `COPY_DST` (outputs); and so is one that a single dispatch would have to read
     /// and write, as wgpu allows for no buffer. Inputs are read before outputs are written over them.
@@ -140,10 +156,25 @@ impl Session {
                 Source::Buffer(binding) => Ok(Given::Buffer(of_port(binding, port, end)?)),
                 Source::Pictures(Pictures { pictures, colours }) => {
                     let image = |(view, framing): &(&wgpu::TextureView, Framing)| {
-                        Ok((device.adopt_texture(view)?, *framing))
+                        Ok((Held::texture(device.adopt_texture(view)?), *framing))
                     };
-                    let pictures = pictures.iter().map(image).collect::<Result<_>>()?;
-                    Ok(Given::Pictures(Shown { pictures, colours }))
+                    Shown::given(pictures.iter().map(image), colours)
+                }
+                Source::Planes(Frames { frames, colours }) => {
+                    let planes = |(frame, framing): &(Frame<&wgpu::TextureView>, Framing)| {
+                        let images = frame.planes().enumerate();
+                        let images = images.map(|(plane, view)| device.adopt_plane(view, plane));
+                        let images = images.collect::<Result<_>>()?;
+                        Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
+                    };
+                    Shown::given(frames.iter().map(planes), colours)
+                }
+                Source::Frames(Frames { frames, colours }) => {
+                    let held = |(frame, framing): &(Frame<&wgpu::Buffer>, Framing)| {
+                        let buffers = frame.planes().map(|buffer| Ok(device.adopt(buffer)));
+                        Ok((Held::buffers(&port.name, buffers, *frame.layout(), alignment)?, *framing))
+                    };
+                    Shown::given(frames.iter().map(held), colours)
                 }
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),

@@ -2,8 +2,9 @@
 
 use super::Session;
 use super::buffers::{BufferBinding, Given};
+use super::frame::{Frame, Frames};
 use super::framing::Framing;
-use super::picture::{Pictures, Shown};
+use super::picture::{Held, Pictures, Shown};
 use crate::context::Engine;
 use crate::device::opencl::adopt::LentBuffer;
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ impl<'b, T> From<BufferBinding<&'b Buffer<T>>> for OpenClBinding<'b> {
     }
 }
 
-/// What an input of [`Session::enqueue`] is: a `&Buffer`, a [`BufferBinding`] of one, or [`Pictures`].
+/// What an input of [`Session::enqueue`] is: a `&Buffer`, a [`BufferBinding`] of one, [`Pictures`] or [`Frames`].
 #[derive(Debug, Clone, Copy)]
 pub struct OpenClInput<'b>(Source<'b>);
 
@@ -33,6 +34,8 @@ pub struct OpenClInput<'b>(Source<'b>);
 enum Source<'b> {
     Buffer(OpenClBinding<'b>),
     Pictures(Pictures<'b, &'b Image>),
+    Planes(Frames<'b, &'b Image>),
+    Frames(Frames<'b, &'b Buffer<u8>>),
 }
 
 impl<'b, T> From<&'b Buffer<T>> for OpenClInput<'b> {
@@ -53,6 +56,18 @@ impl<'b> From<Pictures<'b, &'b Image>> for OpenClInput<'b> {
     }
 }
 
+impl<'b> From<Frames<'b, &'b Image>> for OpenClInput<'b> {
+    fn from(frames: Frames<'b, &'b Image>) -> Self {
+        OpenClInput(Source::Planes(frames))
+    }
+}
+
+impl<'b> From<Frames<'b, &'b Buffer<u8>>> for OpenClInput<'b> {
+    fn from(frames: Frames<'b, &'b Buffer<u8>>) -> Self {
+        OpenClInput(Source::Frames(frames))
+    }
+}
+
 impl Session {
     /// Enqueues a run on the application's own queue ([`Context::from_opencl`](crate::Context::from_opencl)) and
     /// returns: nothing is waited for and nothing is flushed. The application's buffers are bound where
@@ -60,7 +75,8 @@ impl Session {
     ///
     /// Each of `inputs` (every input, by name) and of `outputs` (those that are wanted; the others are not computed)
     /// is a `&Buffer`, which holds f32 in NHWC order, or a [`BufferBinding`] of one, which says part, layout and type.
-    /// An input may be [`Pictures`] as well: images that one kernel crops, turns, scales and normalises.
+    /// An input may be [`Pictures`] or [`Frames`] as well: images of colours, and luma and chroma in images or buffers,
+    /// that one kernel crops, turns, scales and normalises.
     /// A buffer that kernels may not read (an output: read and write) by its flags, or at an offset that the device
     /// cannot bind, is copied within the queue. Inputs are read before outputs are written over them. The buffers are
     /// retained as long as the recordings that are kept for them: those of the last eight sets of buffers
@@ -99,10 +115,24 @@ impl Session {
                 Source::Buffer(binding) => Ok(Given::Buffer(of_port(binding, port, end)?)),
                 Source::Pictures(Pictures { pictures, colours }) => {
                     let image = |(image, framing): &(&Image, Framing)| {
-                        Ok((device.adopt_image((*image).into())?, *framing))
+                        Ok((Held::texture(device.adopt_image((*image).into())?), *framing))
                     };
-                    let pictures = pictures.iter().map(image).collect::<Result<_>>()?;
-                    Ok(Given::Pictures(Shown { pictures, colours }))
+                    Shown::given(pictures.iter().map(image), colours)
+                }
+                Source::Planes(Frames { frames, colours }) => {
+                    let planes = |(frame, framing): &(Frame<&Image>, Framing)| {
+                        let images = frame.planes().map(|image| device.adopt_image(image.into()));
+                        let images = images.collect::<Result<_>>()?;
+                        Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
+                    };
+                    Shown::given(frames.iter().map(planes), colours)
+                }
+                Source::Frames(Frames { frames, colours }) => {
+                    let held = |(frame, framing): &(Frame<&Buffer<u8>>, Framing)| {
+                        let buffers = frame.planes().map(|buffer| device.adopt(buffer.into()));
+                        Ok((Held::buffers(&port.name, buffers, *frame.layout(), alignment)?, *framing))
+                    };
+                    Shown::given(frames.iter().map(held), colours)
                 }
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),

@@ -346,12 +346,12 @@ impl Colours {
     }
 
     /// Whether it was said what an input of one channel is given: red is seldom meant.
-    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    #[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
     pub(super) fn have_one_channel(&self) -> bool {
         self.one_channel
     }
 
-    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    #[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
     pub(super) fn border_colour(&self) -> [f32; 4] {
         self.border
     }

@@ -1,6 +1,8 @@
 //! What a run is given for an input.
 
 use super::Port;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+use super::frame::Frames;
 use super::ports::{every, unknown};
 use crate::alloc;
 use crate::dims::Dims;
@@ -11,8 +13,8 @@ use crate::word;
 use std::borrow::Cow;
 
 /// What [`Session::submit`](crate::Session::submit) is given for an input: a `&HostTensor`; a slice of as many f32 as the
-/// input has, in the order of its dimensions; or dimensions with such a slice. Nothing of a slice is copied on the way to
-/// the device.
+/// input has, in the order of its dimensions; dimensions with such a slice; or [`Frames`](crate::Frames) of bytes. Nothing of a
+/// slice is copied on the way to the device.
 #[derive(Debug, Clone)]
 pub struct RunInput<'a>(Source<'a>);
 
@@ -22,6 +24,8 @@ enum Source<'a> {
     Owned(HostTensor),
     Slice(&'a [f32]),
     Shaped(Dims, &'a [f32]),
+    #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+    Frames(Frames<'a, &'a [u8]>),
 }
 
 impl RunInput<'_> {
@@ -32,15 +36,31 @@ impl RunInput<'_> {
             Source::Owned(tensor) => Some(tensor.dims()),
             Source::Shaped(dims, _) => Some(*dims),
             Source::Slice(_) => None,
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Source::Frames(_) => None,
         }
     }
 
-    /// How many elements it has.
-    pub(super) fn elements(&self) -> usize {
+    /// Whether it could be an input of these dimensions.
+    pub(super) fn could_be(&self, dims: Dims) -> bool {
         match &self.0 {
-            Source::Tensor(tensor) => tensor.dims().elements(),
-            Source::Owned(tensor) => tensor.dims().elements(),
-            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len(),
+            Source::Tensor(tensor) => tensor.dims().elements() == dims.elements(),
+            Source::Owned(tensor) => tensor.dims().elements() == dims.elements(),
+            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len() == dims.elements(),
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Source::Frames(frames) => frames.places("frames", dims).is_ok(),
+        }
+    }
+
+    /// What it is, for a message that says that it has no dimensions.
+    pub(super) fn said(&self) -> String {
+        match &self.0 {
+            Source::Slice(elements) | Source::Shaped(_, elements) => {
+                format!("a slice of {} elements", elements.len())
+            }
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Source::Frames(frames) => format!("{} frames", frames.frames.len()),
+            Source::Tensor(_) | Source::Owned(_) => "a tensor".to_owned(),
         }
     }
 
@@ -53,6 +73,8 @@ impl RunInput<'_> {
             Source::Slice(elements) | Source::Shaped(_, elements) => {
                 HostTensor::new(dims, *elements).map(Cow::Owned)
             }
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Source::Frames(frames) => frames.to_tensor(dims).map(Cow::Owned),
         }
     }
 
@@ -80,6 +102,13 @@ impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
     }
 }
 
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+impl<'a> From<Frames<'a, &'a [u8]>> for RunInput<'a> {
+    fn from(frames: Frames<'a, &'a [u8]>) -> Self {
+        RunInput(Source::Frames(frames))
+    }
+}
+
 impl<'a> From<&'a Vec<f32>> for RunInput<'a> {
     fn from(elements: &'a Vec<f32>) -> Self {
         RunInput(Source::Slice(elements))
@@ -99,6 +128,9 @@ pub(super) enum Input<'a> {
     /// One behind the other. What is behind the last part is anything.
     #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "services give them, which have threads"))]
     Parts(Vec<&'a [f32]>),
+    /// Of a port of f32. They fit it.
+    #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+    Frames(Box<(Frames<'a, &'a [u8]>, Port)>),
 }
 
 impl Input<'_> {
@@ -113,6 +145,11 @@ impl Input<'_> {
                 let mut joined = alloc::reserved(parts.iter().map(|part| part.len()).sum(), "an input")?;
                 parts.iter().for_each(|part| joined.extend_from_slice(part));
                 Ok(Input::Whole(Cow::Owned(joined)))
+            }
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Input::Frames(given) => {
+                let (frames, port) = *given;
+                frames.elements(&port.name, port.dims).map(|elements| Input::Whole(Cow::Owned(elements)))
             }
         }
     }
@@ -131,6 +168,11 @@ pub(super) fn whole<'a>(inputs: &'a [Input<'_>], lengths: &[usize]) -> Result<Ve
                 Ok(Cow::Owned(joined))
             }
         },
+        #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+        Input::Frames(given) => {
+            let (frames, port) = &**given;
+            frames.elements(&port.name, port.dims).map(Cow::Owned)
+        }
     };
     inputs.iter().zip(lengths).map(whole).collect()
 }
@@ -147,6 +189,14 @@ pub(super) fn arranged<'a>(
     for (name, RunInput(source)) in inputs {
         let of_name = ports.iter().zip(&mut found).find(|(port, _)| port.name == name);
         let (port, place) = of_name.ok_or_else(|| unknown("input", name, ports))?;
+        #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+        if let (Source::Frames(frames), DType::F32, None) = (&source, word(port.dtype), &place) {
+            frames.check(&port.name, port.dims)?;
+            if port.dtype == DType::F32 {
+                *place = Some(Input::Frames(Box::new((*frames, port.clone()))));
+                continue;
+            }
+        }
         let (what, elements) = match source {
             Source::Tensor(tensor) => {
                 port.takes(tensor)?;
@@ -176,6 +226,11 @@ pub(super) fn arranged<'a>(
                     _ => converted(port, elements, word)?,
                 };
                 ("slices", elements)
+            }
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Source::Frames(frames) => {
+                let tensor = HostTensor::new(port.dims, frames.elements(&port.name, port.dims)?)?;
+                ("frames", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }
         };
         if place.is_some() {

@@ -13,7 +13,8 @@
 //! | `stream` | frames, several of them under way at once |
 //! | `planned` | the kernels of a session that is not built |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
-//! | `encode`, `enqueue`, `buffers`, `bound`, `picture`, `framing` | runs on an application's encoder, queue and buffers |
+//! | `encode`, `enqueue`, `buffers`, `bound` | runs on an application's encoder, queue and buffers |
+//! | `picture`, `frame`, `framing`, `places` | inputs that are pictures, and frames of cameras |
 //! | `calibrate`, `observe`, `profile` | what runs tell: which nodes f16 serves, which are wrong, how long they take |
 
 #[cfg(not(target_family = "wasm"))]
@@ -36,6 +37,7 @@ mod encode;
 #[cfg(feature = "opencl")]
 mod enqueue;
 mod flight;
+mod frame;
 mod framing;
 mod given;
 mod input;
@@ -47,6 +49,8 @@ mod online;
 mod open_graph;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
+#[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
+mod places;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 mod planned;
 mod plans;
@@ -73,6 +77,9 @@ pub use encode::WgpuInput;
 #[cfg(feature = "opencl")]
 pub use enqueue::{OpenClBinding, OpenClInput};
 pub use flight::{Flight, Outputs};
+pub use frame::{
+    ChromaSiting, ColourMatrix, ColourRange, Frame, FrameLayout, FramePlane, Frames, PixelFormat,
+};
 pub use framing::{Colours, Fit, Framing};
 pub use input::RunInput;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]

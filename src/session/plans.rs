@@ -208,12 +208,12 @@ impl Changing {
             Error::input(format!("input {:?}", own.name), found, format!("a tensor of {}", declared(own)))
         };
         let Some(dims) = input.dims() else {
-            // A slice has as many elements as the last run's.
+            // A slice has as many elements as the last run's, and frames its extents.
             let port = self.inputs.iter().find(|port| port.name == own.name);
-            let same = port.filter(|port| port.dims.elements() == input.elements());
-            return same.map(|port| port.dims).ok_or_else(|| {
-                misfit(format!("a slice of {} elements, which does not say its extents", input.elements()))
-            });
+            let same = port.filter(|port| input.could_be(port.dims));
+            return same
+                .map(|port| port.dims)
+                .ok_or_else(|| misfit(format!("{}, which does not say its extents", input.said())));
         };
         let Some(extents) = &own.extents else { return Ok(dims) };
         for open in &own.open {

@@ -42,12 +42,22 @@ const MAY_NAME: &[(&[&str], &[&str])] = &[
         &[
             "src/device/wgpu/",
             "src/context.rs",
+            "src/context/dmabuf.rs",
             "src/session/encode.rs",
             "src/session/buffers.rs",
             "src/lib.rs",
         ],
     ),
-    (&["opencl3", "cl3"], &["src/device/opencl/", "src/context.rs", "src/session/enqueue.rs", "src/lib.rs"]),
+    (
+        &["opencl3", "cl3"],
+        &[
+            "src/device/opencl/",
+            "src/context.rs",
+            "src/context/dmabuf.rs",
+            "src/session/enqueue.rs",
+            "src/lib.rs",
+        ],
+    ),
     (&["naga"], &["src/emit/", "src/ops/custom/"]),
 ];
 
@@ -104,6 +114,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
 /// Where `unsafe` may be used.
 const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
+    ("src/context/dmabuf.rs", "how a decoder has arranged its memory is the caller's promise"),
     ("src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
     ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
     ("src/cpu/bytes/tile.rs", "the same for bytes"),

@@ -1,5 +1,6 @@
 //! Applications that own a device: their buffers, and a session's runs between their own work.
 
+use crate::frames::{Shown, Way};
 use diptych::opencl3::command_queue::CommandQueue;
 use diptych::opencl3::memory::{
     Buffer, CL_BGRA, CL_HALF_FLOAT, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE,
@@ -176,6 +177,8 @@ pub(super) trait App {
         framings: &[Framing],
         colours: Colours,
     ) -> Result<Vec<f32>>;
+    /// Runs on frames, one for each place of the batch; the only output's rows.
+    fn frames(&self, session: &mut Session, shown: &Shown<'_>, way: Way) -> Result<Vec<f32>>;
     fn name(&self) -> &'static str;
     fn context(&self) -> &Context;
     /// Runs with these buffers; the outputs' rows.
@@ -226,6 +229,16 @@ pub(super) struct WgpuApp {
 }
 
 impl WgpuApp {
+    /// With a device that was opened otherwise.
+    pub(super) fn of(
+        instance: wgpu::Instance,
+        context: Context,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Self {
+        WgpuApp { device, queue, instance, context }
+    }
+
     pub(super) fn new() -> Self {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));
@@ -331,6 +344,10 @@ impl App for WgpuApp {
         let mut encoder = self.encoder();
         session.encode(&mut encoder, &[("x", Pictures::new(&pictures, colours))], &[("y", &result)])?;
         Ok(bytemuck::pod_collect_to_vec(&self.finish(encoder, &[&result])[0]))
+    }
+
+    fn frames(&self, session: &mut Session, shown: &Shown<'_>, way: Way) -> Result<Vec<f32>> {
+        self.show_frames(session, shown, way)
     }
 
     fn name(&self) -> &'static str {
@@ -511,6 +528,10 @@ impl App for ClApp {
         let result = self.buffer(CL_MEM_READ_WRITE, &vec![0; bytes]);
         session.enqueue(&[("x", Pictures::new(&pictures, colours))], &[("y", &result)])?;
         Ok(bytemuck::pod_collect_to_vec(&self.read(&result)))
+    }
+
+    fn frames(&self, session: &mut Session, shown: &Shown<'_>, way: Way) -> Result<Vec<f32>> {
+        self.show_frames(session, shown, way)
     }
 
     fn name(&self) -> &'static str {

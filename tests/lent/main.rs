@@ -4,6 +4,7 @@
 
 mod app;
 mod counts;
+mod frames;
 #[path = "../it/machine.rs"]
 #[expect(dead_code, reason = "of the backends' list")]
 mod machine;

@@ -67,7 +67,7 @@ fn pixel(
 
 /// How a network reads its pictures.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Read {
+pub(crate) enum Read {
     Rows,
     /// By a product, which reads C4.
     Maps,
@@ -76,7 +76,7 @@ enum Read {
 }
 
 /// The input itself: through a product with the identity, or as it is.
-fn network(shape: Shape, read: Read) -> Graph {
+pub(crate) fn network(shape: Shape, read: Read) -> Graph {
     let mut graph = Graph::new();
     let x = if read == Read::Planes {
         let planes = Dims::new(&[shape.n, shape.c, shape.h, shape.w]).expect("dimensions");

@@ -20,6 +20,7 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from ._frames import frame
 from ._native import __version__
 from ._pixels import Pixels
 from ._ports import Port
@@ -60,4 +61,5 @@ __all__ = [
     "Verdict",
     "__version__",
     "devices",
+    "frame",
 ]

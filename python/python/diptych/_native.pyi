@@ -9,7 +9,7 @@ _Ports = List[Tuple[str, Optional[List[Union[int, str, None]]], str]]
 _Pixels = Sequence[Tuple[Optional[str], Sequence[Tuple[float, float]]]]
 _Step = Tuple[str, str, str, str, List[int], str, int, bool]
 
-__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices", "worded"]
+__all__ = ["Flight", "Network", "Service", "Ticket", "Tuning", "__version__", "devices", "frame", "worded"]
 
 __version__: str
 
@@ -93,3 +93,12 @@ class Ticket:
 
 def devices() -> List[Tuple[str, List[Dict[str, Any]], Optional[str]]]: ...
 def worded(message: str) -> str: ...
+
+def frame(
+    data: NDArray[Any],
+    described: Tuple[str, Tuple[int, ...], Optional[int], str, str, str],
+    target: Tuple[int, ...],
+    fit: str,
+    mean: List[float],
+    deviation: List[float],
+) -> NDArray[Any]: ...

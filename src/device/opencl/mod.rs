@@ -32,6 +32,8 @@ mod call;
 mod command_buffer;
 mod compile;
 mod device;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod dmabuf;
 mod examine;
 mod half;
 mod joined;

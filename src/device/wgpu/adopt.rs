@@ -19,13 +19,31 @@ impl WgpuDevice {
     /// # Errors
     /// If kernels cannot read it as a picture of floats.
     pub(crate) fn adopt_texture(&self, view: &wgpu::TextureView) -> Result<Image> {
+        self.adopt_aspect(view, wgpu::TextureAspect::All)
+    }
+
+    /// [`WgpuDevice::adopt_texture`] of a plane of a frame: a texture of its own, or a view of that plane of a texture that
+    /// has all.
+    pub(crate) fn adopt_plane(&self, view: &wgpu::TextureView, plane: usize) -> Result<Image> {
+        let aspect = match (view.texture().format(), plane) {
+            (wgpu::TextureFormat::NV12, 0) => wgpu::TextureAspect::Plane0,
+            (wgpu::TextureFormat::NV12, 1) => wgpu::TextureAspect::Plane1,
+            _ => wgpu::TextureAspect::All,
+        };
+        self.adopt_aspect(view, aspect)
+    }
+
+    fn adopt_aspect(&self, view: &wgpu::TextureView, aspect: wgpu::TextureAspect) -> Result<Image> {
         let texture = view.texture();
-        let (size, format) = (texture.size(), texture.format());
+        let (mut size, format) = (texture.size(), texture.format());
+        if aspect == wgpu::TextureAspect::Plane1 {
+            (size.width, size.height) = (size.width.div_ceil(2), size.height.div_ceil(2));
+        }
         let is_float = |kind| matches!(kind, Some(wgpu::TextureSampleType::Float { .. }));
         let readable = texture.usage().contains(wgpu::TextureUsages::TEXTURE_BINDING)
             && texture.dimension() == wgpu::TextureDimension::D2
             && texture.sample_count() == 1
-            && is_float(format.sample_type(None, Some(self.inner.features)));
+            && is_float(format.sample_type(Some(aspect), Some(self.inner.features)));
         if !readable {
             let (dimension, samples) = (texture.dimension(), texture.sample_count());
             let found = format!("{dimension:?}, {format:?}, {samples} samples, usage {:?}", texture.usage());

@@ -28,6 +28,8 @@ mod adapters;
 mod adopt;
 mod calls;
 mod clock;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod dmabuf;
 mod fill;
 mod kept;
 mod memory;

@@ -95,6 +95,7 @@ impl WgpuDevice {
     /// | `SUBGROUP` | kernels that exchange values within a subgroup |
     /// | `PIPELINE_CACHE` | keeping compiled kernels from one start to the next |
     /// | `MAPPABLE_PRIMARY_BUFFERS` | [`crate::device::Memory::HostVisible`] |
+    /// | `VULKAN_EXTERNAL_MEMORY_DMA_BUF` | a camera's memory as textures |
     ///
     /// None of them is needed: a device without one does without. A device that was also requested
     /// with `EXPERIMENTAL_COOPERATIVE_MATRIX`, which takes the application's consent to experimental
@@ -104,7 +105,8 @@ impl WgpuDevice {
             | wgpu::Features::SHADER_F16
             | wgpu::Features::SUBGROUP
             | wgpu::Features::PIPELINE_CACHE
-            | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+            | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS
+            | wgpu::Features::VULKAN_EXTERNAL_MEMORY_DMA_BUF;
         (adapter.features() & useful, adapter.limits())
     }
 

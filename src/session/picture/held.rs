@@ -1,0 +1,167 @@
+//! Pictures and frames as a device has them.
+
+use super::kernel::Medium;
+use crate::device::adopt::Adopted;
+use crate::device::{Image, Resource, Slice};
+use crate::error::{Error, Result};
+use crate::session::Port;
+use crate::session::buffers::Given;
+use crate::session::frame::{FrameLayout, PixelFormat};
+use crate::session::framing::{Colours, Framing};
+use crate::session::places::Places;
+
+/// What a picture lies in.
+#[derive(Debug, Clone)]
+pub(in crate::session) struct Held {
+    pub(super) medium: Medium,
+    /// A texture or a buffer for each plane.
+    pub(super) resources: Vec<Resource>,
+    /// Where each plane begins in its buffer, and its stride.
+    pub(super) places: Vec<[u32; 2]>,
+}
+
+impl Held {
+    /// A texture of red, green and blue.
+    pub(in crate::session) fn texture(image: Image) -> Self {
+        Held { medium: Medium::Texture, resources: vec![Resource::Image(image)], places: Vec::new() }
+    }
+
+    /// A frame whose planes are textures.
+    ///
+    /// # Errors
+    /// If there are not as many as the format has planes, or they have other extents.
+    pub(in crate::session) fn planes(name: &str, images: Vec<Image>, layout: FrameLayout) -> Result<Self> {
+        let (format, size) = (layout.format(), layout.size());
+        let what = || format!("{format} frame of {name:?}");
+        let of_colours = [PixelFormat::Rgb8, PixelFormat::Bgr8, PixelFormat::Rgba8, PixelFormat::Bgra8];
+        if of_colours.contains(&format) {
+            return Err(Error::input(
+                what(),
+                "a texture of red, green and blue",
+                "`Pictures`, which take it",
+            ));
+        }
+        for (plane, image) in images.iter().enumerate() {
+            let (wanted, _) = format.extent(plane, size);
+            let (found, wanted) = (image.extent(), wanted.map(|extent| extent as usize));
+            if found != wanted {
+                let found = format!("a texture of {} x {} texels for plane {plane}", found[0], found[1]);
+                let wanted = format!("{} x {} for {} x {} pixels", wanted[0], wanted[1], size[0], size[1]);
+                return Err(Error::input(what(), found, wanted));
+            }
+        }
+        // The same memory thrice is one texture for three planes.
+        let again = |plane: usize| images.iter().take(plane).any(|other| other.is(&images[plane]));
+        if let Some(plane) = (1..images.len()).find(|&plane| again(plane)) {
+            let found = format!("one texture for plane {plane} and one before it");
+            return Err(Error::input(what(), found, "`Frame::of_planes`, with a texture for each"));
+        }
+        let resources = images.into_iter().map(Resource::Image).collect();
+        Ok(Held { medium: Medium::Planes(layout), resources, places: Vec::new() })
+    }
+
+    /// A frame whose planes lie in buffers that kernels may read, bound at multiples of `alignment`.
+    ///
+    /// # Errors
+    /// If a buffer is too small, or kernels may not read it.
+    pub(in crate::session) fn buffers(
+        name: &str,
+        planes: impl Iterator<Item = Result<Adopted>>,
+        layout: FrameLayout,
+        alignment: u64,
+    ) -> Result<Self> {
+        let what = || format!("{} frame of {name:?}", layout.format());
+        let (mut resources, mut places) = (Vec::new(), Vec::new());
+        for (plane, adopted) in planes.enumerate() {
+            let Adopted { buffer, kernels, part: (first, bytes), said, .. } = adopted?;
+            if !kernels[0] {
+                let wanted = "one that kernels may read (wgpu: STORAGE; OpenCL: not CL_MEM_WRITE_ONLY)";
+                return Err(Error::input(what(), format!("a buffer of {said}"), wanted));
+            }
+            layout.check_memory(plane, bytes)?;
+            // Words of four bytes, the last of them whole.
+            let end = (first + layout.end(plane)).next_multiple_of(4);
+            if end > first + bytes {
+                let found = format!("a buffer of {bytes} bytes");
+                let wanted = format!(
+                    "{}: plane {plane} ends at byte {}, and is read in words of four bytes",
+                    end - first,
+                    layout.end(plane)
+                );
+                return Err(Error::input(what(), found, wanted));
+            }
+            let own = layout.plane(plane).unwrap_or_default();
+            let begin = first + own.offset;
+            let bound = begin - begin % alignment.max(4);
+            resources.push(Resource::Buffer(buffer.slice(bound, end - bound)?));
+            let offset = u32::try_from(begin - bound);
+            let offset =
+                offset.map_err(|_| Error::Internal(format!("a binding at multiples of {alignment}")))?;
+            places.push([offset, own.stride]);
+        }
+        Ok(Held { medium: Medium::Buffers(layout), resources, places })
+    }
+
+    fn is(&self, other: &Held) -> bool {
+        let mut pairs = self.resources.iter().zip(&other.resources);
+        let same = |(one, other): (&Resource, &Resource)| match (one, other) {
+            (Resource::Image(one), Resource::Image(other)) => one.is(other),
+            (Resource::Buffer(one), Resource::Buffer(other)) => is_slice(one, other),
+            _ => false,
+        };
+        self.medium == other.medium && self.places == other.places && pairs.all(same)
+    }
+}
+
+pub(super) fn is_slice(one: &Slice, other: &Slice) -> bool {
+    (one.offset, one.bytes) == (other.offset, other.bytes)
+        && Adopted::own(one.buffer.clone()).shares(&Adopted::own(other.buffer.clone()))
+}
+
+/// Pictures of an input, and how their colours become its numbers.
+#[derive(Debug, Clone)]
+pub(in crate::session) struct Shown {
+    pub(in crate::session) pictures: Vec<(Held, Framing)>,
+    pub(in crate::session) colours: Colours,
+}
+
+impl Shown {
+    /// What an input is given.
+    pub(in crate::session) fn given(
+        pictures: impl Iterator<Item = Result<(Held, Framing)>>,
+        colours: Colours,
+    ) -> Result<Given> {
+        Ok(Given::Pictures(Shown { pictures: pictures.collect::<Result<_>>()?, colours }))
+    }
+
+    pub(super) fn is(&self, other: &Shown) -> bool {
+        let mut pairs = self.pictures.iter().zip(&other.pictures);
+        self.colours == other.colours
+            && self.pictures.len() == other.pictures.len()
+            && pairs.all(|(one, two)| one.1 == two.1 && one.0.is(&two.0))
+    }
+
+    pub(super) fn check(&self, port: &Port) -> Result<Places> {
+        let framings = self.pictures.iter().map(|(_, framing)| framing);
+        let places = Places::checked(&port.name, port.dims, framings, &self.colours)?;
+        for (held, framing) in &self.pictures {
+            match (&held.medium, held.resources.first()) {
+                (Medium::Planes(layout) | Medium::Buffers(layout), _) => {
+                    layout.check_size(&port.name, framing)?;
+                }
+                (Medium::Texture, Some(Resource::Image(image))) => {
+                    let (found, wanted) = (image.extent(), framing.source().map(|extent| extent as usize));
+                    if found != wanted {
+                        let found = format!("a picture of {} x {} pixels", found[0], found[1]);
+                        let wanted = format!("the framing's {} x {}", wanted[0], wanted[1]);
+                        return Err(Error::input(format!("pictures of {:?}", port.name), found, wanted));
+                    }
+                }
+                (Medium::Texture, _) => {
+                    return Err(Error::Internal("a picture without a texture".to_owned()));
+                }
+            }
+        }
+        Ok(places)
+    }
+}
