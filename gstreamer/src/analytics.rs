@@ -1,30 +1,28 @@
 //! What GStreamer 1.24 and later have for it: relation metadata for boxes, and tensors from 1.26 on.
 
-use crate::decode::Detection;
+use crate::decode::Region;
 use crate::failure::Failure;
 #[cfg(feature = "v1_26")]
 use crate::tensors::Tensors;
-use crate::tensors::View;
 use gst::glib;
 use gst_analytics::prelude::*;
 
-/// Adds a detection to the buffer's relation metadata for each of these, with its class and score, and their relation.
-pub(crate) fn add_detections(
+/// Adds to the buffer's relation metadata, for each of these in a frame of such extents, where it is, its class, and that they
+/// belong together.
+pub(crate) fn add_regions(
     buffer: &mut gst::BufferRef,
-    detections: &[Detection],
-    view: &View,
-    label: impl Fn(usize) -> String,
+    regions: &[Region],
+    [width, height]: [u32; 2],
 ) -> Result<(), Failure> {
     let refused = |error: glib::BoolError| Failure::model(format!("relation metadata: {error}"));
     let mut meta = gst_analytics::AnalyticsRelationMeta::add(buffer);
-    for detection in detections {
-        let [left, top, right, bottom] = detection.area.map(f64::from);
-        let ([left, top], [right, bottom]) =
-            (view.frame_place([left, top]), view.frame_place([right, bottom]));
-        let [x, y, width, height] = [left, top, right - left, bottom - top].map(|v| v.round() as i32);
-        let class = glib::Quark::from_str(label(detection.class));
-        let area = meta.add_od_mtd(class, x, y, width, height, detection.score).map_err(refused)?.id();
-        let class = meta.add_one_cls_mtd(detection.score, class).map_err(refused)?.id();
+    for region in regions {
+        let [left, top, right, bottom] = region.area;
+        let [x, w] = [left, right - left].map(|share| (share * f64::from(width)).round() as i32);
+        let [y, h] = [top, bottom - top].map(|share| (share * f64::from(height)).round() as i32);
+        let (class, score) = (glib::Quark::from_str(&region.label), region.score as f32);
+        let area = meta.add_od_mtd(class, x, y, w, h, score).map_err(refused)?.id();
+        let class = meta.add_one_cls_mtd(score, class).map_err(refused)?.id();
         meta.set_relation(gst_analytics::RelTypes::RELATE_TO, area, class).map_err(refused)?;
     }
     Ok(())

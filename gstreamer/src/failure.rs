@@ -35,10 +35,10 @@ impl Failure {
     /// As the message of an element that does not start.
     pub(crate) fn message(&self) -> gst::ErrorMessage {
         match self.kind {
-            Kind::Missing => gst::error_msg!(gst::ResourceError::NotFound, ["{}", self.text]),
-            Kind::Setting => gst::error_msg!(gst::ResourceError::Settings, ["{}", self.text]),
-            Kind::Model => gst::error_msg!(gst::StreamError::WrongType, ["{}", self.text]),
-            Kind::Device => gst::error_msg!(gst::ResourceError::Failed, ["{}", self.text]),
+            Kind::Missing => gst::error_msg!(gst::ResourceError::NotFound, ("{}", self.text)),
+            Kind::Setting => gst::error_msg!(gst::ResourceError::Settings, ("{}", self.text)),
+            Kind::Model => gst::error_msg!(gst::StreamError::WrongType, ("{}", self.text)),
+            Kind::Device => gst::error_msg!(gst::ResourceError::Failed, ("{}", self.text)),
         }
     }
 

@@ -33,7 +33,7 @@ mod infer;
 mod overlay;
 mod tensors;
 
-pub use decode::{Decode, MASK, OutputFormat, Point, Region, regions};
+pub use decode::{Decode, MASK, OutputFormat, Point, REGIONS, Region, regions};
 pub use infer::{FrameFit, Infer, NetworkPrecision};
 pub use overlay::Overlay;
 pub use tensors::{Tensor, TensorMeta, Tensors, View, offsets};

@@ -178,10 +178,12 @@ impl Decode {
         let settings = lock(&self.settings).clone();
         let is_wanted = |network: &str| settings.network.as_deref().is_none_or(|wanted| wanted == network);
         let metas = buffer.iter_meta::<TensorMeta>().map(|meta| (meta.tensors(), meta.view()));
-        // A mask of another decoder is no output of a network.
-        let is_mask =
-            |tensors: &crate::Tensors| tensors.all().iter().all(|tensor| tensor.name == regions::MASK);
-        let found = metas.filter(|(tensors, _)| is_wanted(tensors.network()) && !is_mask(tensors)).last();
+        // What another decoder found is no output of a network.
+        let is_found = |tensors: &crate::Tensors| {
+            let mut names = tensors.all().iter().map(|tensor| tensor.name.as_str());
+            names.all(|name| name == regions::MASK || name == regions::REGIONS)
+        };
+        let found = metas.filter(|(tensors, _)| is_wanted(tensors.network()) && !is_found(tensors)).last();
         // A frame that no network saw goes on as it is.
         let Some((tensors, view)) = found else { return Ok(()) };
         let own = lock(&self.labels).clone();
@@ -195,21 +197,14 @@ impl Decode {
             overlap: settings.overlap,
             count: settings.count as usize,
         };
+        let name = self.obj().name();
         match read(&tensors, &view, settings.format, labels.len(), &limits)? {
             Found::Detections(detections) => {
-                let label = |class: usize| {
-                    let is_person = detections.iter().any(|one| one.points.len() == super::PARTS.len());
-                    let label = labels.get(class).filter(|label| !label.is_empty()).cloned();
-                    label.unwrap_or_else(|| match is_person {
-                        true => "person".to_owned(),
-                        false => class.to_string(),
-                    })
-                };
+                regions::add_detections(buffer, &name, &detections, view, labels)?;
                 #[cfg(feature = "v1_24")]
-                crate::analytics::add_detections(buffer, &detections, &view, label)?;
-                regions::add_detections(buffer, &detections, &view, label);
+                crate::analytics::add_regions(buffer, &regions::regions(buffer), view.frame)?;
             }
-            Found::Mask(mask) => regions::add_mask(buffer, &self.obj().name(), mask, view, labels)?,
+            Found::Mask(mask) => regions::add_mask(buffer, &name, mask, view, labels)?,
         }
         Ok(())
     }

@@ -19,13 +19,11 @@ mod regions;
 use crate::failure::Failure;
 use crate::tensors::{Tensors, View};
 use boxes::{ssd, yolo};
-#[cfg(feature = "v1_24")]
-pub(crate) use found::Detection;
 use found::{Found, Mask};
 use gst::glib;
 use gst::prelude::*;
 use outputs::{Map, list};
-pub use regions::{MASK, Point, Region, regions};
+pub use regions::{MASK, Point, REGIONS, Region, regions};
 
 glib::wrapper! {
     /// The element `diptychdecode`.

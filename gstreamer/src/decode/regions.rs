@@ -1,6 +1,6 @@
-//! What was found as metadata that GStreamer has: `GstVideoRegionOfInterestMeta` with parameters.
+//! What was found as metadata: `GstVideoRegionOfInterestMeta` with parameters, and a tensor of ours.
 //!
-//! Places in the parameters are shares of the frame, so that they hold where the frame is scaled.
+//! Places are shares of the frame, so that they hold where the frame is scaled.
 
 use super::found::Detection;
 use super::{Mask, PARTS};
@@ -11,6 +11,10 @@ use gst_video::VideoRegionOfInterestMeta;
 /// The name of the tensor that a mask is: of u8 and the dimensions height and width, a class for each place. It covers the
 /// network's whole picture, whatever its extents are.
 pub const MASK: &str = "diptych.mask";
+
+/// The name of the tensor that what was found is: of f32, a row for each. A row is left, top, right, bottom, score, class, and x, y
+/// and score of each point; places are shares of the frame's width and height.
+pub const REGIONS: &str = "diptych.regions";
 
 /// The name of the parameter that a box has, as in Intel's DL Streamer.
 const DETECTION: &str = "detection";
@@ -44,60 +48,72 @@ pub struct Region {
     pub points: Vec<Point>,
 }
 
-/// What `diptychdecode` found in the frame of a buffer.
+/// What `diptychdecode` found in the frame of a buffer, the surest first.
+///
+/// It is read from the tensors [`REGIONS`]: GStreamer 1.22 drops the parameters of `GstVideoRegionOfInterestMeta` where a frame is
+/// converted or scaled.
 pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
-    buffer.iter_meta::<VideoRegionOfInterestMeta>().filter_map(|meta| region(&meta)).collect()
+    let mut regions = Vec::new();
+    for meta in buffer.iter_meta::<TensorMeta>() {
+        for tensor in meta.tensors().all().iter().filter(|tensor| tensor.name == REGIONS) {
+            let (numbers, width) = (tensor.data.to_f32(), tensor.data.dims().extents().last().copied());
+            let rows = numbers.chunks_exact(width.unwrap_or(1).max(1));
+            regions.extend(rows.filter_map(|row| region(row, &tensor.labels)));
+        }
+    }
+    regions
 }
 
-fn region(meta: &VideoRegionOfInterestMeta) -> Option<Region> {
-    let detection = meta.param(DETECTION)?;
-    let number = |name: &str| detection.get::<f64>(name).ok();
-    let area = [number("x_min")?, number("y_min")?, number("x_max")?, number("y_max")?];
-    let class = detection.get::<i32>("label_id").ok().and_then(|class| u32::try_from(class).ok());
-    let points = meta.param(KEYPOINTS).and_then(points).unwrap_or_default();
-    let (label, score) = (meta.roi_type().to_owned(), number("confidence")?);
-    Some(Region { label, class: class.unwrap_or_default(), score, area, points })
+/// What the class of a number is called, among things with so many points.
+fn label(labels: &[String], class: usize, points: usize) -> String {
+    match labels.get(class) {
+        Some(label) if !label.is_empty() => label.clone(),
+        _ if points == PARTS.len() => "person".to_owned(),
+        _ => class.to_string(),
+    }
 }
 
-fn points(structure: &gst::StructureRef) -> Option<Vec<Point>> {
-    let numbers = |name: &str| {
-        let array = structure.get::<gst::Array>(name).ok()?;
-        array.as_slice().iter().map(|value| value.get::<f64>().ok()).collect::<Option<Vec<f64>>>()
+fn region(row: &[f32], labels: &[String]) -> Option<Region> {
+    let &[left, top, right, bottom, score, class, ref points @ ..] = row else { return None };
+    let count = points.len() / 3;
+    let point = |(index, point): (usize, &[f32])| Point {
+        name: if count == PARTS.len() { PARTS[index].to_owned() } else { String::new() },
+        place: [point[0].into(), point[1].into()],
+        score: point[2].into(),
     };
-    let (xs, ys, scores) = (numbers("x")?, numbers("y")?, numbers("score")?);
-    let names = structure.get::<gst::Array>("name").ok();
-    let name = |index: usize| {
-        let value = names.as_ref()?.as_slice().get(index)?;
-        value.get::<String>().ok()
-    };
-    let points = xs.into_iter().zip(ys).zip(scores).enumerate();
-    let point =
-        |(index, ((x, y), score))| Point { name: name(index).unwrap_or_default(), place: [x, y], score };
-    Some(points.map(point).collect())
+    Some(Region {
+        label: label(labels, class as usize, count),
+        class: class as u32,
+        score: score.into(),
+        area: [left, top, right, bottom].map(f64::from),
+        points: points.chunks_exact(3).enumerate().map(point).collect(),
+    })
 }
 
-/// Adds what was found to the buffer.
+/// Adds what was found to the buffer, as regions and as a tensor of the element `name`.
 pub(super) fn add_detections(
     buffer: &mut gst::BufferRef,
+    name: &str,
     detections: &[Detection],
-    view: &View,
-    label: impl Fn(usize) -> String,
-) {
+    view: View,
+    labels: Vec<String>,
+) -> diptych::Result<()> {
     let [width, height] = view.frame.map(f64::from);
     let share = |x: f32, y: f32| {
         let [x, y] = view.frame_place([x.into(), y.into()]);
         [x / width, y / height]
     };
+    let most = detections.iter().map(|detection| detection.points.len()).max().unwrap_or_default();
+    let mut rows = Vec::new();
     for detection in detections {
         let [left, top, right, bottom] = detection.area;
         let ([left, top], [right, bottom]) = (share(left, top), share(right, bottom));
-        let label = label(detection.class);
+        let label = label(&labels, detection.class, detection.points.len());
         // The rectangle has whole pixels of the frame.
-        let pixel = |share: f64, extent: f64| (share * extent).clamp(0.0, extent);
-        let [x, y] = [pixel(left, width), pixel(top, height)].map(|v| v.round() as u32);
-        let [x_end, y_end] = [pixel(right, width), pixel(bottom, height)].map(|v| v.round() as u32);
-        let rectangle = (x, y, x_end.saturating_sub(x), y_end.saturating_sub(y));
-        let mut meta = VideoRegionOfInterestMeta::add(buffer, &label, rectangle);
+        let pixel = |share: f64, extent: f64| (share * extent).clamp(0.0, extent).round() as u32;
+        let [x, y] = [pixel(left, width), pixel(top, height)];
+        let size = [pixel(right, width).saturating_sub(x), pixel(bottom, height).saturating_sub(y)];
+        let mut meta = VideoRegionOfInterestMeta::add(buffer, &label, (x, y, size[0], size[1]));
         let parameter = gst::Structure::builder(DETECTION)
             .field("label_id", detection.class as i32)
             .field("confidence", f64::from(detection.score))
@@ -106,19 +122,27 @@ pub(super) fn add_detections(
             .field("x_max", right)
             .field("y_max", bottom);
         meta.add_param(parameter.build());
+        let points = detection.points.iter().map(|point| (share(point.x, point.y), point.score));
         if !detection.points.is_empty() {
-            let places = || detection.points.iter().map(|point| share(point.x, point.y));
-            let scores = detection.points.iter().map(|point| f64::from(point.score));
+            let list = |of: fn(([f64; 2], f32)) -> f64| gst::Array::new(points.clone().map(of));
             let mut parameter = gst::Structure::builder(KEYPOINTS)
-                .field("x", gst::Array::new(places().map(|[x, _]| x)))
-                .field("y", gst::Array::new(places().map(|[_, y]| y)))
-                .field("score", gst::Array::new(scores));
+                .field("x", list(|([x, _], _)| x))
+                .field("y", list(|([_, y], _)| y))
+                .field("score", list(|(_, score)| score.into()));
             if detection.points.len() == PARTS.len() {
                 parameter = parameter.field("name", gst::Array::new(PARTS));
             }
             meta.add_param(parameter.build());
         }
+        rows.extend([left, top, right, bottom].map(|share| share as f32));
+        rows.extend([detection.score, detection.class as f32]);
+        rows.extend(points.flat_map(|([x, y], score)| [x as f32, y as f32, score]));
+        rows.resize(rows.len() + 3 * (most - detection.points.len()), 0.0);
     }
+    let dims = Dims::new(&[detections.len(), 6 + 3 * most])?;
+    let tensor = Tensor { name: REGIONS.to_owned(), data: HostTensor::new(dims, rows)?, labels };
+    TensorMeta::add(buffer, Tensors::new(name, false, vec![tensor]), view);
+    Ok(())
 }
 
 /// Adds a mask to the buffer, as a tensor of the element `name`.

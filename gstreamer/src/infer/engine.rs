@@ -43,9 +43,9 @@ struct Axes {
 }
 
 impl Axes {
-    /// Of an input of four axes with 1, 3 or 4 channels, last or behind the batch.
+    /// Of an input of four axes with 1 to 4 channels, last or behind the batch; where either could be meant, they are last.
     fn of(extents: &[Option<usize>]) -> Option<Self> {
-        let channels = |axis: usize| matches!(extents.get(axis), Some(Some(1 | 3 | 4)));
+        let channels = |axis: usize| matches!(extents.get(axis), Some(Some(1..=4)));
         match extents.len() {
             4 if channels(3) => Some(Axes { height: 1, width: 2, channels: 3 }),
             4 if channels(1) => Some(Axes { height: 2, width: 3, channels: 1 }),
@@ -158,7 +158,7 @@ fn not_a_picture(path: &str, input: &FileInput, extents: &[Option<usize>]) -> Fa
     let extents = extents.iter().map(|extent| extent.map_or("?".to_owned(), |extent| extent.to_string()));
     let found = extents.collect::<Vec<_>>().join("x");
     Failure::model(format!(
-        "{path}: input {:?}: found {} of {found}, wanted NxHxWxC or NxCxHxW with 1, 3 or 4 channels C",
+        "{path}: input {:?}: found {} of {found}, wanted NxHxWxC or NxCxHxW with 1 to 4 channels C",
         input.name, input.dtype
     ))
 }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!([of(&[1, 257, 257, 3]), of(&[1, 3, 224, 224])], [Some(last), Some(first)]);
         // Either could be meant.
         assert_eq!(of(&[1, 3, 3, 3]), Some(last));
-        assert_eq!([of(&[1, 1001]), of(&[1, 2, 5, 7])], [None, None]);
+        assert_eq!([of(&[1, 1001]), of(&[1, 5, 5, 7])], [None, None]);
         assert_eq!(Axes::of(&[None, Some(3), None, None]), Some(first));
     }
 

@@ -35,7 +35,10 @@ fn the_message_names_what_was_found_and_wanted() {
     let posenet = posenet();
     let cases: [(String, &[&str]); 13] = [
         ("backend=cpu".to_owned(), &["model: found none, wanted the path"]),
-        (format!("model={floats} backend=tpu:"), &["backend: found \"tpu:\", wanted auto, gpu, vulkan"]),
+        (
+            format!("model={floats} backend=vulkan:"),
+            &["backend: found \"vulkan:\", wanted auto, gpu, vulkan"],
+        ),
         (
             format!("model={floats} backend=cpu"),
             &["floats.onnx does not say the range", "range=\"<low,high>\""],

@@ -25,7 +25,7 @@ fn the_header_has_the_plugins_layout() {
     };
     let text = format!(
         "#include <gstdiptych.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{ {} {} \
-         printf(\"%d\\n\", gst_buffer_get_diptych_tensor_meta != NULL); return 0; }}\n",
+         gst_init(NULL, NULL); printf(\"%d\\n\", gst_buffer_get_diptych_tensor_meta(gst_buffer_new()) == NULL); return 0; }}\n",
         line("GstDiptychTensorMeta", &meta),
         line("GstDiptychTensor", &tensor)
     );

@@ -3,6 +3,7 @@
 mod errors;
 mod layout;
 mod people;
+mod plugin;
 mod small;
 mod streams;
 

@@ -21,6 +21,11 @@ fn numbers(buffer: &gst::BufferRef) -> Vec<f32> {
     tensors.all()[0].data.to_f32().to_vec()
 }
 
+/// The same, rounded: pixels that were divided and multiplied by 255.
+fn rounded(buffer: &gst::BufferRef) -> Vec<f32> {
+    numbers(buffer).into_iter().map(f32::round).collect()
+}
+
 #[test]
 fn packed_formats_are_read_alike_and_channels_lie_in_planes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -51,6 +56,28 @@ fn packed_formats_are_read_alike_and_channels_lie_in_planes() {
         assert_eq!(meta.tensors().all()[0].data.dims().extents(), [1, 3, 5, 7]);
         assert!(meta.tensors().is_planar());
         assert_eq!(meta.view().frame_place([3.5, 2.5]), [3.5, 2.5]);
+    }
+}
+
+#[test]
+fn gpus_run_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 5, 7]);
+    let picture = gradient(7, 5);
+    let green: Vec<f32> = picture.pixels().map(|pixel| f32::from(pixel[1])).collect();
+    for (backend, api) in [("vulkan", diptych::Backend::Wgpu), ("opencl", diptych::Backend::OpenCl)] {
+        if let Err(error) = diptych::Context::new(api) {
+            assert!(std::env::var_os("DIPTYCH_REQUIRE_DEVICES").is_none(), "{error}");
+            println!("skipped: {error}");
+            continue;
+        }
+        let line = format!("diptychinfer name=infer model={model} backend={backend} range=<0,255>");
+        let mut harness = harness(&line, "RGB", [7, 5]);
+        let out = harness.push_and_pull(buffer(rgb(&picture), 0)).expect(backend);
+        assert_eq!(rounded(&out)[35..70], green, "{backend}");
+        let device = harness.find_element("diptychinfer").expect("the element");
+        let device = device.property::<Option<String>>("device").expect("a device");
+        assert!(!device.starts_with("cpu"), "{backend}: {device}");
     }
 }
 
@@ -103,10 +130,10 @@ fn bytes_and_open_extents_and_normalisations_are_taken() {
 #[test]
 fn a_batch_waits_for_its_frames_and_the_last_one_is_cut_short() {
     let folder = tempfile::tempdir().expect("a folder");
-    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 2, 2]);
+    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 2, 5]);
     let line = format!("diptychinfer model={model} backend=cpu range=<0,255> batch=3");
-    let mut harness = harness(&line, "RGB", [2, 2]);
-    let frame = |number: u8| rgb(&RgbImage::from_pixel(2, 2, Rgb([number, 0, 0])));
+    let mut harness = harness(&line, "RGB", [5, 2]);
+    let frame = |number: u8| rgb(&RgbImage::from_pixel(5, 2, Rgb([number, 0, 0])));
     harness.play();
     for number in 0..5 {
         harness.push(buffer(frame(10 * number), number.into())).expect("taken");
@@ -120,10 +147,10 @@ fn a_batch_waits_for_its_frames_and_the_last_one_is_cut_short() {
     for number in 0..5u8 {
         let out = harness.pull().expect("a frame");
         assert_eq!(out.pts(), Some(gst::ClockTime::from_mseconds(40 * u64::from(number))));
-        assert_eq!(numbers(&out)[..4], [f32::from(10 * number); 4], "frame {number}");
+        assert_eq!(rounded(&out)[..10], [f32::from(10 * number); 10], "frame {number}");
         assert_eq!(
             out.meta::<TensorMeta>().expect("tensors").tensors().all()[0].data.dims().extents(),
-            [1, 3, 2, 2]
+            [1, 3, 2, 5]
         );
     }
     let mut last = None;
@@ -136,10 +163,10 @@ fn a_batch_waits_for_its_frames_and_the_last_one_is_cut_short() {
 #[test]
 fn a_flush_drops_what_waits() {
     let folder = tempfile::tempdir().expect("a folder");
-    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 2, 2]);
+    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 2, 5]);
     let line = format!("diptychinfer model={model} backend=cpu range=<0,255> batch=2");
-    let mut harness = harness(&line, "RGB", [2, 2]);
-    let frame = |number: u8| rgb(&RgbImage::from_pixel(2, 2, Rgb([number; 3])));
+    let mut harness = harness(&line, "RGB", [5, 2]);
+    let frame = |number: u8| rgb(&RgbImage::from_pixel(5, 2, Rgb([number; 3])));
     harness.push(buffer(frame(1), 0)).expect("taken");
     harness.push_event(gst::event::FlushStart::new());
     harness.push_event(gst::event::FlushStop::new(true));
@@ -148,7 +175,7 @@ fn a_flush_drops_what_waits() {
     for number in 2..4 {
         harness.push(buffer(frame(number), number.into())).expect("taken");
     }
-    let found: Vec<f32> = (0..2).map(|_| numbers(&harness.pull().expect("a frame"))[0]).collect();
+    let found: Vec<f32> = (0..2).map(|_| rounded(&harness.pull().expect("a frame"))[0]).collect();
     assert_eq!(found, [2.0, 3.0]);
     assert!(harness.try_pull().is_none());
 }
@@ -156,31 +183,32 @@ fn a_flush_drops_what_waits() {
 #[test]
 fn copies_share_tensors_and_scaled_frames_keep_their_place() {
     let folder = tempfile::tempdir().expect("a folder");
-    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 4, 4]);
+    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 5, 5]);
     let line = format!(
-        "diptychinfer model={model} backend=cpu range=<0,255> fit=crop ! videoscale ! video/x-raw,width=16,height=6"
+        "diptychinfer model={model} backend=cpu range=<0,255> fit=crop ! videoscale ! capsfilter \
+         caps=video/x-raw,width=20,height=10"
     );
-    let mut harness = harness(&line, "RGB", [8, 4]);
-    let out = harness.push_and_pull(buffer(rgb(&gradient(8, 4)), 0)).expect("a frame");
+    let mut harness = harness(&line, "RGB", [10, 5]);
+    let out = harness.push_and_pull(buffer(rgb(&gradient(10, 5)), 0)).expect("a frame");
     let meta = out.meta::<TensorMeta>().expect("the scaler hands it on");
     let view = meta.view();
-    // The network saw columns 2 to 5 of 8, and these are 4 to 11 of 16.
+    // The network saw 5 of 10 columns, from 2.5 on, and these are 10 of 20.
     assert_eq!(
-        (view.frame, view.frame_place([0.0, 0.0]), view.frame_place([4.0, 4.0])),
-        ([16, 6], [4.0, 0.0], [12.0, 6.0])
+        (view.frame, view.frame_place([0.0, 0.0]), view.frame_place([5.0, 5.0])),
+        ([20, 10], [5.0, 0.0], [15.0, 10.0])
     );
-    assert_eq!(view.input_place([12.0, 6.0]), [4.0, 4.0]);
+    assert_eq!(view.input_place([15.0, 10.0]), [5.0, 5.0]);
     let copy = out.copy();
     let (one, two) = (meta.tensors(), copy.meta::<TensorMeta>().expect("a copy of it").tensors());
     assert!(std::ptr::eq(one.all(), two.all()), "the same memory");
     drop((one, out));
-    assert_eq!(two.all()[0].data.dims().extents(), [1, 3, 4, 4]);
+    assert_eq!(two.all()[0].data.dims().extents(), [1, 3, 5, 5]);
 }
 
 #[test]
 fn a_map_of_scores_is_a_mask_that_the_overlay_paints() {
     let folder = tempfile::tempdir().expect("a folder");
-    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 4, 4]);
+    let model = write(&folder.path().join("small.onnx"), &Net::Floats, &[1, 3, 2, 8]);
     let labels = folder.path().join("labels.txt");
     std::fs::write(&labels, "red\ngreen\nblue\n").expect("a file");
     // The strongest of red, green and blue is the class: a frame in three parts.
@@ -196,8 +224,8 @@ fn a_map_of_scores_is_a_mask_that_the_overlay_paints() {
     let metas: Vec<_> = out.iter_meta::<TensorMeta>().map(|meta| meta.tensors()).collect();
     assert_eq!((metas.len(), metas[1].network()), (2, "decoder"));
     let mask = &metas[1].all()[0];
-    assert_eq!((mask.name.as_str(), mask.data.dims().extents(), mask.labels.len()), (MASK, &[4, 4][..], 3));
-    assert_eq!(mask.data.elements::<u8>().expect("bytes")[4..8], [0, 1, 1, 2]);
+    assert_eq!((mask.name.as_str(), mask.data.dims().extents(), mask.labels.len()), (MASK, &[2, 8][..], 3));
+    assert_eq!(mask.data.elements::<u8>().expect("bytes")[8..], [0, 0, 1, 1, 1, 1, 2, 2]);
     assert!(regions(&out).is_empty());
     let drawn = out.map_readable().expect("bytes");
     let pixel = |x: usize| [drawn[3 * x], drawn[3 * x + 1], drawn[3 * x + 2]];
