@@ -38,6 +38,11 @@ pub use infer::{FrameFit, Infer, NetworkPrecision};
 pub use overlay::Overlay;
 pub use tensors::{Tensor, TensorMeta, Tensors, View, offsets};
 
+/// The programs of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// Pads that are always there, for these caps.
 fn pad_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     let pads = [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)];

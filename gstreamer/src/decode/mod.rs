@@ -131,6 +131,7 @@ fn read(
         }
     };
     detections.retain(found::Detection::is_finite);
+    detections.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ok(Found::Detections(detections))
 }
 

@@ -264,3 +264,145 @@ pub(super) fn movenet(
     let people = people.into_iter().filter(|person| person.score >= least).collect();
     Ok(suppress(people, limits.overlap, limits.count))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensors::Tensor;
+    use diptych::{Dims, HostTensor};
+
+    const LIMITS: Limits = Limits { threshold: 0.5, overlap: 0.5, count: 10 };
+    const STRIDE: usize = 16;
+    const GRID: usize = 17;
+
+    type Person = [[f32; 2]; PARTS.len()];
+
+    /// A person of a quarter of this height, whose nose is there, in pixels from the centre of the first.
+    fn person(x: f32, y: f32, size: f32) -> Person {
+        let at = |dx: f32, dy: f32| [x + dx * size, y + dy * size];
+        let mut parts = [at(0.0, 0.0); PARTS.len()];
+        let pairs = [
+            (0.1, -0.1),
+            (0.25, 0.0),
+            (0.5, 0.5),
+            (0.7, 1.1),
+            (0.8, 1.7),
+            (0.35, 1.8),
+            (0.35, 2.7),
+            (0.4, 3.6),
+        ];
+        for (pair, (dx, dy)) in pairs.into_iter().enumerate() {
+            parts[2 * pair + 1] = at(dx, dy);
+            parts[2 * pair + 2] = at(-dx, dy);
+        }
+        parts
+    }
+
+    fn tensor(name: &str, shape: &[usize], values: Vec<f32>) -> Tensor {
+        let data = HostTensor::new(Dims::new(shape).expect("dimensions"), values).expect("a tensor");
+        Tensor { name: name.to_owned(), data, labels: Vec::new() }
+    }
+
+    /// What a network gives for these people: in each cell the vectors of the one whose part is nearest, and a logit that falls
+    /// with the distance to it. Displacements miss by three pixels, which the offsets mend.
+    fn planted(people: &[Person], is_planar: bool, with_displacements: bool) -> Tensors {
+        let (parts, edges) = (PARTS.len(), TREE.len());
+        let mut maps = [parts, 2 * parts, 2 * edges, 2 * edges].map(|c| (c, vec![0.0; GRID * GRID * c]));
+        for cell in 0..GRID * GRID {
+            let (cx, cy) = ((cell % GRID * STRIDE) as f32, (cell / GRID * STRIDE) as f32);
+            let nearest = |part: usize| {
+                let distance = |person: &&Person| (person[part][0] - cx).hypot(person[part][1] - cy);
+                let best = people.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+                best.map(|best| (best, distance(&best))).expect("somebody")
+            };
+            let mut put = |map: usize, channel: usize, value: f32| {
+                let (c, values) = &mut maps[map];
+                let place = if is_planar { channel * GRID * GRID + cell } else { cell * *c + channel };
+                values[place] = value;
+            };
+            for part in 0..parts {
+                let (person, distance) = nearest(part);
+                put(0, part, 5.0 - 6.0 * distance / STRIDE as f32);
+                put(1, part, person[part][1] - cy);
+                put(1, parts + part, person[part][0] - cx);
+            }
+            for (edge, &(parent, child)) in TREE.iter().enumerate() {
+                for (map, from, to) in [(2, parent, child), (3, child, parent)] {
+                    let (person, _) = nearest(from);
+                    put(map, edge, person[to][1] - person[from][1] + 3.0);
+                    put(map, edges + edge, person[to][0] - person[from][0] - 3.0);
+                }
+            }
+        }
+        let names = ["net/heatmap", "net/offset", "net/displacement_fwd", "net/displacement_bwd"];
+        let tensors = maps.into_iter().zip(names).map(|((c, values), name)| {
+            let shape = if is_planar { [1, c, GRID, GRID] } else { [1, GRID, GRID, c] };
+            tensor(name, &shape, values)
+        });
+        let count = if with_displacements { 4 } else { 2 };
+        Tensors::new("net", is_planar, tensors.take(count).collect())
+    }
+
+    const SIZE: [u32; 2] = [((GRID - 1) * STRIDE + 1) as u32; 2];
+
+    fn assert_is(found: &Detection, person: &Person) {
+        for (part, (point, wanted)) in found.points.iter().zip(person).enumerate() {
+            let apart = (point.x - 0.5 - wanted[0]).hypot(point.y - 0.5 - wanted[1]);
+            assert!(apart < 0.01, "{}: {point:?}, wanted {wanted:?}", PARTS[part]);
+        }
+    }
+
+    #[test]
+    fn two_people_are_kept_apart() {
+        let people = [person(70.0, 60.0, 45.0), person(180.0, 70.0, 45.0)];
+        for is_planar in [false, true] {
+            let tensors = planted(&people, is_planar, true);
+            let mut found = PoseNet::of(&tensors, SIZE).expect("a PoseNet").people(&LIMITS);
+            assert_eq!(found.len(), 2);
+            assert!(found.iter().all(|person| person.score > 0.7));
+            found.sort_by(|a, b| a.points[0].x.total_cmp(&b.points[0].x));
+            found.iter().zip(&people).for_each(|(found, person)| assert_is(found, person));
+        }
+    }
+
+    #[test]
+    fn one_person_needs_no_displacements() {
+        let someone = person(128.0, 50.0, 50.0);
+        let limits = Limits { count: 1, ..LIMITS };
+        for with_displacements in [false, true] {
+            let tensors = planted(&[someone], false, with_displacements);
+            let found = PoseNet::of(&tensors, SIZE).expect("a PoseNet").people(&limits);
+            assert_eq!(found.len(), 1);
+            assert_is(&found[0], &someone);
+        }
+        let tensors = planted(&[someone], false, true);
+        let strict = Limits { threshold: 1.0, ..LIMITS };
+        assert!(PoseNet::of(&tensors, SIZE).expect("a PoseNet").people(&strict).is_empty());
+    }
+
+    #[test]
+    fn other_outputs_are_refused_with_their_dimensions() {
+        let tensors = Tensors::new("net", false, vec![tensor("softmax", &[1, 1001], vec![0.0; 1001])]);
+        let refused = PoseNet::of(&tensors, SIZE).map(|_| ()).expect_err("a classifier").text;
+        assert!(refused.contains("\"softmax\" 1x1001") && refused.contains("heatmap 1xHxWx17"), "{refused}");
+        let tensors = planted(&[person(128.0, 50.0, 50.0)], false, true);
+        let refused = PoseNet::of(&tensors, [100, 100]).map(|_| ()).expect_err("no stride").text;
+        assert!(refused.contains("100x100 and heatmaps of 17x17"), "{refused}");
+    }
+
+    #[test]
+    fn movenets_rows_are_shares() {
+        let row: Vec<f32> = (0..17).flat_map(|part| [0.5, part as f32 / 16.0, 0.75]).collect();
+        let read = |extents: &[usize], values: Vec<f32>| {
+            let map = Map { name: "out", extents: extents.to_vec(), values: values.into() };
+            movenet(&map, [64.0, 32.0], &LIMITS)
+        };
+        let found = read(&[1, 17, 3], row.clone()).expect("one");
+        assert_eq!((found.len(), found[0].score, found[0].area), (1, 0.75, [0.0, 16.0, 64.0, 16.0]));
+        assert_eq!(found[0].points[8], Keypoint { x: 32.0, y: 16.0, score: 0.75 });
+        let several = [row, vec![0.25, 0.125, 0.75, 0.875, 0.9], vec![0.0; 56]].concat();
+        let found = read(&[2, 56], several).expect("one of two");
+        assert_eq!((found.len(), found[0].score, found[0].area), (1, 0.9, [8.0, 8.0, 56.0, 24.0]));
+        assert!(read(&[17, 3], vec![0.0; 51]).is_err());
+    }
+}

@@ -139,6 +139,10 @@ pub(super) fn add_detections(
         rows.extend(points.flat_map(|([x, y], score)| [x as f32, y as f32, score]));
         rows.resize(rows.len() + 3 * (most - detection.points.len()), 0.0);
     }
+    // A tensor has one row at least.
+    if detections.is_empty() {
+        return Ok(());
+    }
     let dims = Dims::new(&[detections.len(), 6 + 3 * most])?;
     let tensor = Tensor { name: REGIONS.to_owned(), data: HostTensor::new(dims, rows)?, labels };
     TensorMeta::add(buffer, Tensors::new(name, false, vec![tensor]), view);
@@ -157,4 +161,48 @@ pub(super) fn add_mask(
     let tensor = Tensor { name: MASK.to_owned(), data, labels };
     TensorMeta::add(buffer, Tensors::new(name, false, vec![tensor]), view);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::found::Keypoint;
+
+    #[test]
+    fn what_was_found_is_read_back_as_shares_of_the_frame() {
+        gst::init().expect("GStreamer");
+        let mut buffer = gst::Buffer::new();
+        let target = buffer.get_mut().expect("the only reference");
+        // A frame of 200 x 100 as a picture of 50 x 50 that saw its middle.
+        let view = View { input: [50, 50], frame: [200, 100], to_frame: [[2.0, 0.0, 50.0], [0.0, 2.0, 0.0]] };
+        let labels = ["cat", ""].map(str::to_owned).to_vec();
+        let point = Keypoint { x: 25.0, y: 5.0, score: 0.5 };
+        let detections = [
+            Detection { score: 0.75, class: 0, area: [0.0, 10.0, 20.0, 30.0], points: vec![point] },
+            Detection { score: 0.5, class: 1, area: [-100.0, 0.0, 50.0, 60.0], points: Vec::new() },
+        ];
+        add_detections(target, "decoder", &detections, view, labels.clone()).expect("two");
+        let found = regions(&buffer);
+        assert_eq!((found[0].label.as_str(), found[0].score), ("cat", 0.75));
+        assert_eq!(found[0].area, [0.25, 0.2, 0.45, 0.6].map(|share: f32| f64::from(share)));
+        assert_eq!((found[0].points[0].place, found[0].points[0].score), ([0.5, f64::from(0.1f32)], 0.5));
+        // A class without a name is a number. It reaches beyond the frame, and its rectangle does not.
+        assert_eq!((found[1].label.as_str(), found[1].class, found[1].area[0]), ("1", 1, -0.75));
+        let rectangles: Vec<_> =
+            buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|meta| meta.rect()).collect();
+        assert_eq!(rectangles, [(50, 20, 40, 40), (0, 0, 150, 100)]);
+        let region = buffer.iter_meta::<VideoRegionOfInterestMeta>().next().expect("one");
+        let detection = region.param(DETECTION).expect("a parameter");
+        assert_eq!(
+            (detection.get("confidence"), detection.get("label_id"), detection.get("y_max")),
+            (Ok(0.75), Ok(0), Ok(0.6))
+        );
+        let points = region.param(KEYPOINTS).expect("a parameter").get::<gst::Array>("x").expect("a list");
+        assert_eq!(points.as_slice()[0].get(), Ok(0.5));
+
+        let mut buffer = gst::Buffer::new();
+        add_detections(buffer.get_mut().expect("the only reference"), "decoder", &[], view, labels)
+            .expect("none");
+        assert!(regions(&buffer).is_empty() && buffer.meta::<VideoRegionOfInterestMeta>().is_none());
+    }
 }
