@@ -282,7 +282,11 @@ impl BaseTransformImpl for Infer {
             state.waiting.push(buffer);
             let batch = state.engine.as_ref().map_or(1, Engine::batch);
             if state.waiting.len() >= batch {
-                self.infer(&mut state)?;
+                let result = self.infer(&mut state);
+                drop(state);
+                // Whoever is told may ask this element something.
+                result.map_err(|failure| failure.post(self))?;
+                state = lock(&self.state);
             }
         }
         Ok(state.ready.pop_front().map_or(GenerateOutputSuccess::NoOutput, GenerateOutputSuccess::Buffer))
@@ -307,16 +311,15 @@ impl Infer {
     }
 
     /// Runs the network on the frames that wait.
-    fn infer(&self, state: &mut State) -> Result<(), gst::FlowError> {
+    fn infer(&self, state: &mut State) -> Result<(), Failure> {
         let buffers = std::mem::take(&mut state.waiting);
         if buffers.is_empty() {
             return Ok(());
         }
         let (Some(engine), Some(format)) = (&mut state.engine, &state.format) else {
-            return Err(gst::FlowError::NotNegotiated);
+            return Err(Failure::model("found a frame before its caps, wanted caps of raw video"));
         };
-        let name = self.obj().name();
-        let tensors = run(engine, format, &name, &buffers).map_err(|failure| failure.post(self))?;
+        let tensors = run(engine, format, &self.obj().name(), &buffers)?;
         let [width, height] = engine.size();
         let view = View {
             input: [width, height],
@@ -335,11 +338,11 @@ impl Infer {
 
     /// Runs the network on the frames that wait for others, and sends all on.
     fn drain(&self) -> Result<(), gst::FlowError> {
-        let ready = {
-            let mut state = lock(&self.state);
-            self.infer(&mut state)?;
-            std::mem::take(&mut state.ready)
-        };
+        let mut state = lock(&self.state);
+        let result = self.infer(&mut state);
+        let ready = std::mem::take(&mut state.ready);
+        drop(state);
+        result.map_err(|failure| failure.post(self))?;
         ready.into_iter().try_for_each(|buffer| self.obj().src_pad().push(buffer).map(|_| ()))
     }
 }
