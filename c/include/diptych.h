@@ -183,7 +183,6 @@ typedef void (*diptych_step_callback)(const struct diptych_step *step, void *use
 // the search. It must neither throw nor jump out.
 typedef bool (*diptych_progress_callback)(size_t done, size_t problems, void *user);
 
-<<<<<<< HEAD
 // A device of one API. A GPU is listed once for each API that reaches it. Texts live as long as the list.
 typedef struct diptych_device_info {
   // The text by which diptych_options_device means this device: the backend with the PCI address, or with the number if
@@ -192,7 +191,21 @@ typedef struct diptych_device_info {
   // "wgpu", "opencl" or "cpu".
   const char *backend;
   // Its name.
-=======
+  const char *name;
+  // "Vulkan", "OpenCL" and others.
+  const char *api;
+  // The driver and its version; empty for the CPU.
+  const char *driver;
+  // Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
+  const char *pci;
+  // The same on every API of its driver; NULL if its driver does not say so.
+  const char *uuid;
+  // Whether it is a driver that runs kernels on the CPU, or the CPU itself.
+  bool software;
+  // Whether it computes in halves.
+  bool halves;
+} diptych_device_info;
+
 // How bytes are a frame, and what a network sees of it. What is 0 is the common case.
 typedef struct diptych_frame {
   // "NV12", "NV21", "I420", "YUYV", "UYVY", "Gray8", "RGB8", "BGR8", "RGBA8" or "BGRA8". Planes follow each other.
@@ -216,26 +229,6 @@ typedef struct diptych_frame {
   // Not 0.
   float deviation[3];
 } diptych_frame;
-
-// An input or an output of a session. The last axis is the fastest. An extent that each run decides
-// (diptych_input_axis) is that of the last run, and 1 before the first one.
-typedef struct diptych_port {
-  // Lives as long as the session.
->>>>>>> frames
-  const char *name;
-  // "Vulkan", "OpenCL" and others.
-  const char *api;
-  // The driver and its version; empty for the CPU.
-  const char *driver;
-  // Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
-  const char *pci;
-  // The same on every API of its driver; NULL if its driver does not say so.
-  const char *uuid;
-  // Whether it is a driver that runs kernels on the CPU, or the CPU itself.
-  bool software;
-  // Whether it computes in halves.
-  bool halves;
-} diptych_device_info;
 
 // An output that is wanted, and the caller's memory for it.
 typedef struct diptych_result {
@@ -430,7 +423,20 @@ void diptych_devices_free(struct diptych_devices *devices);
 // thread that fails.
 const char *diptych_last_error(void);
 
-<<<<<<< HEAD
+// Makes an input of 1 x height x width x 3 floats of a frame, on the CPU: `elements` points to 3 * width * height
+// floats, for diptych_run.
+//
+// # Safety
+// `frame` points to a frame, `data` to `bytes` bytes that no other thread writes, and `elements` to `length` floats
+// that nothing else uses.
+enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
+                                        const uint8_t *data,
+                                        size_t bytes,
+                                        uint32_t width,
+                                        uint32_t height,
+                                        float *elements,
+                                        size_t length);
+
 // Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
 // without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
 // that says how many bytes it wants, and then nothing is written.
@@ -480,21 +486,6 @@ enum diptych_status diptych_flight_wait_into(struct diptych_flight *flight,
 // # Safety
 // `flight` is NULL, or of diptych_submit, and not used again.
 void diptych_flight_free(struct diptych_flight *flight);
-=======
-// Makes an input of 1 x height x width x 3 floats of a frame, on the CPU: `elements` points to 3 * width * height
-// floats, for diptych_run.
-//
-// # Safety
-// `frame` points to a frame, `data` to `bytes` bytes that no other thread writes, and `elements` to `length` floats
-// that nothing else uses.
-enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
-                                        const uint8_t *data,
-                                        size_t bytes,
-                                        uint32_t width,
-                                        uint32_t height,
-                                        float *elements,
-                                        size_t length);
->>>>>>> frames
 
 // New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 struct diptych_options *diptych_options_new(void);
