@@ -455,7 +455,9 @@ fn on_cpu(reason: String) -> Result<Context> {
 /// A GPU, or the CPU.
 async fn auto(options: &DeviceOptions) -> Result<Context> {
     let mut passed_over = Vec::new();
-    for backend in [Backend::Wgpu, Backend::OpenCl] {
+    let built = [(Backend::Wgpu, cfg!(feature = "wgpu")), (Backend::OpenCl, cfg!(feature = "opencl"))];
+    // What was left out of the crate is nothing that its user could mend.
+    for backend in built.into_iter().filter(|(_, built)| *built).map(|(backend, _)| backend) {
         match open_on(backend, &DeviceChoice::Best, options).await {
             Ok(context) => match &context.info().device {
                 Some(device) if !device.is_cpu => {
@@ -472,6 +474,9 @@ async fn auto(options: &DeviceOptions) -> Result<Context> {
             },
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
+    }
+    if passed_over.is_empty() {
+        passed_over.push("the crate was built without a GPU's API".to_owned());
     }
     on_cpu(format!("no GPU: {}", passed_over.join("; ")))
 }

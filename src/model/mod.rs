@@ -44,6 +44,7 @@ use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 33;
@@ -69,6 +70,9 @@ pub struct LoadOptions {
     /// are computed on the integers, which is faster and as exact as other engines are; what has no kernel for integers is
     /// computed on floats in any case.
     pub dequantize: bool,
+    /// Files that hold weights of an ONNX model, by the names that it has for them, for a model in memory. One that is loaded
+    /// by its path reads those beside it that are not here.
+    pub files: BTreeMap<String, Arc<[u8]>>,
 }
 
 /// An input or an output of a [`Model`].
