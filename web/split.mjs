@@ -198,7 +198,8 @@ function count(folder, name) {
   const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
   writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
   const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
-  change(folder, name, "", [
+  const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);\n`;
+  change(folder, name, head, [
     ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
   ]);
 }
