@@ -165,9 +165,15 @@ function divide(folder, name) {
     ],
     SMALL,
   );
-  const head = `import { Rest } from "../rest.js";\nexport const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));\n`;
+  const head = [
+    'import { Rest } from "../rest.js";',
+    `export const main = new URL("${name}_bg.wasm", import.meta.url);`,
+    `export const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));`,
+    "",
+  ].join("\n");
   change(folder, name, head, [
     ...shortened,
+    [`module_or_path = new URL('${name}_bg.wasm', import.meta.url);`, "module_or_path = main;"],
     ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
     ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
   ]);
@@ -192,7 +198,8 @@ function count(folder, name) {
   const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
   writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
   const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
-  change(folder, name, "", [
+  const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);\n`;
+  change(folder, name, head, [
     ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
   ]);
 }

@@ -48,7 +48,7 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
     //% endfor
     let row${r}: u32 = min(first_row + 16u * (TILE_Y * wave + ${r}u) + lane / 2u, last_row);
     ${row_of(r, "row" ~ r) | trim}
-    var most${r}: f32 = -3.4028235e38f;
+    var most${r}: f32 = -3.40282346e38f;
     var sum${r}: f32 = 0.0f;
     //% for c in range(2 * E16)
     var sums${r}_${c}: vec4<f32> = vec4<f32>(0.0f);

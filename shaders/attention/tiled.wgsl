@@ -44,7 +44,7 @@ fn attention_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup
     //% for r in range(tile[1])
     let row${r}: u32 = min(first_row + y + ${r}u * WG_Y, last_row);
     ${row_of(r, "row" ~ r) | trim}
-    var most${r}: f32 = -3.4028235e38f;
+    var most${r}: f32 = -3.40282346e38f;
     var sum${r}: f32 = 0.0f;
     //% for c in range(COLUMNS)
     var sums${r}_${c}: vec4<f32> = vec4<f32>(0.0f);

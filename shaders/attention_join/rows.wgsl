@@ -14,7 +14,7 @@ fn attention_join_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     let e: u32 = place % UNITS;
     let query: u32 = place / UNITS;
     let first: u32 = query * (UNITS + TAIL);
-    var most: f32 = -3.4028235e38f;
+    var most: f32 = -3.40282346e38f;
     for (var p: u32 = 0u; p < PARTS; p++) {
         most = max(most, src[p * params.part + first + UNITS]${".x" if LANES == 4 else ""});
     }
@@ -32,7 +32,7 @@ fn attention_join_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     let b: u32 = query / (params.rows * params.heads_shared * params.heads);
     let to: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * g + params.dst_row * row + e;
     //% if NOTHING
-    dst[to] = select(sum / all, ${unit}(bitcast<f32>(params.nothing)), most == -3.4028235e38f);
+    dst[to] = select(sum / all, ${unit}(bitcast<f32>(params.nothing)), most == -3.40282346e38f);
     //% else
     dst[to] = sum / all;
     //% endif

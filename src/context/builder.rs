@@ -476,7 +476,9 @@ fn on_cpu(reason: String) -> Result<Context> {
 /// A GPU, or why each API has none.
 async fn gpu(options: &DeviceOptions) -> std::result::Result<Context, Vec<String>> {
     let mut passed_over = Vec::new();
-    for backend in [Backend::Wgpu, Backend::OpenCl] {
+    let built = [(Backend::Wgpu, cfg!(feature = "wgpu")), (Backend::OpenCl, cfg!(feature = "opencl"))];
+    // What was left out of the crate is nothing that its user could mend.
+    for backend in built.into_iter().filter(|(_, built)| *built).map(|(backend, _)| backend) {
         // A driver that runs kernels on the CPU is not opened: that takes time, and some print warnings.
         match open_on(backend, &DeviceChoice::Gpu, options).await {
             Ok(context) => match &context.info().device {
@@ -497,6 +499,9 @@ async fn gpu(options: &DeviceOptions) -> std::result::Result<Context, Vec<String
             }
             Err(error) => passed_over.push(format!("{backend}: {error}")),
         }
+    }
+    if passed_over.is_empty() {
+        passed_over.push("the crate was built without a GPU's API".to_owned());
     }
     Err(passed_over)
 }

@@ -50,6 +50,7 @@ use crate::parallel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 33;
@@ -81,6 +82,9 @@ pub struct LoadOptions {
     /// How many threads read the file at most, the caller's included: all of rayon's pool, unless set.
     /// [`SessionOptions::cpu_threads`](crate::SessionOptions::cpu_threads) is for the session.
     pub threads: Option<NonZeroUsize>,
+    /// Files that hold weights of an ONNX model, by the names that it has for them, for a model in memory. One that is loaded
+    /// by its path reads those beside it that are not here.
+    pub files: BTreeMap<String, Arc<[u8]>>,
 }
 
 /// An input or an output of a [`Model`].

@@ -1,18 +1,19 @@
-// A network by each engine, on WebGPU: from the model's address to a function that runs it on typed arrays.
+// A network by each engine, on WebGPU or on the CPU: from the model's address to a function that runs it on typed arrays.
 
 const values = (dims) => new Float32Array(dims.reduce((product, extent) => product * extent, 1)).fill(0.5);
 
 const ENGINES = {
-  diptych: async (model) => {
+  diptych: async (model, backend) => {
     const { Diptych } = await import("diptych-web");
-    const session = await Diptych.load(model, { backend: "webgpu", record: false });
+    const session = await Diptych.load(model, { backend, record: false });
     const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, { data: values(dims), dims }]));
     return async () => Object.values(await session.run(inputs));
   },
-  "onnxruntime-web": async (model) => {
-    const { env, InferenceSession, Tensor } = await import("onnxruntime-web");
+  "onnxruntime-web": async (model, backend) => {
+    // Each has the file that its users would load.
+    const { env, InferenceSession, Tensor } = await import(backend === "cpu" ? "onnxruntime-web/wasm" : "onnxruntime-web");
     env.wasm.wasmPaths = new URL("peers/onnxruntime-web/dist/", document.baseURI).href;
-    const session = await InferenceSession.create(model, { executionProviders: ["webgpu"] });
+    const session = await InferenceSession.create(model, { executionProviders: [backend === "cpu" ? "wasm" : "webgpu"] });
     const feeds = Object.fromEntries(
       session.inputMetadata.map(({ name, shape }) => [name, new Tensor("float32", values(shape), shape)]),
     );
@@ -21,10 +22,10 @@ const ENGINES = {
       return session.outputNames.map((name) => results[name].data);
     };
   },
-  "@litertjs/core": async (model) => {
+  "@litertjs/core": async (model, backend) => {
     const { loadAndCompile, loadLiteRt, Tensor } = await import("@litertjs/core");
     await loadLiteRt(new URL("peers/@litertjs/core/wasm/", document.baseURI).href);
-    const compiled = await loadAndCompile(model, { accelerator: "webgpu" });
+    const compiled = await loadAndCompile(model, { accelerator: backend === "cpu" ? "wasm" : "webgpu" });
     const given = compiled.getInputDetails().map(({ shape }) => [values([...shape]), [...shape]]);
     return async () => {
       const inputs = given.map(([array, shape]) => new Tensor(array, shape));
@@ -42,9 +43,9 @@ const ENGINES = {
 };
 
 /** Times in ms: to the first result, from before the engine is loaded, and of `runs` runs after it. */
-globalThis.measure = async (engine, model, few, runs) => {
+globalThis.measure = async (engine, model, backend, few, runs) => {
   const begin = performance.now();
-  const run = await ENGINES[engine](model);
+  const run = await ENGINES[engine](model, backend);
   const outputs = await run();
   const first = performance.now() - begin;
   const times = [];
@@ -55,5 +56,6 @@ globalThis.measure = async (engine, model, few, runs) => {
       times.push(performance.now() - begin);
     }
   }
-  return { first, times, outputs: outputs.map((output) => [output.length, ...output.slice(0, 4)]) };
+  const isolated = globalThis.crossOriginIsolated;
+  return { first, times, isolated, outputs: outputs.map((output) => [output.length, ...output.slice(0, 4)]) };
 };

@@ -4,13 +4,15 @@
 //
 // SITE is what `scripts/web build` made, PEERS a node_modules folder that has them. Each measurement has a browser of its
 // own, so that nothing is known of a kernel before. Prints a line of JSON for each model and engine: medians of the rounds,
-// in ms.
+// in ms, and what the engine's scripts and WebAssembly weigh, gzipped, in kB.
+//
+// BACKEND is webgpu (the default) or cpu. With ISOLATED=1 the page is cross-origin isolated, so that engines may use threads.
 
 import { copyFileSync, cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { serve } from "../serve.mjs";
+import { ISOLATED, serve } from "../serve.mjs";
 import { Chromium, SOFTWARE_GPU } from "../tests/chromium.mjs";
 
 const [site, peers, rounds, runs, ...models] = process.argv.slice(2);
@@ -27,18 +29,25 @@ for (const name of ["index.html", "engines.js"]) {
 cpSync(join(site, "diptych"), join(folder, "diptych"), { recursive: true });
 symlinkSync(resolve(peers), join(folder, "peers"));
 models.forEach((model) => copyFileSync(model, join(folder, basename(model))));
-const server = await serve(folder);
+const backend = process.env.BACKEND ?? "webgpu";
+let sent = 0;
+const server = await serve(folder, 0, {
+  headers: process.env.ISOLATED ? ISOLATED : {},
+  told: (path, bytes) => (sent += /\.(m?js|wasm)$/.test(path) && path !== "/engines.js" ? bytes : 0),
+});
 
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
 async function measured(engine, model) {
+  sent = 0;
   const flags = process.env.DIPTYCH_BENCH_GPU ? ["--enable-unsafe-webgpu", "--enable-features=Vulkan"] : SOFTWARE_GPU;
   const chromium = new Chromium(flags);
   try {
     const page = await chromium.page(`http://127.0.0.1:${server.address().port}/index.html`);
     await page.until("the page", () => typeof globalThis.measure === "function");
     const act = (...given) => globalThis.measure(...given);
-    return await page.evaluate(act, engine, basename(model), FEW, Number(runs));
+    const found = await page.evaluate(act, engine, basename(model), backend, FEW, Number(runs));
+    return { ...found, kB: Math.round(sent / 100) / 10 };
   } finally {
     await chromium.close();
   }
@@ -50,7 +59,8 @@ try {
     for (let round = 0; round < Number(rounds); round += 1) {
       for (const row of rows) {
         try {
-          const { first, times, outputs } = await measured(row.engine, model);
+          const { first, times, outputs, kB, isolated } = await measured(row.engine, model);
+          Object.assign(row, { kB, isolated });
           row.first.push(first);
           row.steady.push(median(times));
           row.outputs = outputs;
@@ -59,9 +69,9 @@ try {
         }
       }
     }
-    for (const { engine, first, steady, outputs, error } of rows) {
+    for (const { engine, first, steady, outputs, kB, isolated, error } of rows) {
       const of = (times) => (times.length ? { ms: Math.round(median(times) * 10) / 10, rounds: times.map((ms) => Math.round(ms * 10) / 10) } : undefined);
-      console.log(JSON.stringify({ model: basename(model), engine, first: of(first), steady: of(steady), outputs, error }));
+      console.log(JSON.stringify({ model: basename(model), engine, backend, isolated, kB, first: of(first), steady: of(steady), outputs, error }));
     }
   }
 } finally {

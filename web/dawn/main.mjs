@@ -7,10 +7,11 @@
 // is written as tests to DIPTYCH_GRAPHS_OUT.
 
 import { fork } from "node:child_process";
-import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { swiftShader } from "./node.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [folder, what, ...rest] = process.argv.slice(2);
@@ -55,13 +56,6 @@ async function all(next, done) {
     }
   };
   await Promise.all(Array.from({ length: workers }, lane));
-}
-
-/** Where Chromium has SwiftShader, which runs where no driver does. */
-function swiftShader() {
-  const found = (process.env.PATH ?? "").split(delimiter).map((path) => join(path, "chromium")).find(existsSync);
-  const folders = [found && dirname(realpathSync(found)), "/usr/lib/chromium", "/usr/lib/chromium-browser"];
-  return folders.filter(Boolean).map((path) => join(path, "vk_swiftshader_icd.json")).find(existsSync);
 }
 
 /** The device that Dawn takes. */

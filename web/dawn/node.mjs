@@ -1,7 +1,7 @@
 // Dawn in Node as a browser's WebGPU: what wgpu and wasm-bindgen look for in the global object.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { create, globals } from "webgpu";
 
@@ -30,6 +30,13 @@ export function provideWebGpu(backend = "vulkan") {
   globalThis.Window ??= class Window {};
   Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
   return gpu;
+}
+
+/** Where Chromium has SwiftShader, which runs where no driver does. */
+export function swiftShader() {
+  const found = (process.env.PATH ?? "").split(delimiter).map((path) => join(path, "chromium")).find(existsSync);
+  const folders = [found && dirname(realpathSync(found)), "/usr/lib/chromium", "/usr/lib/chromium-browser"];
+  return folders.filter(Boolean).map((path) => join(path, "vk_swiftshader_icd.json")).find(existsSync);
 }
 
 /** A module that wasm-bindgen made for the web, compiled. */

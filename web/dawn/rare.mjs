@@ -1,5 +1,5 @@
 // Writes which functions few models need (../rare.txt): those that none of these models calls, from its bytes to results
-// and their profile, on WebGPU and on the CPU, and no page in Chromium. `scripts/web rare` builds SITE for it, whose modules
+// and their profile, on WebGPU, there also on SwiftShader, and on the CPU, and no page in Chromium. `scripts/web rare` builds SITE for it, whose modules
 // count what is called.
 //
 //   node rare.mjs SITE MODEL...
@@ -12,7 +12,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { serve } from "../serve.mjs";
 import { digest } from "../split.mjs";
 import { Chromium, SOFTWARE_GPU } from "../tests/chromium.mjs";
-import { provideWebGpu } from "./node.mjs";
+import { provideWebGpu, swiftShader } from "./node.mjs";
 
 /** Lines of a function's text below which it stays: the list would be long, and little gained. */
 const FEW_LINES = 12;
@@ -40,16 +40,20 @@ function values(inputs, { extent, whole }) {
 
 /** What a model calls, in a process of its own: some functions are called once in each. */
 async function use(site, backend, model, number) {
-  if (backend === "webgpu") {
-    // It computes nothing, and any machine has it.
-    provideWebGpu("null");
+  if (backend !== "cpu") {
+    // The null device computes nothing, and any machine has it. Tests run on SwiftShader, for which other kernels are chosen.
+    provideWebGpu(backend === "software" ? "vulkan" : "null");
   }
   const server = await serve(resolve(site));
   const { Diptych } = await import(pathToFileURL(resolve(site, "diptych/index.js")));
   const wasm = `http://127.0.0.1:${server.address().port}/diptych/wasm/`;
-  const session = await Diptych.load(new Uint8Array(readFileSync(model)), { backend, record: false, wasm });
+  const options = { backend: backend === "cpu" ? "cpu" : "webgpu", record: false, wasm };
+  const session = await Diptych.load(new Uint8Array(readFileSync(model)), options);
   const inputs = Object.fromEntries(values(session.inputs, TRIES[number]));
   await session.run(inputs);
+  if (backend === "software") {
+    return numbersOf(globalThis.calledFunctions);
+  }
   await session.run(inputs);
   await session.profile(inputs).catch((error) => console.error(`${basename(model)}: no profile: ${error.message}`));
   await session.restore();
@@ -78,7 +82,7 @@ async function inPage(site) {
         const [{ name: input, dims }] = session.inputs;
         const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
         await session.run(numbers);
-        await session.run(model === "posenet_figures.tflite" ? { [input]: picture } : numbers);
+        await session.run(model === "posenet_figures.tflite" ? { [input]: { source: picture, mean: 127.5, deviation: 127.5 } } : numbers);
         await session.profile(numbers).catch(() => {});
         const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
         const buffer = session.device.createBuffer({ size: 4 * numbers[input].length, usage });
@@ -94,7 +98,7 @@ async function inPage(site) {
         const session = await Diptych.load(model, { backend: "cpu" });
         const [{ name: input, dims }] = session.inputs;
         const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
-        await session.run(model === "posenet_figures.tflite" ? { [input]: picture } : numbers);
+        await session.run(model === "posenet_figures.tflite" ? { [input]: { source: picture, mean: 127.5, deviation: 127.5 } } : numbers);
         await session.profile(numbers);
         await session.free();
       }
@@ -110,7 +114,9 @@ async function inPage(site) {
 function called(site, backend, model, number) {
   return new Promise((done) => {
     const given = ["--one", site, backend, model, String(number)];
-    const child = fork(fileURLToPath(import.meta.url), given, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const driver = backend === "software" ? { VK_DRIVER_FILES: swiftShader(), VK_ICD_FILENAMES: swiftShader() } : {};
+    const env = { ...process.env, ...driver };
+    const child = fork(fileURLToPath(import.meta.url), given, { env, stdio: ["ignore", "inherit", "inherit", "ipc"] });
     let answer = { error: "the process ended" };
     child.on("message", (message) => (answer = message));
     child.on("close", () => done(answer));
@@ -124,7 +130,7 @@ async function perModel(site, models, namesOf) {
   const lane = async () => {
     for (let model = left.shift(); model !== undefined; model = left.shift()) {
       const names = new Set();
-      for (const backend of ["webgpu", "cpu"]) {
+      for (const backend of ["webgpu", "software", "cpu"]) {
         let answer = {};
         for (let number = 0; number < TRIES.length && !answer.called; number += 1) {
           answer = await called(site, backend, model, number);

@@ -1,4 +1,7 @@
-/** A model: its URL, its bytes, or something that holds them. TensorFlow Lite or ONNX, as the contents say. */
+/**
+ * A model: its URL, its bytes, or something that holds them. TensorFlow Lite or ONNX, as the contents say. In Node a path will do,
+ * too.
+ */
 export type ModelSource = string | URL | Response | Blob | ArrayBuffer | ArrayBufferView;
 
 /** What a canvas can draw, and pixels. */
@@ -17,7 +20,10 @@ export type Fit = "fill" | "letterbox" | "cover";
 /** A picture and how it is taken: each element is `(byte - mean) / deviation`. */
 export interface PictureInput {
   source: Picture;
-  /** Of all channels or of each. Without it that of the model's metadata, else 127.5; 0 and 1 for an input of integers. */
+  /**
+   * Of all channels or of each: 127.5 and 127.5 give -1 to 1, 0 and 255 give 0 to 1. Without them those of the model's metadata.
+   * Where a file has none, a picture for an input of floats or i8 is refused without them; other integers are the bytes.
+   */
   mean?: number | number[];
   deviation?: number | number[];
   /** `fill` unless said otherwise. */
@@ -114,6 +120,7 @@ export type LoadProgress =
   | { stage: "download"; done: number; total?: number }
   | { stage: "build"; done: number; total: number };
 
+/** What `load` may be given. An option that is not one of these is refused. */
 export interface LoadOptions {
   /** `auto` (the default) takes WebGPU, else the CPU, and `info.reason` says why. */
   backend?: "auto" | "webgpu" | "cpu";
@@ -122,6 +129,13 @@ export interface LoadOptions {
   /** In a worker, so that nothing runs on the calling thread; without `device` and `GPUBuffer`s. */
   worker?: boolean;
   onProgress?: (progress: LoadProgress) => void;
+  /** Ends the download, and the preparation between two kernels. `load` then fails with the signal's reason. */
+  signal?: AbortSignal;
+  /**
+   * Files that an ONNX model keeps weights in, by the names that it has for them. Those that are not here are fetched from the
+   * model's folder, if the model is given as a URL.
+   */
+  externalData?: Record<string, ModelSource>;
   /** Storage and arithmetic: f32 (the default), halves in memory, or halves throughout. */
   precision?: "f32" | "f16s" | "f16";
   /**

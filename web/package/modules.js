@@ -1,6 +1,6 @@
 // The WebAssembly files. A page loads the one that its model and backend need.
 
-import { canRead } from "./rest.js";
+import { addressOf, checkAnswer, responseOf } from "./files.js";
 
 const FILES = {
   /** TensorFlow Lite on WebGPU. */
@@ -10,6 +10,13 @@ const FILES = {
   /** Both, the CPU, models that need it for a part of them, and the tuner. */
   full: () => import("./wasm/full.js"),
 };
+
+/** Takes these modules' scripts where nothing can be imported later: in service workers. */
+export function provide(scripts) {
+  for (const [file, script] of Object.entries(scripts)) {
+    FILES[file] = async () => script;
+  }
+}
 
 const loaded = {};
 
@@ -23,47 +30,39 @@ export function moduleOf(file, wasm) {
 }
 
 async function start(file, wasm) {
-  const module = await FILES[file]();
+  const module = await FILES[file]().catch((error) => {
+    const inServiceWorker = typeof ServiceWorkerGlobalScope !== "undefined" && globalThis instanceof ServiceWorkerGlobalScope;
+    throw inServiceWorker ? new Error('import "diptych-web/service-worker": a service worker imports everything when it starts') : error;
+  });
   const at = (name) => new URL(name, folder(wasm));
-  if (module.rest && wasm !== undefined) {
-    module.rest.at(at(`${file}_rest.wasm`));
+  if (wasm !== undefined) {
+    module.rest?.at(at(`${file}_rest.wasm`));
   }
-  if (module.rest && !canRead()) {
-    await module.rest.ahead();
-  }
-  await module.default(wasm === undefined ? undefined : { module_or_path: at(`${file}_bg.wasm`) });
+  const main = wasm === undefined ? module.main : at(`${file}_bg.wasm`);
+  const [response] = await Promise.all([responseOf(main), module.rest?.soon()]);
+  await module.default({ module_or_path: checkAnswer("file", response) });
   return module;
 }
 
 function folder(wasm) {
-  const { href } = new URL(wasm, globalThis.document?.baseURI);
+  const { href } = addressOf(wasm);
   return href.endsWith("/") ? href : `${href}/`;
 }
 
-/** The files to try, one after the other, for a model that begins with these bytes; the smallest without any. */
-export function filesFor({ backend = "auto", device }, bytes) {
-  if (backend === "cpu" || !(device || globalThis.navigator?.gpu)) {
-    return ["full"];
-  }
-  const small = bytes === undefined ? "tflite" : formatOf(bytes);
-  return small ? [small, "full"] : ["full"];
-}
+/** The file for a model of this format on this backend; the smallest without a format. */
+export const fileFor = (backend, format = "tflite") => (backend === "cpu" ? "full" : format);
 
-/** TensorFlow Lite has its name in the file, ONNX begins with the number of its version as a rule. */
-function formatOf(bytes) {
-  const name = String.fromCharCode(...bytes.subarray(4, 8));
-  return name === "TFL3" ? "tflite" : bytes[0] === 8 ? "onnx" : undefined;
-}
-
-/** What `act` makes of the first module that can; the last one's error is the one that counts. */
-export async function firstOf(files, wasm, act) {
-  for (const file of files) {
-    try {
-      return await act(await moduleOf(file, wasm));
-    } catch (error) {
-      if (error?.name !== "SmallModuleError" || file === files.at(-1)) {
-        throw error;
-      }
+/**
+ * What `act` makes of a module, or of the one that has everything, if the first lacks what the model needs: then the error
+ * says so by its name. Any other error ends it.
+ */
+export async function firstOf(file, wasm, act) {
+  try {
+    return await act(await moduleOf(file, wasm));
+  } catch (error) {
+    if (error?.name !== "SmallModuleError") {
+      throw error;
     }
+    return act(await moduleOf("full", wasm));
   }
 }

@@ -1,5 +1,7 @@
 // Pictures as a network's input, resized by a 2D canvas: read from there as numbers, or copied to a texture.
 
+import { check, near } from "./options.js";
+
 const known = (name) => globalThis[name];
 
 const KINDS = [
@@ -36,7 +38,7 @@ export function transform(from, to, fit = "fill") {
   } else if (fit === "cover") {
     scale = [Math.max(...ratios), Math.max(...ratios)];
   } else if (fit !== "fill") {
-    throw new Error(`fit: found "${fit}", wanted "fill", "letterbox" or "cover"`);
+    throw new Error(`fit: found "${fit}", wanted "fill", "letterbox" or "cover"${near(String(fit), ["fill", "letterbox", "cover"])}`);
   }
   const size = [from[0] * scale[0], from[1] * scale[1]];
   const offset = [(to[0] - size[0]) / 2, (to[1] - size[1]) / 2];
@@ -120,13 +122,32 @@ function read(source, width, height, fit) {
 const isFloat = ({ dtype }) => dtype === "f32" || dtype === "f16";
 
 /**
- * Mean and deviation of a picture's bytes: those of the call, else of the model's metadata, else 127.5; for an input of
- * integers else 0 and 1, which leaves the bytes as they are.
+ * Mean and deviation of a picture's bytes: those of the call, else of the model's metadata. An input of bytes, or of larger
+ * integers, else takes them as they are.
  */
-function scaling({ mean, deviation }, normalisation, port) {
-  const unknown = isFloat(port) ? [127.5, 127.5] : [0, 1];
-  const known = (index) => (normalisation?.length ? normalisation.map((pair) => pair[index]) : unknown[index]);
-  return [mean ?? known(0), deviation ?? known(1)];
+function scaling(given, normalisation, port) {
+  check(`picture of input "${port.name}"`, given, ["source", "fit", "mean", "deviation"]);
+  const known = (index) => {
+    if (normalisation?.length) {
+      return normalisation.map((pair) => pair[index]);
+    }
+    if (!isFloat(port) && port.dtype !== "i8") {
+      return [0, 1][index];
+    }
+    throw new Error(
+      `input "${port.name}": the file does not say which numbers a picture's bytes become, wanted mean and deviation with the ` +
+        "picture: { source, mean: 127.5, deviation: 127.5 } gives -1 to 1, { source, mean: 0, deviation: 255 } 0 to 1, " +
+        "{ source, mean: 0, deviation: 1 } 0 to 255; the model's own page says which it was trained with",
+    );
+  };
+  const { mean = known(0), deviation = known(1) } = given;
+  for (const [name, value] of Object.entries({ mean, deviation })) {
+    const wanted = name === "mean" ? "numbers" : "numbers other than 0";
+    if (!([value].flat().every((one) => Number.isFinite(one) && (name === "mean" || one !== 0)))) {
+      throw new TypeError(`${name} of input "${port.name}": found ${JSON.stringify(value)}, wanted ${wanted}`);
+    }
+  }
+  return [mean, deviation];
 }
 
 /** The elements of each channel, one number or one for each. */
@@ -134,8 +155,7 @@ const each = (value, channel) => (Array.isArray(value) ? value[Math.min(channel,
 
 /**
  * A picture as the numbers of an input: `(v - mean) / deviation` of bytes. Both are those of the call, else those of
- * the model's metadata, else 127.5, which gives -1 to 1. For an input of integers the nearest, and the bytes unless said
- * otherwise.
+ * the model's metadata. For an input of integers the nearest, and the bytes unless said otherwise.
  */
 export function pixels({ source, fit = "fill", ...given }, port, normalisation) {
   const { height, width, channels, planar } = pictureShape(port);

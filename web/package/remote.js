@@ -1,6 +1,40 @@
 // A session in a worker: nothing of it runs on the page's thread, also where the CPU computes.
 
+import { bytesOf } from "./bytes.js";
+import { addressOf } from "./files.js";
+import { check } from "./options.js";
 import { isPicture } from "./pictures.js";
+
+/**
+ * A worker with this package's script. A browser runs no script of another origin as a worker, such as one of a network that
+ * delivers packages, but one of the page's own that imports it.
+ */
+function started() {
+  if (typeof Worker === "undefined") {
+    throw new Error("option worker: there are no workers here; leave it out");
+  }
+  try {
+    return new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  } catch (error) {
+    if (error.name !== "SecurityError") {
+      throw error;
+    }
+    const [name, base] = ["./worker.js", import.meta.url];
+    const script = new Blob([`import ${JSON.stringify(new URL(name, base).href)};`], { type: "text/javascript" });
+    const address = URL.createObjectURL(script);
+    const worker = new Worker(address, { type: "module" });
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    return worker;
+  }
+}
+
+/** A source of bytes as a worker can have it: addresses in full, because a worker's are relative to its own. */
+async function movable(source) {
+  if (typeof source === "string" || source instanceof URL) {
+    return addressOf(source).href;
+  }
+  return source instanceof Response ? source.blob() : source;
+}
 
 export class RemoteSession {
   #worker;
@@ -12,26 +46,33 @@ export class RemoteSession {
     if (device) {
       throw new Error("option device: a GPUDevice cannot go to a worker; leave out one of device and worker");
     }
+    signal?.throwIfAborted();
     const session = new RemoteSession();
-    // Here, because the worker's addresses are relative to its own.
-    const address = (url) => (typeof url === "string" ? new URL(url, globalThis.document?.baseURI).href : url);
     if (model instanceof Response) {
-      model = await model.arrayBuffer();
+      model = await bytesOf(model, { signal });
     }
+    const files = Object.entries(options.externalData ?? {}).map(async ([name, source]) => [name, await movable(source)]);
+    const given = {
+      model: await movable(model),
+      options: { ...options, externalData: Object.fromEntries(await Promise.all(files)), wasm: wasm && addressOf(wasm).href },
+    };
     session.#start();
     session.lost = new Promise((resolve) => (session.#tellLost = resolve));
-    const given = { model: address(model instanceof URL ? model.href : model), options: { ...options, wasm: address(wasm) } };
+    const stop = () => session.#end(signal.reason);
+    signal?.addEventListener("abort", stop);
     try {
       Object.assign(session, await session.#ask("load", given, [], onProgress));
     } catch (error) {
       session.free();
       throw error;
+    } finally {
+      signal?.removeEventListener("abort", stop);
     }
     return session;
   }
 
   #start() {
-    this.#worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    this.#worker = started();
     this.#worker.onmessage = ({ data: { id, result, error, progress, lost } }) => {
       if (lost !== undefined) {
         return this.#tellLost(lost);
@@ -85,7 +126,9 @@ export class RemoteSession {
     return [Object.fromEntries(moved), transfer];
   }
 
-  async run(inputs, { buffers, tensors } = {}) {
+  async run(inputs, options = {}) {
+    check("run", options, ["buffers", "tensors"]);
+    const { buffers, tensors } = options;
     if (buffers) {
       throw new Error("option buffers: a GPUBuffer cannot leave a worker");
     }
@@ -106,6 +149,7 @@ export class RemoteSession {
   }
 
   async tune({ onProgress, signal: _, ...options } = {}) {
+    check("tune", options, ["budgetMs", "stepMs"]);
     const { result, session } = await this.#ask("tune", { options }, [], onProgress);
     Object.assign(this, session);
     return result;
@@ -122,8 +166,12 @@ export class RemoteSession {
   }
 
   async free() {
+    this.#end(new Error("the session was freed"));
+  }
+
+  #end(reason) {
     this.#worker?.terminate();
     this.#worker = undefined;
-    this.#fail(new Error("the session was freed"));
+    this.#fail(reason);
   }
 }

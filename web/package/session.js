@@ -1,7 +1,11 @@
 // A session on this thread: the page's, or a worker's.
 
-import { bytesOf } from "./bytes.js";
-import { filesFor, firstOf, moduleOf } from "./modules.js";
+import { chosen } from "./backend.js";
+import { readable, readBack, target, typed } from "./buffers.js";
+import { bytesOf, formatOf } from "./bytes.js";
+import { externalOf } from "./external.js";
+import { fileFor, firstOf, moduleOf } from "./modules.js";
+import { check, near } from "./options.js";
 import { isPicture, pictureDims, pixels, showable, shown } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
@@ -10,16 +14,67 @@ const GIVE_UP_MS = 500;
 /** How much later than a call that it makes fail a loss is told. */
 const TELL_MS = 50;
 
-const engineOf = ({ Engine }, { backend = "auto", device }) => (device ? Engine.adopt(device) : Engine.open(backend));
+/** An engine of a module on the backend that was chosen. */
+const engineOf = ({ Engine }, { device }, { backend }) => (device ? Engine.adopt(device) : Engine.open(backend));
+
+/** What the engine says, and why it is this one. */
+function infoOf(engine, { reason }) {
+  const info = { ...JSON.parse(engine.info()), reason };
+  if (info.device) {
+    info.device.name = nameOf(engine.device()) || info.device.name;
+  }
+  return info;
+}
+
+/**
+ * What `act` makes of a module for this format and of an engine on the backend that the options choose. Where the browser's GPU
+ * gives no device, the options leave it open, and so it is the CPU.
+ */
+async function opened(options, format, act) {
+  const way = await chosen(options);
+  const mayPass = !options.device && (options.backend ?? "auto") === "auto" && way.backend === "webgpu";
+  let refused;
+  try {
+    return await firstOf(fileFor(way.backend, format), options.wasm, async (module) => {
+      const engine = await engineOf(module, options, way).catch((error) => {
+        refused = error;
+        throw error;
+      });
+      return act(module, engine, way);
+    });
+  } catch (error) {
+    if (!(mayPass && error === refused)) {
+      throw error;
+    }
+    const cpu = { backend: "cpu", reason: `the browser's GPU gives no device (${error.message})` };
+    const module = await moduleOf("full", options.wasm);
+    return act(module, await engineOf(module, options, cpu), cpu);
+  }
+}
 
 /** What a session would run on. */
 export function probe(options) {
-  return firstOf(filesFor(options), options.wasm, async (module) => {
-    const engine = await engineOf(module, options);
-    const info = JSON.parse(engine.info());
+  return opened(options, undefined, async (_, engine, way) => {
+    const info = infoOf(engine, way);
     engine.free();
     return info;
   });
+}
+
+/** What a model is called in errors: its address, if it has one. */
+const nameOfModel = (model) =>
+  typeof model === "string" || model instanceof URL ? `model ${model}` : model?.name ? `model ${model.name}` : "model";
+
+/** A promise that fails when a signal says so, and a function that ends it. */
+function stopOf(signal) {
+  let stop, end;
+  const stopped = new Promise((resolve, reject) => {
+    end = resolve;
+    stop = () => reject(signal.reason);
+    signal?.addEventListener("abort", stop);
+  });
+  stopped.catch(() => {});
+  return [stopped, () => (signal?.removeEventListener("abort", stop), end())];
 }
 
 const nextTask = () =>
@@ -43,6 +98,9 @@ export class LocalSession {
   #engine;
   #network;
   #bytes;
+  #format;
+  /** Files that it keeps weights in: names and bytes. */
+  #files = [];
   #options;
   #lostReason;
   /** Textures of pictures, and buffers of outputs with those that they are read through: nothing uses them. */
@@ -53,35 +111,45 @@ export class LocalSession {
   #key;
 
   static async load(model, options = {}) {
-    const onProgress = options.onProgress ?? (() => {});
+    const { onProgress = () => {}, signal } = options;
+    signal?.throwIfAborted();
+    const download = (done, total) => onProgress({ stage: "download", done, total });
     // The module is on its way while the rest of the model is.
-    const begun = (first) => moduleOf(filesFor(options, first)[0], options.wasm).catch(() => {});
-    const bytes = await bytesOf(model, (done, total) => onProgress({ stage: "download", done, total }), begun);
+    const way = chosen(options);
+    way.catch(() => {});
+    const begun = (first) => way.then(({ backend }) => moduleOf(fileFor(backend, formatOf(first)), options.wasm)).catch(() => {});
+    const bytes = await bytesOf(model, { signal, onProgress: download, onBegun: begun });
+    await way;
+    const format = formatOf(bytes, nameOfModel(model));
+    const given = options.externalData;
+    if (format !== "onnx" && given && Object.keys(given).length) {
+      throw new Error("externalData: found a TensorFlow Lite file, which has its weights in itself");
+    }
     const session = new LocalSession();
+    session.#files = format === "onnx" ? await externalOf(model, bytes, given, { signal, onProgress: download }) : [];
     session.#bytes = bytes;
+    session.#format = format;
     session.#options = options;
-    await session.#build(options);
+    await session.#build(options, signal);
     return session;
   }
 
-  #build(options) {
-    return firstOf(filesFor(options, this.#bytes), options.wasm, (module) => this.#buildBy(module, options));
+  #build(options, signal) {
+    signal?.throwIfAborted();
+    return opened(options, this.#format, (module, engine, way) => this.#buildBy(module, engine, way, options, signal));
   }
 
-  async #buildBy(module, options) {
+  async #buildBy(module, engine, way, options, signal) {
     const onProgress = options.onProgress ?? (() => {});
-    const engine = await engineOf(module, options);
-    const info = JSON.parse(engine.info());
+    const info = infoOf(engine, way);
     const device = engine.device();
-    if (info.device) {
-      info.device.name = nameOf(device) || info.device.name;
-    }
     const keep = options.record !== false && info.backend === "webgpu";
     const stored = keep ? await readRecord(info.device.name, this.#bytes) : { key: undefined, text: "" };
-    const network = await module.Network.build(engine, this.#bytes, this.#settings(), stored.text, (text) =>
-      onProgress({ stage: "build", ...buildProgress(JSON.parse(text)) }),
-    ).catch((error) => {
-      engine.free();
+    const told = (text) => onProgress({ stage: "build", ...buildProgress(JSON.parse(text)) });
+    const [stopped, end] = stopOf(signal);
+    const made = module.Network.build(engine, this.#bytes, this.#files, this.#settings(), stored.text, told, stopped);
+    const network = await made.finally(end).catch((error) => {
+      release(engine);
       throw error;
     });
     this.#module = module;
@@ -148,7 +216,8 @@ export class LocalSession {
         }
         const engine = this.#engine;
         const options = { ...this.#options, device: this.device };
-        await firstOf(["full"], options.wasm, (module) => this.#buildBy(module, options));
+        const module = await moduleOf("full", options.wasm);
+        await this.#buildBy(module, await engineOf(module, options, {}), { reason: this.info.reason }, options);
         release(network, engine);
         return act(this.#network);
       });
@@ -196,7 +265,7 @@ export class LocalSession {
       const port = [...this.inputs, ...this.optionalInputs].find((input) => input.name === name);
       if (!port) {
         const known = this.inputs.map((input) => input.name).join(", ");
-        throw new Error(`input "${name}" is unknown, the network has ${known}`);
+        throw new Error(`input "${name}" is unknown, the network has ${known}${near(name, this.inputs.map(({ name }) => name))}`);
       }
       const place = this.inputs.indexOf(port);
       if (isPicture(value) || isPicture(value?.source)) {
@@ -216,7 +285,9 @@ export class LocalSession {
     return [names, values, extents];
   }
 
-  async run(inputs, { buffers, tensors } = {}) {
+  async run(inputs, options = {}) {
+    check("run", options, ["buffers", "tensors"]);
+    const { buffers, tensors } = options;
     const onDevice = (value) => isBuffer(value) || (this.#shows && (isPicture(value) || isPicture(value?.source)));
     if (buffers || Object.values(inputs).some(onDevice)) {
       const outputs = await this.#runOnDevice(inputs, buffers);
@@ -257,7 +328,9 @@ export class LocalSession {
     return JSON.parse(profile);
   }
 
-  async tune({ budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = {}) {
+  async tune(options = {}) {
+    check("tune", options, ["budgetMs", "stepMs", "onProgress", "signal"]);
+    const { budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = options;
     const module = await moduleOf("full", this.#options.wasm);
     // The tuner lies in the module's second file.
     await module.rest?.ahead();
@@ -269,7 +342,7 @@ export class LocalSession {
     let tuning, progress, record;
     try {
       tuning = await this.#next(async (network) =>
-        module.Tuning.begin(engine, this.#bytes, this.#settings(this.#dimensions()), network.record(), budgetMs),
+        module.Tuning.begin(engine, this.#bytes, this.#files, this.#settings(this.#dimensions()), network.record(), budgetMs),
       );
       do {
         progress = JSON.parse(await this.#next(() => tuning.step(stepMs, verdicts.length)));
@@ -309,35 +382,6 @@ export class LocalSession {
   }
 }
 
-/** The numbers or truths of a list as a typed array. Integers are exact, and an array says itself whether they fit. */
-function typed(list, { name, dtype }) {
-  if (dtype === "f32" || dtype === "f16") {
-    return Float32Array.from(list);
-  }
-  try {
-    return BigInt64Array.from(list, BigInt);
-  } catch (error) {
-    throw new Error(`input "${name}": wanted whole numbers (${dtype}): ${error.message}`);
-  }
-}
-
-/** Arrays for elements that a device keeps as floats of 32 bits, because these hold all of them. */
-const NARROW = { i16: Int16Array, i8: Int8Array, u16: Uint16Array, u8: Uint8Array, bool: Uint8Array };
-
-/** The elements of a port in the words of a device's buffer, as the array of its type. */
-function elements(words, { dtype }) {
-  switch (dtype) {
-    case "i64":
-      return BigInt64Array.from(new Int32Array(words), BigInt);
-    case "i32":
-      return new Int32Array(words).slice();
-    case "u32":
-      return new Uint32Array(words).slice();
-    default:
-      return NARROW[dtype] ? NARROW[dtype].from(new Float32Array(words)) : new Float32Array(words).slice();
-  }
-}
-
 /** Kernels and constants as one: the kernels take nearly all of the time. */
 const buildProgress = ({ compiled, kernels, uploaded, bytes }) => ({
   done: compiled + (bytes ? uploaded / bytes : 0),
@@ -363,32 +407,4 @@ const isBuffer = (value) => typeof GPUBuffer !== "undefined" && value instanceof
 function nameOf({ adapterInfo = {} }) {
   const { vendor, architecture, device, description } = adapterInfo;
   return [vendor, architecture, device, description].filter(Boolean).join(" ");
-}
-
-const bytesOfPort = ({ dims }) => 4 * dims.reduce((a, b) => a * b, 1);
-
-/** A buffer for an output: a word of 32 bits for each element. */
-function target(device, port) {
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-  return device.createBuffer({ label: port.name, size: bytesOfPort(port), usage });
-}
-
-/** The same, with one that it is read through. */
-function readable(device, port) {
-  const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ;
-  return { port, source: target(device, port), staging: device.createBuffer({ size: bytesOfPort(port), usage }) };
-}
-
-async function readBack(device, outputs) {
-  const encoder = device.createCommandEncoder();
-  for (const { source, staging } of outputs) {
-    encoder.copyBufferToBuffer(source, 0, staging, 0, source.size);
-  }
-  device.queue.submit([encoder.finish()]);
-  await Promise.all(outputs.map(({ staging }) => staging.mapAsync(GPUMapMode.READ)));
-  return outputs.map(({ port, staging }) => {
-    const values = elements(staging.getMappedRange(), port);
-    staging.unmap();
-    return values;
-  });
 }

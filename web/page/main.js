@@ -3,9 +3,12 @@
 import { Diptych, transform } from "./diptych/index.js";
 import * as charts from "./charts.js";
 import { Film } from "./film.js";
+import { Models, sorted } from "./models.js";
 import { draw, heads, people } from "./pose.js";
 
 const MODEL = "posenet_figures.tflite";
+/** What the network learned its pictures as: numbers from -1 to 1. */
+const RANGE = { mean: 127.5, deviation: 127.5 };
 
 const at = (id) => document.getElementById(id);
 const asked = new URLSearchParams(location.search);
@@ -49,7 +52,7 @@ class Lane {
     const start = performance.now();
     const picture = await createImageBitmap(source);
     const taken = performance.now();
-    const outputs = await this.session.run({ [this.input.name]: picture });
+    const outputs = await this.session.run({ [this.input.name]: { source: picture, ...RANGE } });
     const ran = performance.now();
     picture.close();
     this.poses = people(heads(this.session, outputs));
@@ -68,9 +71,10 @@ class Lane {
 }
 
 const film = new Film();
+const models = new Models(() => frame.canvas);
 const state = { source: "film", lane: undefined, beside: undefined, losses: 0, longTasks: [], errors: [] };
 // What scripts that drive the page ask.
-globalThis.page = { state, settled: undefined };
+globalThis.page = { state, models, takeAll, settled: undefined };
 
 const note = (text) => (at("note").textContent = text);
 
@@ -221,6 +225,30 @@ async function take(file) {
   }
 }
 
+/** What was dropped or chosen: a model, with its weights, or a picture. */
+async function takeAll(list) {
+  const { model, picture, weights } = sorted([...list]);
+  if (picture) {
+    await take(picture);
+  }
+  if (model) {
+    document.getElementById("any-card").scrollIntoView({ behavior: "smooth" });
+    await models.load(model, weights).catch(({ message }) => state.errors.push(message));
+  } else if (!picture && weights.length) {
+    fail(new Error(`${weights[0].name}: found neither a picture nor a model, wanted a .tflite or .onnx file`));
+  }
+}
+
+/** Links to where the package says that its code and documents are. */
+async function links() {
+  const { homepage, repository } = await (await fetch("diptych/package.json")).json();
+  for (const [text, href] of [["Code", repository?.url?.replace(/^git\+/, "")], ["Documents", homepage]]) {
+    if (href) {
+      at("links").append(Object.assign(document.createElement("a"), { textContent: text, href }));
+    }
+  }
+}
+
 async function camera() {
   clear();
   try {
@@ -271,7 +299,8 @@ async function profile() {
   const { lane } = state;
   at("profile").disabled = true;
   try {
-    const profile = await lane.session.profile({ [lane.input.name]: await createImageBitmap(frame.canvas) });
+    const source = await createImageBitmap(frame.canvas);
+    const profile = await lane.session.profile({ [lane.input.name]: { source, ...RANGE } });
     at("nodes").hidden = false;
     charts.steps(at("nodes"), profile);
     state.profile = profile;
@@ -302,18 +331,19 @@ function listen() {
   at("film").onclick = () => (clear(), choose("film"));
   at("camera").onclick = camera;
   at("file").onchange = ({ target }) => target.files[0] && take(target.files[0]);
+  at("model-file").onchange = ({ target }) => takeAll(target.files);
+  at("again").onclick = () => models.run();
+  at("copy").onclick = () => navigator.clipboard?.writeText(at("snippet").textContent);
   at("tune").onclick = tune;
   at("tune").textContent = `Tune for ${tuneMs / 1000} s`;
   at("profile").onclick = profile;
   at("beside").onchange = beside;
-  const drop = at("drop");
   for (const kind of ["dragover", "dragleave", "drop"]) {
-    drop.addEventListener(kind, (event) => {
+    document.addEventListener(kind, (event) => {
       event.preventDefault();
-      drop.classList.toggle("over", kind === "dragover");
-      const file = kind === "drop" && event.dataTransfer.files[0];
-      if (file) {
-        take(file);
+      at("drop").classList.toggle("over", kind === "dragover");
+      if (kind === "drop") {
+        takeAll(event.dataTransfer.files);
       }
     });
   }
@@ -332,6 +362,7 @@ function watchTasks() {
 async function start() {
   watchTasks();
   listen();
+  links().catch(() => {});
   const began = performance.now();
   try {
     state.lane = await Lane.load(asked.get("backend") ?? "auto", ({ stage, done, total }) => {

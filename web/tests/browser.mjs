@@ -6,6 +6,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { arrivals } from "./arrival.mjs";
 import { Chromium, NO_GPU, SOFTWARE_GPU } from "./chromium.mjs";
 import { serve } from "../serve.mjs";
 
@@ -159,10 +160,11 @@ test("pictures of every kind give the same people", SOFTWARE_GPU, async (open) =
     const values = Float32Array.from({ length: 257 * 257 * 3 }, (_, i) => (data.data[4 * Math.floor(i / 3) + (i % 3)] - 127.5) / 127.5);
     const frame = new VideoFrame(canvas, { timestamp: 0 });
     const kinds = { image, bitmap, canvas, offscreen, data, frame, array: [...values], source: { source: data, mean: [127.5, 127.5, 127.5] } };
+    const ranged = (value) => (Array.isArray(value) ? value : { mean: 127.5, deviation: 127.5, ...(value.source ? value : { source: value }) });
     const wanted = Object.values(await session.run({ [name]: values }));
     const apart = {};
     for (const [kind, value] of Object.entries(kinds)) {
-      const outputs = Object.values(await session.run({ [name]: value }));
+      const outputs = Object.values(await session.run({ [name]: ranged(value) }));
       apart[kind] = Math.max(...outputs.map((output, place) => output.reduce((most, v, i) => Math.max(most, Math.abs(v - wanted[place][i])), 0)));
     }
     frame.close();
@@ -430,7 +432,10 @@ test("the camera's frames are looked at", SOFTWARE_GPU, async (open) => {
   return "the browser's test picture";
 });
 
-const server = await serve(site);
+const fetched = [];
+arrivals({ test, ensure, site, fetched });
+
+const server = await serve(site, 0, { told: (path) => fetched.push(path) });
 const address = `http://localhost:${server.address().port}/`;
 let failed = 0;
 const chosen = tests.filter(({ name }) => name.includes(filter));

@@ -57,3 +57,11 @@ export function open(operator = "Relu") {
 /** `y = relu(x)` of rows of two. */
 export const rows = () =>
   file(node(["x"], "y", "Relu"), field(11, value("x", ["rows", 2])), field(12, value("y", ["rows", 2])));
+
+/** `y = x + w`, whose weights lie in the file `weights.bin`, and that file: 0, 1, 2 and so on. */
+export function external(location = "weights.bin") {
+  const pair = (key, value) => field(13, bytes(field(1, key), field(2, value)));
+  const weights = bytes(field(1, 1), field(1, 64), field(2, FLOAT), field(8, "w"), pair("location", location), field(14, 1));
+  const numbers = Float32Array.from({ length: 64 }, (_, i) => i);
+  return [model(node(["x", "w"], "y", "Add"), field(5, weights)), new Uint8Array(numbers.buffer)];
+}

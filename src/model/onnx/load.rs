@@ -26,8 +26,8 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     let mut model = Model::read(bytes, &mut budget).map_err(fail)?;
     model.choose_outputs(options).map_err(fail)?;
     let network = model.graph.as_ref().ok_or_else(|| fail(NO_GRAPH.into()))?;
-    let mut import =
-        Import::new(&model, network, Files::new(path), budget, operators::HANDLERS).map_err(fail)?;
+    let files = Files::new(path, &options.files);
+    let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&import, network) {
         return Err(fail(unsupported.into()));
     }

@@ -145,7 +145,7 @@ impl OnnxSource {
         let mut model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
         model.choose_outputs(&self.options).map_err(fail)?;
         let network = model.graph.as_ref().ok_or_else(|| fail(super::load::NO_GRAPH.into()))?;
-        let files = Files::keeping(self.path.as_deref(), Arc::clone(&self.kept));
+        let files = Files::keeping(self.path.as_deref(), &self.options.files, Arc::clone(&self.kept));
         let mut import = Import::new(&model, network, files, budget, operators::HANDLERS).map_err(fail)?;
         import.open = true;
         import.on_bytes = !self.options.dequantize;

@@ -10,7 +10,7 @@ use crate::model::constant::{Constant, dims_of, elements_of};
 use crate::model::kept::{self, Kept};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -19,21 +19,30 @@ use std::sync::Arc;
 const MAX_RANK: usize = 16;
 
 /// The files beside the model, which may hold its weights.
+#[derive(Default)]
 pub(super) struct Files {
     kept: Option<Arc<Kept>>,
     /// The model's own path, if it is read from one.
     model: Option<PathBuf>,
+    /// Those that came with it, by the names that it has for them.
+    given: BTreeMap<String, Arc<[u8]>>,
+    /// Those of them that the budget has been extended for.
+    counted: BTreeSet<String>,
     read: HashMap<PathBuf, Arc<[u8]>>,
 }
 
 impl Files {
-    pub(super) fn new(model: Option<&Path>) -> Self {
-        Files { kept: None, model: model.map(Path::to_owned), read: HashMap::new() }
+    pub(super) fn new(model: Option<&Path>, given: &BTreeMap<String, Arc<[u8]>>) -> Self {
+        Files { model: model.map(Path::to_owned), given: given.clone(), ..Files::default() }
     }
 
     /// Those of a file whose constants are read once, as long as its bytes stay where they are.
-    pub(super) fn keeping(model: Option<&Path>, kept: Arc<Kept>) -> Self {
-        Files { kept: Some(kept), ..Files::new(model) }
+    pub(super) fn keeping(
+        model: Option<&Path>,
+        given: &BTreeMap<String, Arc<[u8]>>,
+        kept: Arc<Kept>,
+    ) -> Self {
+        Files { kept: Some(kept), ..Files::new(model, given) }
     }
 
     /// What was made of these constants under a name, in an earlier reading of the file.
@@ -62,10 +71,20 @@ impl Files {
         Some(format!("bytes {:?} {} {kind} {dims:?}", raw.as_ptr(), raw.len()))
     }
 
-    /// The bytes of a file in the model's folder. No path leads out of it, and no link but those of the hub's cache.
+    /// The bytes of a file that came with the model, or that is in its folder. No path leads out of it, and no link but those
+    /// of the hub's cache.
     fn file(&mut self, location: &str, budget: &mut Budget) -> Result<Arc<[u8]>, Reason> {
+        if let Some(given) = self.given.get(location) {
+            if self.counted.insert(location.to_owned()) {
+                budget.extend(32 * given.len() as u64);
+            }
+            return Ok(Arc::clone(given));
+        }
         let model = self.model.as_ref().ok_or_else(|| {
-            format!("found data in the file {location:?} of a model in memory, wanted one that is loaded by its path")
+            format!(
+                "found data in the file {location:?} of a model in memory, wanted the file in LoadOptions::files, or a model \
+                 that is loaded by its path"
+            )
         })?;
         let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

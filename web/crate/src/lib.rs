@@ -39,10 +39,13 @@ fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
 }
 
-/// The same where a module with all of the crate may succeed: its name tells the package to load that one.
+/// The same where a module with all of the crate may succeed, because this one lacks what the CPU computes: its name tells the
+/// package to load that one.
 fn failed(error: diptych::Error) -> JsValue {
-    let told = js_sys::Error::new(&error.to_string());
-    if cfg!(not(all(feature = "tflite", feature = "onnx", feature = "cpu"))) {
+    let told = error.to_string();
+    let lacks = cfg!(not(feature = "cpu")) && told.contains("built without feature `cpu`");
+    let told = js_sys::Error::new(&told);
+    if lacks {
         told.set_name("SmallModuleError");
     }
     told.into()

@@ -7,10 +7,14 @@ use diptych::{
     Colours, Database, FileInput, Framing, HostTensor, LoadOptions, ModelFile, Pictures, Port, Precision,
     Session, SessionOptions, SharedDatabase, Tuning, WgpuInput, wgpu,
 };
-use js_sys::{Array, ArrayBuffer, Float32Array, Function, Reflect};
+use js_sys::{Array, ArrayBuffer, Float32Array, Function, Promise, Reflect, Uint8Array};
 use serde_json::{Value, json};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 /// A session with its record.
 #[wasm_bindgen]
@@ -30,16 +34,19 @@ fn database(record: &str) -> Database {
 
 #[wasm_bindgen]
 impl Network {
-    /// Reads a model and makes it ready. `options` is JSON: `precision`, `dimensions` and `seed`. `record` is the text that
-    /// [`Network::record`] gave earlier. `on_progress` is called with JSON.
+    /// Reads a model and makes it ready. `files` are those that it keeps weights in, `[name, Uint8Array]` each. `options` is
+    /// JSON: `precision`, `dimensions`, `dequantize` and `seed`. `record` is the text that [`Network::record`] gave earlier.
+    /// `on_progress` is called with JSON. Ends with what the promise `stopped` is refused with, if it is.
     pub async fn build(
         engine: &Engine,
         model: &[u8],
+        files: Array,
         options: String,
         record: String,
         on_progress: Function,
+        stopped: Promise,
     ) -> Result<Network, JsValue> {
-        let ((file, precision), seed) = (read(model, &options)?, seed(&options)?);
+        let ((file, precision), seed) = (read(model, &files, &options)?, seed(&options)?);
         let record = Arc::new(Mutex::new(database(&record)));
         let tuning = Tuning::Database(Arc::clone(&record));
         let options = SessionOptions { precision, tuning, seed, ..Default::default() };
@@ -54,7 +61,15 @@ impl Network {
             // What the page's function throws is its own affair.
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
-        let session = file.build_session_with_progress(&context, options, &mut told).await.map_err(failed)?;
+        let session = {
+            let mut built = pin!(file.build_session_with_progress(&context, options, &mut told));
+            let mut stopped = JsFuture::from(stopped);
+            let session = poll_fn(|task| match Pin::new(&mut stopped).poll(task) {
+                Poll::Ready(Err(reason)) => Poll::Ready(Err(reason)),
+                _ => built.as_mut().poll(task).map_err(failed),
+            });
+            session.await?
+        };
         let (inputs, info) = (file.inputs(), file.info().clone());
         let normalisation: Vec<Value> = info.inputs.iter().map(|input| json!(input.normalisation)).collect();
         let labels: Vec<Value> = info.outputs.iter().map(|output| json!(output.labels)).collect();
@@ -231,10 +246,15 @@ fn colours(shown: &JsValue) -> Result<Colours, JsValue> {
     Ok(if gray { colours.gray() } else { colours })
 }
 
-/// A model's file, and the precision of `options`, which are JSON.
-pub(crate) fn read(model: &[u8], options: &str) -> Result<(ModelFile, Precision), JsValue> {
+/// A model's file with those that it keeps weights in, and the precision of `options`, which are JSON.
+pub(crate) fn read(model: &[u8], files: &Array, options: &str) -> Result<(ModelFile, Precision), JsValue> {
     let options: Value = serde_json::from_str(options).map_err(error)?;
     let mut load = LoadOptions::default();
+    for file in files.iter() {
+        let name = Reflect::get_u32(&file, 0)?.as_string().unwrap_or_default();
+        let bytes: Uint8Array = Reflect::get_u32(&file, 1)?.dyn_into()?;
+        load.files.insert(name, bytes.to_vec().into());
+    }
     for (name, extent) in options["dimensions"].as_object().into_iter().flatten() {
         let extent = extent
             .as_u64()

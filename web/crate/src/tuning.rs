@@ -19,18 +19,19 @@ pub struct Tuning {
 
 #[wasm_bindgen]
 impl Tuning {
-    /// Begins to tune a model, with this much time in all. `options` and `record` are those of its network; the options'
+    /// Begins to tune a model, with this much time in all. `files`, `options` and `record` are those of its network; the options'
     /// `dimensions` are all extents that the file leaves open.
     pub fn begin(
         engine: &Engine,
         model: &[u8],
+        files: js_sys::Array,
         options: String,
         record: String,
         budget_ms: f64,
     ) -> Result<Tuning, JsValue> {
         let budget = Duration::try_from_secs_f64(budget_ms / 1e3)
             .map_err(|_| error(format!("budgetMs: found {budget_ms}, wanted a positive number")))?;
-        let (file, precision) = network::read(model, &options)?;
+        let (file, precision) = network::read(model, &files, &options)?;
         let record = Arc::new(Mutex::new(Database::from_text(&record)));
         let tuner = Tuner::new(&engine.context).map_err(error)?;
         let mut tuner = tuner.database(Arc::clone(&record)).precision(precision).budget(budget);

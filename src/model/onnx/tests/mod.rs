@@ -262,6 +262,26 @@ fn with_data(place: &'static str) -> Vec<u8> {
     .bytes()
 }
 
+/// A model in memory takes what it keeps in other files from the options, and one that is too short is refused.
+#[test]
+fn weights_in_other_files_come_with_a_model_in_memory() {
+    let with = |name: &str, values: &[f32]| {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        LoadOptions { files: [(name.to_owned(), bytes.into())].into(), ..Default::default() }
+    };
+    let file = with_data("weights");
+    let found = crate::model::ModelFile::from_bytes(file.clone(), &with("weights", &[1.0, 2.0]));
+    assert!(found.is_ok(), "{found:?}");
+    assert!(Model::from_bytes(&file, &with("weights", &[1.0, 2.0])).is_ok());
+    for (options, says) in [
+        (with("weights", &[1.0]), "found 4 bytes"),
+        (with("other", &[1.0, 2.0]), "wanted the file in LoadOptions"),
+    ] {
+        let error = Model::from_bytes(&file, &options).expect_err(says).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
 /// The hub's cache: `REPOSITORY/snapshots/REVISION` has links to `REPOSITORY/blobs`.
 #[cfg(unix)]
 #[test]
