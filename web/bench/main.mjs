@@ -4,7 +4,8 @@
 //
 // SITE is what `scripts/web build` made, PEERS a node_modules folder that has them. Each measurement has a browser of its
 // own, so that nothing is known of a kernel before. Prints a line of JSON for each model and engine: medians of the rounds,
-// in ms, and what the engine's scripts and WebAssembly weigh, gzipped, in kB.
+// in ms, and what the engine's scripts and WebAssembly weigh as they
+// were sent, in kB: by brotli where the browser takes it.
 //
 // BACKEND is webgpu (the default) or cpu. With ISOLATED=1 the page is cross-origin isolated, so that engines may use threads.
 
