@@ -8,6 +8,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "a tensor of this input in FastestOptions::inputs, of the extents to measure",
         "them from diptych_options_dimension",
     ),
+    ("the file in LoadOptions::files, or a model", "a model"),
     ("in the load options", "from diptych_options_dimension"),
     ("caches: found", "diptych_options_caches: found"),
     ("Session::carry runs it", "without diptych_options_caches it runs"),

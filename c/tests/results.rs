@@ -192,11 +192,11 @@ fn outputs_that_are_not_wanted_are_not_computed() {
         assert_eq!(status, diptych_status::Ok, "{}", last());
         steps
     };
-    // SAFETY: the options are live.
     let choose = |name: &str| {
         let name = text(name);
-        Opened::with(MODEL, |options| unsafe {
-            assert_eq!(diptych_options_output(options, name.as_ptr()), diptych_status::Ok);
+        Opened::with(MODEL, |options| {
+            // SAFETY: the options and the name are live.
+            assert_eq!(unsafe { diptych_options_output(options, name.as_ptr()) }, diptych_status::Ok);
         })
     };
     let one = choose(wanted).expect("an output");
@@ -285,9 +285,9 @@ fn bytes_of_pictures_are_scaled_as_is_said_or_refused() {
     assert!(found(with(None, &[0.0; 3], &[1.0; 3])) == all);
     let name = {
         let opened = Opened::new();
-        let mut port: diptych_port = unsafe { std::mem::zeroed() };
-        // SAFETY: the session is open; a port's name lives as long.
+        // SAFETY: the session is open; a port's name lives as long, and a port may be zeros.
         unsafe {
+            let mut port: diptych_port = std::mem::zeroed();
             assert_eq!(diptych_input(opened.0, 0, &raw mut port), diptych_status::Ok);
             CStr::from_ptr(port.name).to_str().expect("UTF-8").to_owned()
         }

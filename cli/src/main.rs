@@ -213,7 +213,7 @@ mod tests {
             ("diptych", "Usage"),
             ("diptych run m.tflite --image x.png --range 0", "BLACK,WHITE"),
             ("diptych run --input x.npy", "<MODEL>"),
-            ("diptych run m.tflite --input x.npy --backend cuda", "auto, wgpu, opencl, cpu"),
+            ("diptych run m.tflite --input x.npy --backend cuda", "auto, gpu, wgpu, opencl, cpu"),
             ("diptych run m.tflite --input x.npy --runs 0", "1.."),
             ("diptych run m.tflite --input =x.npy", "NAME=FILE"),
             ("diptych run m.tflite --input x=", "NAME=FILE"),

@@ -9,6 +9,7 @@ const NAMES: &[(&str, &str)] = &[
         "a tensor of this input in FastestOptions::inputs, of the extents to measure",
         "the extents to measure in dims",
     ),
+    ("the file in LoadOptions::files, or a model", "a model"),
     ("in the load options", "in dims"),
     ("Session::carry runs it", "a session without caches runs it"),
     ("this session carries outputs (Session::carry)", "this session carries outputs"),

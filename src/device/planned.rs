@@ -6,7 +6,8 @@ use crate::error::Result;
 
 /// Compiles a kernel without checks in it. `source` is what [`crate::emit::KernelSpec::render_written`] made of
 /// an op's plan, and is dispatched with the plan's parameters and grid, on operands of the op's shapes; or it is the
-/// kernel of pictures, dispatched on an image of the extents that it is told.
+/// kernel of pictures, dispatched on an image of the extents that it is told, or the product by which the tuner knows a device
+/// that computes (`tune/proof.rs`).
 ///
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an
 /// application compiles goes through [`Device::compile`].

@@ -227,7 +227,7 @@ fn options_that_contradict_each_other_are_refused() {
         "--compare wgpu,cpu --backend cpu",
         "--fps 5",
         "--video a --fps 0",
-        "--compare gpu",
+        "--compare cuda",
     ] {
         assert!(parse(wrong).is_err(), "{wrong}");
     }
