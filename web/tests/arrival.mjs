@@ -212,12 +212,14 @@ export function arrivals({ test, ensure, site, fetched }) {
         const { Diptych } = await import("./diptych/index.js");
         try {
           const session = await Diptych.load(model, { backend: "webgpu", record: false });
-          // What a model leaves open but for the outermost: pixels of a picture, or samples of a sound.
-          const inputs = session.inputs.map(({ name, dims, open }) => {
-            const extents = dims.map((extent, axis) =>
-              axis && open.some((opened) => opened.axis === axis) ? (dims.length === 4 ? 320 : 512) : extent,
-            );
-            return [name, { data: new Array(extents.reduce((a, b) => a * b, 1)).fill(0), dims: extents }];
+          // What a model leaves open: one image, pixels of a picture, or samples of a sound. Whole numbers are a rate.
+          const opened = session.inputs.flatMap(({ open }) => open);
+          const batches = new Set(opened.filter(({ axis }) => axis === 0).map(({ name }) => name));
+          const inputs = session.inputs.map(({ name, dims, dtype, open }) => {
+            const extents = [...dims];
+            open.forEach(({ axis, name }) => (extents[axis] = batches.has(name) ? 1 : dims.length === 4 ? 320 : 512));
+            const one = dtype === "f32" || dtype === "f16" ? 0 : 16000;
+            return [name, { data: new Array(extents.reduce((a, b) => a * b, 1)).fill(one), dims: extents }];
           });
           await session.run(Object.fromEntries(inputs));
           await session.free();
