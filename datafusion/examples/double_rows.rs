@@ -30,12 +30,12 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 const ROWS: i64 = 240;
 
-/// The same number, after 10 ms for each: a stage must take long enough to be interrupted.
+/// The same number, after 80 ms for each: a stage must take long enough to be interrupted.
 fn slow() -> ScalarUDF {
     let sleep = |arguments: &[ColumnarValue]| {
         let [number] = arguments else { return datafusion::common::exec_err!("slow takes a number") };
         let rows = if let ColumnarValue::Array(array) = number { array.len() } else { 1 };
-        std::thread::sleep(Duration::from_millis(10) * rows as u32);
+        std::thread::sleep(Duration::from_millis(80) * rows as u32);
         Ok(number.clone())
     };
     create_udf("slow", vec![DataType::Int64], DataType::Int64, Volatility::Volatile, Arc::new(sleep))
@@ -159,7 +159,6 @@ async fn reproduce() -> Result<()> {
     while stages(&folder.join("executor-0")) < 2 && !rows.is_finished() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
     println!("an executor dies; the query is {}", if rows.is_finished() { "over" } else { "under way" });
     drop(executors.remove(0));
     let rows = rows.await??;
