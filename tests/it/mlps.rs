@@ -71,6 +71,32 @@ fn a_normalisation_of_few_rows_goes_with_the_product_that_reads_it() {
 }
 
 #[test]
+fn tokens_in_three_dimensions_are_rows() {
+    let mut graph = Graph::new();
+    let dims = Dims::new(&[1, 2, 70]).expect("small");
+    let x = graph.input("x", dims).expect("an input");
+    let norm = normalized(&mut graph, x, 70, true);
+    let rows = graph.reshape("rows", norm, &[2.into(), 70.into()]).expect("as many");
+    let y = dense(&mut graph, "y", rows, [70, 37], Gemm::default());
+    graph.output(y).expect("an output");
+    check(&graph, dims, &["mlp"], "three dimensions");
+}
+
+/// Halves hold the weights and the scale, and not their products.
+#[test]
+fn a_scale_that_would_not_be_halves_with_the_weights_stays() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", matrix(1, 4)).expect("an input");
+    let vector = |value: f32| HostTensor::vector(vec![value; 4]).expect("a vector");
+    let norm = graph.normalize("norm", x, Normalize::default(), Some(vector(300.0)), None).expect("a norm");
+    let weights = HostTensor::new(Shape::nhwc(1, 1, 4, 1), vec![300.0, 1.0, 1.0, 1.0]).expect("four");
+    let weights = weights.reshaped(matrix(4, 1)).expect("as many");
+    let y = graph.gemm("y", norm, Right::Constant(weights), Extras::default(), Gemm::default());
+    graph.output(y.expect("a product")).expect("an output");
+    check(&graph, matrix(1, 4), &["normalize", "gemm"], "a large scale");
+}
+
+#[test]
 fn small_layers_are_one_launch_and_large_ones_are_not() {
     let relu = Gemm { activation: Activation::Relu, ..Gemm::default() };
     // The rows, the input, what lies between, the outputs; a normalisation before them.

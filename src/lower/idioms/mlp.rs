@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::lower::unit::{Input, Network, Unit};
+use crate::ops::LARGEST_HALF;
 use crate::ops::mlp::{MOST_WORDS, Mlp, RowNorm, words_of};
 use crate::ops::normalize::Normalize;
 use std::any::Any;
@@ -160,21 +161,24 @@ impl Finder<'_, '_> {
         let reads = first.unwrap_or(last);
         let src = norm.as_ref().map_or(reads.src.0, |norm| norm.src);
         let mut inputs = vec![(Operand::Src, Input::Value(src), reads.src.1)];
-        let mut give = |layer: &Dense, norm: Option<&Rows>, [weights, bias]: [Operand; 2]| -> Result<()> {
+        let names_of_last = [Operand::Weights, Operand::Bias];
+        let layers = match first {
+            Some(first) => {
+                let names_of_first = [Operand::Window, Operand::WindowBias];
+                vec![(first, norm.as_ref(), names_of_first), (last, None, names_of_last)]
+            }
+            None => vec![(last, norm.as_ref(), names_of_last)],
+        };
+        for (layer, norm, [weights, bias]) in layers {
             let (matrix, vector) = match norm {
-                Some(norm) => norm.folded(layer)?,
+                Some(norm) => {
+                    let Some(folded) = norm.folded(layer)? else { return Ok(None) };
+                    folded
+                }
                 None => (layer.weights()?, layer.bias.clone()),
             };
             inputs.push((weights, matrix.0, matrix.1));
             inputs.extend(vector.map(|(input, dims)| (bias, input, dims)));
-            Ok(())
-        };
-        match first {
-            Some(first) => {
-                give(first, norm.as_ref(), [Operand::Window, Operand::WindowBias])?;
-                give(last, None, [Operand::Weights, Operand::Bias])?;
-            }
-            None => give(last, norm.as_ref(), [Operand::Weights, Operand::Bias])?,
         }
         let names = old.iter().map(|&at| self.network.units()[at].name.as_str());
         let name = names.collect::<Vec<_>>().join(" + ");
@@ -189,10 +193,11 @@ type Constant = (Input, Dims);
 
 impl Rows {
     /// The weights and the bias of `layer` for rows without this normalisation's scale and bias: with scale `s` and bias
-    /// `t`, `W (s x + t) + b` is `(W s) x + (W t + b)`.
-    fn folded(&self, layer: &Dense) -> Result<(Constant, Option<Constant>)> {
+    /// `t`, `W (s x + t) + b` is `(W s) x + (W t + b)`. None if they are not constant, or if halves do not hold a product,
+    /// which could be stored in them where its factors can.
+    fn folded(&self, layer: &Dense) -> Result<Option<(Constant, Option<Constant>)>> {
         let (weights, dims) = layer.weights()?;
-        let Input::Constant(tensor, _) = &weights else { return Ok(((weights, dims), layer.bias.clone())) };
+        let Input::Constant(tensor, _) = &weights else { return Ok(None) };
         let shape = dims.shape();
         let matrix = tensor.to_nhwc();
         let scale = self.scale.as_ref().map(HostTensor::to_nhwc);
@@ -202,7 +207,8 @@ impl Rows {
             (Some(moved), bias) => {
                 let own = match bias {
                     Some((Input::Constant(bias, _), _)) => bias.to_nhwc().to_vec(),
-                    _ => vec![0.0; shape.n],
+                    Some(_) => return Ok(None),
+                    None => vec![0.0; shape.n],
                 };
                 let rows = matrix.chunks(shape.c.max(1)).zip(own);
                 let sums = rows.map(|(row, own)| {
@@ -214,11 +220,15 @@ impl Rows {
                 Some((Input::Constant(bias, None), dims))
             }
         };
-        let Some(scale) = scale else { return Ok(((weights, dims), bias)) };
-        let scaled =
-            matrix.chunks(shape.c.max(1)).flat_map(|row| row.iter().zip(scale.iter()).map(|(w, s)| w * s));
-        let scaled = HostTensor::new(shape, scaled.collect::<Vec<_>>())?;
+        let Some(scale) = scale else { return Ok(Some(((weights, dims), bias))) };
+        let rows = matrix.chunks(shape.c.max(1));
+        let scaled: Vec<f32> =
+            rows.flat_map(|row| row.iter().zip(scale.iter()).map(|(w, s)| w * s)).collect();
+        if scaled.iter().any(|weight| f64::from(weight.abs()) > LARGEST_HALF) {
+            return Ok(None);
+        }
+        let scaled = HostTensor::new(shape, scaled)?;
         let dims = scaled.dims();
-        Ok(((Input::Constant(scaled, None), dims), bias))
+        Ok(Some(((Input::Constant(scaled, None), dims), bias)))
     }
 }
