@@ -103,6 +103,10 @@ impl<O: Definition> Op for O {
         Some(Arc::new(Definition::stack(self, parts, multiple)?))
     }
 
+    fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        Definition::usual(self, operand, noise)
+    }
+
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         Definition::in_place(self)
     }

@@ -96,6 +96,11 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    /// As [`Op::usual`](super::Op::usual).
+    fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        noise
+    }
+
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
     }

@@ -131,6 +131,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Numbers as `operand` usually has them, made of as many in [-1, 1): what an op is timed and checked with.
+    fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        noise
+    }
+
     /// The layout of its feature maps that the tuner's record names where a choice says C4.
     fn record_layout(&self) -> Layout {
         Layout::C4

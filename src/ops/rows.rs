@@ -92,6 +92,11 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         Role::Output
     }
 
+    /// As [`Op::usual`](super::Op::usual).
+    fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        noise
+    }
+
     /// As [`Op::in_place`](super::Op::in_place).
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
@@ -191,6 +196,10 @@ impl<O: RowsOp> Definition for O {
 
     fn record_layout() -> Layout {
         Layout::Nhwc
+    }
+
+    fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        RowsOp::usual(self, operand, noise)
     }
 
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {

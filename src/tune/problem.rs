@@ -32,7 +32,7 @@ pub(super) fn operands(op: &dyn Op, set: u64) -> Operands<'static> {
                 word::of_integers(DType::I32, numbers)
             }
             (_, Operand::Scale) => noise(seed, len).into_iter().map(|value| (value + 1.5) / 4096.0).collect(),
-            _ => noise(seed, len),
+            _ => op.usual(info.operand, noise(seed, len)),
         };
         (info.operand, values.into())
     }))

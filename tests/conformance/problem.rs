@@ -63,18 +63,7 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
             Operand::Arg(0) | Operand::Src | Operand::Begins | Operand::Ends if indexes(op, info.operand) => {
                 noise(seed, info.elements()).iter().map(|value| (4.0 * value + 3.0).floor()).collect()
             }
-            // Ranges: a scale, a zero point, and one over the scale. A scale that numbers are divided by is a power of two: each
-            // device rounds such a quotient alike.
-            Operand::Arg(0) if op.name().starts_with("dynamic") => {
-                let whole = op.problem_key().ends_with("divides");
-                let of_range = |value: f32| {
-                    let scale =
-                        if whole { (6.0 * value).floor().exp2() / 64.0 } else { (value + 1.5) / 128.0 };
-                    [scale, ((value + 1.0) * 127.5).floor(), 1.0 / scale]
-                };
-                noise(seed, info.shape.elements() / 3).into_iter().flat_map(of_range).collect()
-            }
-            _ => values(op.precision(), seed, info.elements()),
+            _ => op.usual(info.operand, values(op.precision(), seed, info.elements())),
         };
         few_truths(op, &mut values);
         if op.name() == "arg" {

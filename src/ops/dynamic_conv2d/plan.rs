@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::bytes::LANES;
 use crate::ops::definition::Definition;
+use crate::ops::dynamic_range::usual_ranges;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -32,6 +33,10 @@ impl Definition for DynamicConv2dOp {
             self.count(),
             problem::epilogue(&self.epilogue)
         )
+    }
+
+    fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        if operand == Operand::Arg(0) { usual_ranges(&noise, false) } else { noise }
     }
 
     fn precision(&self) -> Precision {

@@ -7,7 +7,7 @@ use crate::cpu::workers::each;
 use crate::dtype::DType;
 use crate::emit::{Operand, Value};
 use crate::ops::bytes::{LANES, bytes_mut, nearest, numbers};
-use crate::ops::dynamic_range::NUMBERS_OF_RANGE;
+use crate::ops::dynamic_range::{NUMBERS_OF_RANGE, usual_ranges};
 use crate::ops::kernel::Constants;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
@@ -83,6 +83,10 @@ impl RowsOp for DynamicQuantizeOp {
 
     fn dtype(&self, operand: Operand) -> DType {
         if operand == Operand::Dst { DType::U32 } else { DType::F32 }
+    }
+
+    fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
+        if operand == Operand::Arg(0) { usual_ranges(&noise, self.divides) } else { noise }
     }
 
     fn params(&self) -> Params {

@@ -30,6 +30,17 @@ const OP: &str = "dynamic_range";
 /// Numbers of a row of the result.
 pub(crate) const NUMBERS_OF_RANGE: usize = 3;
 
+/// Ranges made of numbers in [-1, 1), as an op that rounds by ranges is checked with: the zero point is a whole number of a byte. Where
+/// numbers are divided by the scale it is a power of two, by which every device divides alike.
+pub(super) fn usual_ranges(noise: &[f32], divides: bool) -> Vec<f32> {
+    let ranges = noise.len() / NUMBERS_OF_RANGE;
+    let range = |value: &f32| {
+        let scale = if divides { (6.0 * value).floor().exp2() / 64.0 } else { (value + 1.5) / 128.0 };
+        [scale, ((value + 1.0) * 127.5).floor(), 1.0 / scale]
+    };
+    noise.iter().take(ranges).flat_map(range).collect()
+}
+
 /// How the byte that stands for 0 is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RangeRule {

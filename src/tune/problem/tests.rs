@@ -1,9 +1,12 @@
 use super::*;
+use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Bits;
 use crate::limits::Limits;
 use crate::ops::conv2d::{Conv2d, Conv2dOp};
 use crate::ops::depthwise::{Depthwise, DepthwiseOp};
+use crate::ops::dynamic_conv2d::{DynamicConv2d, DynamicConv2dOp};
+use crate::ops::dynamic_quantize::{DynamicQuantize, DynamicQuantizeOp};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::ops::{Answer, Reference};
@@ -106,4 +109,30 @@ fn a_function_without_a_value_wants_nan_and_an_infinite_one_infinity() {
     assert!(!same(1.0, 1.002) && of_bound(1.0, 1.002, 1e-3) > 1.9);
     assert_eq!((of_bound(1.0, 1.0, 0.0), of_bound(1.0, 2.0, 0.0)), (0.0, f64::INFINITY));
     assert_eq!(of_bound(nan, 1.0, infinity), infinity, "a bound without end takes numbers alone");
+}
+
+#[test]
+fn ranges_are_what_a_run_finds() {
+    let dims = |extents: &[usize]| Dims::new(extents).expect("small");
+    let shape = |n, c| Shape::nhwc(n, 3, 3, c);
+    let ranges = |op: &dyn Op| {
+        let found = operands(op, 1);
+        let (_, values) = found.iter().find(|(operand, _)| **operand == Operand::Arg(0)).expect("ranges");
+        values.to_vec()
+    };
+    let mut all = Vec::new();
+    for divides in [false, true] {
+        let op = DynamicQuantizeOp::new(dims(&[40, 6]), dims(&[40, 3]), DynamicQuantize { divides });
+        all.push((ranges(&op.expect("bytes")), divides));
+    }
+    let op = DynamicConv2dOp::new(shape(40, 2), shape(8, 2), dims(&[40, 3]), &DynamicConv2d::new());
+    all.push((ranges(&op.expect("a convolution")), false));
+    for (ranges, divides) in all {
+        assert_eq!(ranges.len(), 120);
+        for range in ranges.chunks(3) {
+            let [scale, zero, factor] = *range else { panic!("{range:?}") };
+            assert!(scale > 0.0 && factor == 1.0 / scale && zero == zero.round(), "{range:?}");
+            assert!((0.0..=255.0).contains(&zero) && (!divides || scale.log2().fract() == 0.0), "{range:?}");
+        }
+    }
 }
