@@ -31,6 +31,7 @@ mod decode;
 mod failure;
 mod infer;
 mod overlay;
+mod planes;
 mod tensors;
 
 pub use decode::{Decode, MASK, OutputFormat, Point, REGIONS, Region, regions};
@@ -51,6 +52,13 @@ fn pad_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     templates.into_iter().flatten().collect()
 }
 
+/// Takes back the offer to read frames of which metadata say that a part counts, which the elements do not.
+fn refuse_crops(query: &mut gst::query::Allocation) {
+    while let Some(place) = query.find_allocation_meta::<gst_video::VideoCropMeta>() {
+        query.remove_nth_allocation_meta(place);
+    }
+}
+
 /// Registers the elements in a program that has this crate linked, instead of loading the plugin's file.
 ///
 /// ```
@@ -62,6 +70,9 @@ fn pad_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
 ///
 /// # Errors
 /// If GStreamer refuses to.
+///
+/// A program that reads [`TensorMeta`] or [`regions`] has to call this. Elements that GStreamer loads from the plugin's file have
+/// metadata of another copy of this crate, which are read as `gstdiptych.h` says.
 pub fn register() -> Result<(), gst::glib::BoolError> {
     plugin::plugin_register_static()
 }

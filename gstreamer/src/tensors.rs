@@ -17,8 +17,8 @@ pub struct Tensor {
     pub name: String,
     /// Its type, dimensions and elements.
     pub data: HostTensor,
-    /// The meaning of each index along the last axis, if the model's file says so.
-    pub labels: Vec<String>,
+    /// The names of the classes that its numbers are about, if the model's file says which they are.
+    pub labels: Arc<[String]>,
 }
 
 /// Where the network looked: its input's and the frame's extents, and the map from one to the other.
@@ -270,19 +270,28 @@ unsafe impl MetaAPI for TensorMeta {
 
     fn meta_api() -> glib::Type {
         static API: LazyLock<glib::Type> = LazyLock::new(|| {
+            let name = &NAMES[0];
             // Elements that scale frames hand on what has these tags and no other.
             let tags = [c"video".as_ptr(), c"size".as_ptr(), std::ptr::null()];
             // SAFETY: both are texts of C that are only read; the list ends in NULL.
             unsafe {
-                from_glib(gst::ffi::gst_meta_api_type_register(
-                    c"GstDiptychTensorMetaAPI".as_ptr(),
-                    tags.as_ptr().cast_mut(),
-                ))
+                from_glib(gst::ffi::gst_meta_api_type_register(name.as_ptr(), tags.as_ptr().cast_mut()))
             }
         });
         *API
     }
 }
+
+/// What the metadata's API and its implementation are registered as. Another copy of this crate in the process, such as a plugin's file
+/// beside a program that links the crate, has metadata of a layout of its own: what this copy adds and reads then has other names.
+static NAMES: LazyLock<[CString; 2]> = LazyLock::new(|| {
+    let api = "GstDiptychTensorMetaAPI";
+    let own = match glib::Type::from_name(api) {
+        Some(_) => format!("-{:p}", &raw const NAMES),
+        None => String::new(),
+    };
+    [api, "GstDiptychTensorMeta"].map(|name| c_text(&format!("{name}{own}")))
+});
 
 struct Info(*const gst::ffi::GstMetaInfo);
 
@@ -296,7 +305,7 @@ static META_INFO: LazyLock<Info> = LazyLock::new(|| {
     Info(unsafe {
         gst::ffi::gst_meta_register(
             TensorMeta::meta_api().into_glib(),
-            c"GstDiptychTensorMeta".as_ptr(),
+            NAMES[1].as_ptr(),
             size_of::<MetaInC>(),
             Some(init),
             Some(free),

@@ -21,7 +21,7 @@ pub(super) fn ssd(
         let class = class.max(0.0) as usize;
         (score >= limits.threshold).then_some(Detection { score, class, area, points: Vec::new() })
     });
-    detections.take(limits.count).collect()
+    detections.filter(Detection::is_finite).take(limits.count).collect()
 }
 
 /// How the rows of a YOLO's output are read.
@@ -44,8 +44,8 @@ enum Row {
 /// | 6 | 1000 at most | left, top, right, bottom, score, class |
 /// | other | | centre x, centre y, width, height, in outputs of rows the probability of any thing, a score for each class |
 ///
-/// Where the classes have names, their number decides whether there is a probability of any thing. Numbers of boxes that are all
-/// at most 2 are shares of the network's picture, others are its pixels.
+/// Where the classes have names, their number decides whether there is a probability of any thing. Where the numbers of
+/// all boxes whose scores count are at most 2 they are shares of the network's picture, else its pixels.
 pub(super) fn yolo(
     map: &Map<'_>,
     size: [f32; 2],
@@ -75,9 +75,6 @@ pub(super) fn yolo(
         let place = if is_turned { column * count + index } else { index * length + column };
         map.values.get(place).copied().unwrap_or(f32::NAN)
     };
-    let largest = (0..count).flat_map(|index| (0..4).map(move |column| at(index, column).abs()));
-    let is_share = largest.fold(0.0, f32::max) <= 2.0;
-    let [x_scale, y_scale] = if is_share { size } else { [1.0; 2] };
     let best = |index: usize, first: usize| {
         (first..length).map(|column| (column - first, at(index, column))).fold(
             (0, f32::NEG_INFINITY),
@@ -86,7 +83,8 @@ pub(super) fn yolo(
             },
         )
     };
-    let detection = |index: usize| {
+    let place = |index: usize| -> [f32; 4] { std::array::from_fn(|column| at(index, column)) };
+    let counts = |index: usize| {
         let (class, score) = match row {
             Row::Scores => best(index, 4),
             Row::Objectness => {
@@ -96,10 +94,14 @@ pub(super) fn yolo(
             Row::Chosen => (at(index, 5).max(0.0) as usize, at(index, 4)),
             Row::Points => (0, at(index, 4)),
         };
-        if score.is_nan() || score < limits.threshold {
-            return None;
-        }
-        let [a, b, c, d] = std::array::from_fn(|column| at(index, column));
+        let is_found = score >= limits.threshold && place(index).into_iter().all(f32::is_finite);
+        is_found.then_some((index, class, score))
+    };
+    let counted: Vec<(usize, usize, f32)> = (0..count).filter_map(counts).collect();
+    let largest = counted.iter().flat_map(|&(index, ..)| place(index)).map(f32::abs).fold(0.0, f32::max);
+    let [x_scale, y_scale] = if largest <= 2.0 { size } else { [1.0; 2] };
+    let detection = |(index, class, score): (usize, usize, f32)| {
+        let [a, b, c, d] = place(index);
         let area = match row {
             Row::Chosen => [a, b, c, d],
             _ => [a - c / 2.0, b - d / 2.0, a + c / 2.0, b + d / 2.0],
@@ -112,9 +114,9 @@ pub(super) fn yolo(
             y: at(index, column + 1) * y_scale,
             score: at(index, column + 2),
         });
-        Some(Detection { score, class, area, points: points.collect() })
+        Detection { score, class, area, points: points.collect() }
     };
-    let detections: Vec<Detection> = (0..count).filter_map(detection).collect();
+    let detections: Vec<Detection> = counted.into_iter().map(detection).collect();
     // What the file has chosen itself is not chosen from again.
     let most = if row == Row::Chosen { 1.0 } else { limits.overlap };
     Ok(suppress(detections, most, limits.count))
@@ -158,6 +160,31 @@ mod tests {
         let found = read(&[6, 7], &turned, 0);
         let found: Vec<_> = found.iter().map(|found| (found.score, found.class, found.area)).collect();
         assert_eq!(found, [(0.9, 1, [15.0, 15.0, 25.0, 25.0]), (0.7, 0, [58.0, 16.0, 62.0, 24.0])]);
+    }
+
+    #[test]
+    fn rows_that_do_not_count_decide_nothing() {
+        // Shares: one box counts, one has a large width and no score, and those without a place are surer than all.
+        let boxes = [
+            [0.5, 0.5, 0.2, 0.4, 0.1, 0.9],
+            [0.5, 0.5, 2.3, 0.4, 0.1, 0.2],
+            [f32::NAN, 0.5, 0.2, 0.4, 0.1, 0.95],
+            [0.5, f32::INFINITY, 0.2, 0.4, 0.1, 0.99],
+            [0.0; 6],
+            [0.0; 6],
+            [0.0; 6],
+        ];
+        let turned: Vec<f32> = (0..6).flat_map(|column| boxes.map(|row| row[column])).collect();
+        let limits = Limits { count: 1, ..LIMITS };
+        let found = yolo(&map(&[6, 7], &turned), [100.0, 50.0], 0, OutputFormat::Yolo, &limits);
+        let found = found.expect("a YOLO");
+        assert_eq!((found.len(), found[0].score), (1, 0.9));
+        for (found, wanted) in found[0].area.iter().zip([40.0, 15.0, 60.0, 35.0]) {
+            assert!((found - wanted).abs() < 1e-4, "{found}, wanted {wanted}");
+        }
+        let areas = [f32::NAN, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4];
+        let found = ssd(&areas, &[1.0, 2.0], &[0.9, 0.8], 2, [100.0, 10.0], &limits);
+        assert_eq!(found.iter().map(|found| found.class).collect::<Vec<_>>(), [2]);
     }
 
     #[test]

@@ -66,8 +66,10 @@ fn overlap(a: &[f32; 4], b: &[f32; 4]) -> f32 {
     if union > 0.0 { common / union } else { 0.0 }
 }
 
-/// The best of those of one class that overlap by more than `most`, `count` of them at most, the best first.
+/// The best of those of one class that overlap by more than `most`, `count` of them at most, the best first. Those without a place
+/// or a score count for nothing.
 pub(super) fn suppress(mut detections: Vec<Detection>, most: f32, count: usize) -> Vec<Detection> {
+    detections.retain(Detection::is_finite);
     detections.sort_by(|a, b| b.score.total_cmp(&a.score));
     let mut kept: Vec<Detection> = Vec::new();
     for detection in detections {

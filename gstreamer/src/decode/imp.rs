@@ -9,7 +9,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::prelude::*;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What the properties say.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Default for Settings {
 pub struct Decode {
     settings: Mutex<Settings>,
     /// The lines of the file of labels.
-    labels: Mutex<Vec<String>>,
+    labels: Mutex<Arc<[String]>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -156,7 +156,7 @@ impl BaseTransformImpl for Decode {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let path = lock(&self.settings).labels.clone().filter(|path| !path.is_empty());
         *lock(&self.labels) = match path {
-            None => Vec::new(),
+            None => Arc::default(),
             Some(path) => {
                 let text = std::fs::read_to_string(&path).map_err(|error| {
                     Failure { kind: Kind::Missing, text: format!("labels: {path}: {error}") }.message()
@@ -186,12 +186,11 @@ impl Decode {
         let found = metas.filter(|(tensors, _)| is_wanted(tensors.network()) && !is_found(tensors)).last();
         // A frame that no network saw goes on as it is.
         let Some((tensors, view)) = found else { return Ok(()) };
-        let own = lock(&self.labels).clone();
+        let own = Arc::clone(&lock(&self.labels));
         let labels = match own.is_empty() {
-            true => tensors.all().iter().map(|tensor| &tensor.labels).find(|labels| !labels.is_empty()),
-            false => Some(&own),
+            true => tensors.all().first().map(|tensor| Arc::clone(&tensor.labels)).unwrap_or_default(),
+            false => own,
         };
-        let labels = labels.cloned().unwrap_or_default();
         let limits = Limits {
             threshold: settings.threshold,
             overlap: settings.overlap,
@@ -200,9 +199,9 @@ impl Decode {
         let name = self.obj().name();
         match read(&tensors, &view, settings.format, labels.len(), &limits)? {
             Found::Detections(detections) => {
-                regions::add_detections(buffer, &name, &detections, view, labels)?;
+                let _added = regions::add_detections(buffer, &name, &detections, view, labels)?;
                 #[cfg(feature = "v1_24")]
-                crate::analytics::add_regions(buffer, &regions::regions(buffer), view.frame)?;
+                crate::analytics::add_regions(buffer, &_added, view.frame)?;
             }
             Found::Mask(mask) => regions::add_mask(buffer, &name, mask, view, labels)?,
         }

@@ -60,7 +60,7 @@ mod tests {
     fn tensor<T: TensorElement>(shape: &[usize], data: Vec<T>) -> Tensor {
         let dims = Dims::new(shape).expect("dimensions");
         let data = HostTensor::of(dims, data).expect("a tensor");
-        Tensor { name: "map".to_owned(), data, labels: Vec::new() }
+        Tensor { name: "map".to_owned(), data, labels: Default::default() }
     }
 
     #[test]

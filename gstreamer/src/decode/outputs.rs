@@ -112,7 +112,7 @@ mod tests {
         let tensor = |shape: &&[usize]| {
             let dims = Dims::new(shape).expect("dimensions");
             let data = HostTensor::new(dims, vec![0.0; dims.elements()]).expect("a tensor");
-            Tensor { name: "out".to_owned(), data, labels: Vec::new() }
+            Tensor { name: "out".to_owned(), data, labels: Default::default() }
         };
         Tensors::new("infer", is_planar, shapes.iter().map(tensor).collect())
     }
@@ -141,7 +141,7 @@ mod tests {
     fn channels_in_planes_are_put_last() {
         let dims = Dims::new(&[1, 2, 1, 3]).expect("dimensions");
         let data = HostTensor::new(dims, vec![0.0, 1.0, 2.0, 10.0, 11.0, 12.0]).expect("a tensor");
-        let tensor = Tensor { name: "map".to_owned(), data, labels: Vec::new() };
+        let tensor = Tensor { name: "map".to_owned(), data, labels: Default::default() };
         let map = Map::of(&tensor).feature_map(true).expect("three axes");
         assert_eq!((map.h, map.w, map.c), (1, 3, 2));
         assert_eq!(*map.values, [0.0, 10.0, 1.0, 11.0, 2.0, 12.0]);

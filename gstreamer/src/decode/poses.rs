@@ -300,7 +300,7 @@ mod tests {
 
     fn tensor(name: &str, shape: &[usize], values: Vec<f32>) -> Tensor {
         let data = HostTensor::new(Dims::new(shape).expect("dimensions"), values).expect("a tensor");
-        Tensor { name: name.to_owned(), data, labels: Vec::new() }
+        Tensor { name: name.to_owned(), data, labels: Default::default() }
     }
 
     /// What a network gives for these people: in each cell the vectors of the one whose part is nearest, and a logit that falls

@@ -7,6 +7,7 @@ use super::{Mask, PARTS};
 use crate::tensors::{Tensor, TensorMeta, Tensors, View};
 use diptych::{Dims, HostTensor};
 use gst_video::VideoRegionOfInterestMeta;
+use std::sync::Arc;
 
 /// The name of the tensor that a mask is: of u8 and the dimensions height and width, a class for each place. It covers the
 /// network's whole picture, whatever its extents are.
@@ -90,14 +91,14 @@ fn region(row: &[f32], labels: &[String]) -> Option<Region> {
     })
 }
 
-/// Adds what was found to the buffer, as regions and as a tensor of the element `name`.
+/// Adds what was found to the buffer, as regions and as a tensor of the element `name`. Gives what it added.
 pub(super) fn add_detections(
     buffer: &mut gst::BufferRef,
     name: &str,
     detections: &[Detection],
     view: View,
-    labels: Vec<String>,
-) -> diptych::Result<()> {
+    labels: Arc<[String]>,
+) -> diptych::Result<Vec<Region>> {
     let [width, height] = view.frame.map(f64::from);
     let share = |x: f32, y: f32| {
         let [x, y] = view.frame_place([x.into(), y.into()]);
@@ -141,12 +142,14 @@ pub(super) fn add_detections(
     }
     // A tensor has one row at least.
     if detections.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let dims = Dims::new(&[detections.len(), 6 + 3 * most])?;
+    let width = 6 + 3 * most;
+    let found = rows.chunks_exact(width).filter_map(|row| region(row, &labels)).collect();
+    let dims = Dims::new(&[detections.len(), width])?;
     let tensor = Tensor { name: REGIONS.to_owned(), data: HostTensor::new(dims, rows)?, labels };
     TensorMeta::add(buffer, Tensors::new(name, false, vec![tensor]), view);
-    Ok(())
+    Ok(found)
 }
 
 /// Adds a mask to the buffer, as a tensor of the element `name`.
@@ -155,7 +158,7 @@ pub(super) fn add_mask(
     name: &str,
     mask: Mask,
     view: View,
-    labels: Vec<String>,
+    labels: Arc<[String]>,
 ) -> diptych::Result<()> {
     let data = HostTensor::of(Dims::new(&[mask.height, mask.width])?, mask.classes)?;
     let tensor = Tensor { name: MASK.to_owned(), data, labels };
@@ -175,7 +178,7 @@ mod tests {
         let target = buffer.get_mut().expect("the only reference");
         // A frame of 200 x 100 as a picture of 50 x 50 that saw its middle.
         let view = View { input: [50, 50], frame: [200, 100], to_frame: [[2.0, 0.0, 50.0], [0.0, 2.0, 0.0]] };
-        let labels = ["cat", ""].map(str::to_owned).to_vec();
+        let labels: Arc<[String]> = ["cat", ""].map(str::to_owned).into();
         let point = Keypoint { x: 25.0, y: 5.0, score: 0.5 };
         let detections = [
             Detection { score: 0.75, class: 0, area: [0.0, 10.0, 20.0, 30.0], points: vec![point] },

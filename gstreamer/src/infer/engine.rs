@@ -9,6 +9,7 @@ use diptych::{
 };
 use half::f16;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Runs a network on frames, as many at a time as `batch` says.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Engine {
     batch: usize,
     colours: Colours,
     outputs: Vec<Output>,
+    /// The names of the network's classes.
+    labels: Arc<[String]>,
     device: String,
 }
 
@@ -31,7 +34,6 @@ pub(super) struct Engine {
 struct Output {
     place: usize,
     name: String,
-    labels: Vec<String>,
 }
 
 /// Which axes of an input are its height, width and channels.
@@ -86,7 +88,7 @@ impl Engine {
             }
         };
         let options = settings.session_options()?;
-        let context = settings.context(&file, &options)?;
+        let context = settings.context(&graph, &options)?;
         let session = Session::new(&context, &graph, options)?;
         let ports = session.inputs();
         let port = ports.first().ok_or_else(|| Failure::model(format!("{path}: found no input")))?;
@@ -94,10 +96,12 @@ impl Engine {
         let extent = |axis: usize| dims.extents().get(axis).copied().unwrap_or_default();
         let size = [extent(axes.width), extent(axes.height)].map(|extent| extent as u32);
         let colours = colours(path, settings, dtype, extent(axes.channels), file.info())?;
-        let outputs = outputs(path, &session, settings, batch, file.info())?;
+        let outputs = outputs(path, &session, settings, batch)?;
+        let labels = labels(file.info());
         let device = device(&context);
         let is_planar = axes.are_planar();
-        Ok(Engine { session, input: name, dims, dtype, size, is_planar, batch, colours, outputs, device })
+        let input = name;
+        Ok(Engine { session, input, dims, dtype, size, is_planar, batch, colours, outputs, labels, device })
     }
 
     /// The device and why it was chosen.
@@ -136,11 +140,11 @@ impl Engine {
         };
         let results = run.wait()?.tensors()?;
         let mut all = vec![Vec::with_capacity(self.outputs.len()); given];
-        for Output { place, name, labels } in &self.outputs {
+        for Output { place, name } in &self.outputs {
             let missing = || Failure::model(format!("a run gave no output {name:?}"));
             let result = results.get(*place).ok_or_else(missing)?;
             for (part, frame) in parts(result, self.batch)?.into_iter().zip(&mut all) {
-                frame.push(Tensor { name: name.clone(), data: part, labels: labels.clone() });
+                frame.push(Tensor { name: name.clone(), data: part, labels: Arc::clone(&self.labels) });
             }
         }
         let tensors = all.into_iter().map(|tensors| Tensors::new(network, self.is_planar, tensors));
@@ -184,7 +188,13 @@ fn dimensions(
                 format!("{what}: found none, wanted one, for {path} leaves it open as {:?}", open.name);
             return Err(Failure::setting(text));
         }
-        dimensions.insert(open.name.clone(), extent);
+        let before = dimensions.insert(open.name.clone(), extent);
+        if let Some(before) = before.filter(|&before| before != extent) {
+            return Err(Failure::setting(format!(
+                "{what}: found {extent}, wanted {before}, for {path} has one extent for both, {:?}",
+                open.name
+            )));
+        }
     }
     let fixed = [
         ("input-width", axes.width, settings.input_width),
@@ -254,13 +264,7 @@ fn colours(
 }
 
 /// The outputs that the property names, or all.
-fn outputs(
-    path: &str,
-    session: &Session,
-    settings: &Settings,
-    batch: usize,
-    info: &ModelInfo,
-) -> Result<Vec<Output>, Failure> {
+fn outputs(path: &str, session: &Session, settings: &Settings, batch: usize) -> Result<Vec<Output>, Failure> {
     let ports = session.outputs();
     let wanted: Vec<&str> =
         settings.outputs.as_deref().unwrap_or_default().split(',').map(str::trim).collect();
@@ -286,10 +290,18 @@ fn outputs(
             );
             return Err(Failure::setting(text));
         }
-        let labels = info.outputs.get(place).map(|output| output.labels.clone()).unwrap_or_default();
-        outputs.push(Output { place, name: port.name.clone(), labels });
+        outputs.push(Output { place, name: port.name.clone() });
     }
     Ok(outputs)
+}
+
+/// The names of the classes, where the file has them for one output: the file's order of outputs need not be the network's.
+fn labels(info: &ModelInfo) -> Arc<[String]> {
+    let mut told = info.outputs.iter().map(|output| &output.labels).filter(|labels| !labels.is_empty());
+    match (told.next(), told.next()) {
+        (Some(labels), None) => labels.as_slice().into(),
+        _ => Arc::default(),
+    }
 }
 
 /// A result cut along its outermost axis, a part for each frame.

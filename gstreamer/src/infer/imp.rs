@@ -25,6 +25,7 @@ static CATEGORY: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 #[derive(Default)]
 struct State {
     engine: Option<Engine>,
+    fit: FrameFit,
     format: Option<Format>,
     /// Buffers whose frames wait for a run.
     waiting: Vec<gst::Buffer>,
@@ -44,6 +45,8 @@ pub struct Infer {
     settings: Mutex<Settings>,
     state: Mutex<State>,
     device: Mutex<Option<String>>,
+    /// How long a frame waits at most until its run has all of its frames.
+    latency: Mutex<gst::ClockTime>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -212,13 +215,14 @@ impl BaseTransformImpl for Infer {
         let engine = Engine::open(&settings).map_err(|failure| failure.message())?;
         gst::info!(CATEGORY, imp = self, "{}", engine.device());
         *lock(&self.device) = Some(engine.device().to_owned());
-        *lock(&self.state) = State { engine: Some(engine), ..State::default() };
+        *lock(&self.state) = State { engine: Some(engine), fit: settings.fit, ..State::default() };
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *lock(&self.state) = State::default();
         *lock(&self.device) = None;
+        *lock(&self.latency) = gst::ClockTime::ZERO;
         Ok(())
     }
 
@@ -226,15 +230,15 @@ impl BaseTransformImpl for Infer {
         let refused = |failure: Failure| gst::loggable_error!(CATEGORY, "{}", failure.text);
         let info = VideoInfo::from_caps(caps)
             .map_err(|error| gst::loggable_error!(CATEGORY, "caps {caps}: {error}"))?;
-        let fit = lock(&self.settings).fit;
         let mut state = lock(&self.state);
         let Some(engine) = &state.engine else {
             return Err(gst::loggable_error!(CATEGORY, "caps came before the element started"));
         };
         let layout = picture::layout(&info).map_err(refused)?;
         let framing = Framing::new([info.width(), info.height()], engine.size());
-        let framing = framing.map_err(|error| refused(error.into()))?.fit(fit.into());
+        let framing = framing.map_err(|error| refused(error.into()))?.fit(state.fit.into());
         let waits = engine.batch() > 1;
+        *lock(&self.latency) = waiting_time(engine.batch(), info.fps());
         state.format = Some(Format { info, layout, framing });
         drop(state);
         if waits {
@@ -253,11 +257,36 @@ impl BaseTransformImpl for Infer {
                 return false;
             }
             let (is_live, least, most) = upstream.result();
-            let own = self.own_latency();
-            latency.set(is_live, least + own, most.map(|most| most + own));
+            // A run may be under way, which holds the state.
+            let own = *lock(&self.latency);
+            let own_most = most.map(|most| most.saturating_add(own));
+            latency.set(is_live, least.saturating_add(own), own_most);
             return true;
         }
+        // Upstream wants its buffers back.
+        if direction == gst::PadDirection::Sink && query.type_() == gst::QueryType::Drain {
+            self.drain().unwrap_or_default();
+        }
         BaseTransformImplExt::parent_query(self, direction, query)
+    }
+
+    fn propose_allocation(
+        &self,
+        decided: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        self.parent_propose_allocation(decided, query)?;
+        crate::refuse_crops(query);
+        // Buffers of frames that wait are kept. A pool that cannot have so many more is not offered.
+        let kept = lock(&self.settings).batch.saturating_sub(1);
+        let pools: Vec<_> = query.allocation_pools().collect();
+        for (place, (pool, size, least, most)) in pools.into_iter().enumerate() {
+            let least = least.saturating_add(kept);
+            let pool = pool.filter(|_| most == 0 || most >= least);
+            let most = if pool.is_some() { most } else { 0 };
+            query.set_nth_allocation_pool(place as u32, pool.as_ref(), size, least, most);
+        }
+        Ok(())
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
@@ -294,22 +323,6 @@ impl BaseTransformImpl for Infer {
 }
 
 impl Infer {
-    /// How long a frame waits at most until its run has all of its frames.
-    fn own_latency(&self) -> gst::ClockTime {
-        let state = lock(&self.state);
-        let waits = state.engine.as_ref().map_or(0, |engine| engine.batch() as u64 - 1);
-        let fps = state.format.as_ref().map(|format| format.info.fps());
-        let (numer, denom) = fps.map_or((0, 1), |fps| (fps.numer(), fps.denom()));
-        // A stream without a rate has no latency that is known.
-        match (u64::try_from(numer), u64::try_from(denom)) {
-            (Ok(numer), Ok(denom)) if numer > 0 => {
-                let frame = gst::ClockTime::SECOND.mul_div_round(denom, numer);
-                frame.unwrap_or_default() * waits
-            }
-            _ => gst::ClockTime::ZERO,
-        }
-    }
-
     /// Runs the network on the frames that wait.
     fn infer(&self, state: &mut State) -> Result<(), Failure> {
         let buffers = std::mem::take(&mut state.waiting);
@@ -344,6 +357,17 @@ impl Infer {
         drop(state);
         result.map_err(|failure| failure.post(self))?;
         ready.into_iter().try_for_each(|buffer| self.obj().src_pad().push(buffer).map(|_| ()))
+    }
+}
+
+/// How long the first of `batch` frames waits for the last. A stream without a rate has no latency that is known.
+fn waiting_time(batch: usize, fps: gst::Fraction) -> gst::ClockTime {
+    match (u64::try_from(fps.numer()), u64::try_from(fps.denom())) {
+        (Ok(numer), Ok(denom)) if numer > 0 => {
+            let frame = gst::ClockTime::SECOND.mul_div_round(denom, numer).unwrap_or_default();
+            frame.saturating_mul((batch as u64).saturating_sub(1))
+        }
+        _ => gst::ClockTime::ZERO,
     }
 }
 

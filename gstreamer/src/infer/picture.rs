@@ -1,6 +1,7 @@
 //! Video frames as the library takes them. This is the only place that knows which formats it has.
 
 use crate::failure::Failure;
+use crate::planes;
 use diptych::{ChromaSiting, ColourMatrix, ColourRange, Frame, FrameLayout, FramePlane, PixelFormat};
 use gst_video::prelude::*;
 use gst_video::{VideoChromaSite, VideoColorMatrix, VideoColorRange, VideoFormat, VideoFrameRef, VideoInfo};
@@ -66,10 +67,6 @@ pub(super) fn frame<'a>(
         })
     });
     let strides = strides.collect::<Result<Vec<_>, _>>()?;
-    let plane = |plane: usize| {
-        let data = frame.plane_data(plane as u32);
-        data.map_err(|error| Failure::model(format!("plane {plane} of a frame: {error}")))
-    };
-    let planes = (0..count).map(plane).collect::<Result<Vec<_>, _>>()?;
+    let planes = (0..count).map(|plane| planes::read(frame, plane)).collect::<Result<Vec<_>, _>>()?;
     Ok(Frame::of_planes(&planes, layout.planes(&strides)?)?)
 }

@@ -2,8 +2,8 @@
 
 use crate::failure::{Failure, Kind};
 use diptych::{
-    Backend, Context, Database, DeviceSelector, Fit, LoadOptions, Precision, SessionOptions, SharedDatabase,
-    Tuning,
+    Backend, Context, Database, DeviceSelector, Fit, Graph, LoadOptions, Precision, SessionOptions,
+    SharedDatabase, Tuning,
 };
 use gst::glib;
 use gst::prelude::*;
@@ -162,8 +162,7 @@ impl Settings {
         let text = match text.split_once(':').unwrap_or((text, "")) {
             ("vulkan", "") if text == "vulkan" => "wgpu".to_owned(),
             ("vulkan", rest) => format!("wgpu:{rest}"),
-            ("gpu", "") if text == "gpu" => "auto".to_owned(),
-            ("gpu", rest) => rest.to_owned(),
+            ("gpu", rest) if text != "gpu" => rest.to_owned(),
             _ => text.to_owned(),
         };
         text.parse().map_err(|_| {
@@ -175,22 +174,24 @@ impl Settings {
         })
     }
 
-    /// Opens the device. Of `fastest` that is what runs the file's network the fastest, by measurement.
-    pub(super) fn context(
-        &self,
-        file: &diptych::ModelFile,
-        session: &SessionOptions,
-    ) -> Result<Context, Failure> {
+    /// Opens the device. Of `fastest` that is what runs the network the fastest, by measurement.
+    pub(super) fn context(&self, graph: &Graph, session: &SessionOptions) -> Result<Context, Failure> {
+        let cache = self.kernel_cache.as_deref().filter(|folder| !folder.is_empty());
         if self.backend.trim() == "fastest" {
+            if let Some(folder) = cache {
+                let wanted = "wanted none with backend=fastest, whose devices have the user's own";
+                return Err(Failure::setting(format!("kernel-cache: found {folder:?}, {wanted}")));
+            }
             let options = diptych::FastestOptions { session: session.clone(), ..Default::default() };
-            return Ok(file.fastest(&options)?.context);
+            return Ok(Context::fastest(graph, &options)?.context);
         }
         let mut builder = Context::builder().device(self.selector()?);
-        if let Some(folder) = self.kernel_cache.as_deref().filter(|folder| !folder.is_empty()) {
+        if let Some(folder) = cache {
             builder = builder.kernel_cache(folder);
         }
         let context = builder.open()?;
-        if self.backend.trim() == "gpu" && context.info().backend == Backend::Cpu {
+        let is_gpu_wanted = self.backend.trim().split(':').next() == Some("gpu");
+        if is_gpu_wanted && context.info().backend == Backend::Cpu {
             let text = format!("backend: found no GPU, wanted one: {}", context.info().reason);
             return Err(Failure { kind: Kind::Missing, text });
         }
@@ -241,7 +242,7 @@ mod tests {
         let selector = |text: &str| Settings { backend: text.to_owned(), ..Settings::default() }.selector();
         let names = [
             ("auto", "auto"),
-            ("gpu", "auto"),
+            ("gpu", "gpu"),
             ("vulkan", "wgpu"),
             ("vulkan:1", "wgpu:1"),
             ("gpu:1", "1"),

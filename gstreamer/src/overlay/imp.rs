@@ -3,6 +3,7 @@
 use super::canvas::Canvas;
 use super::draw::{self, Style};
 use crate::decode::{MASK, regions};
+use crate::planes;
 use crate::tensors::TensorMeta;
 use gst::glib;
 use gst::prelude::*;
@@ -11,7 +12,7 @@ use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::prelude::*;
 use gst_video::prelude::*;
 use gst_video::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFrameRef};
+use gst_video::{VideoFormat, VideoFrameRef, VideoInfo};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 const FORMATS: [VideoFormat; 10] = [
@@ -30,11 +31,17 @@ const FORMATS: [VideoFormat; 10] = [
 #[derive(Default)]
 pub struct Overlay {
     style: Mutex<Style>,
+    /// Width and height of a frame, as the caps say.
+    size: Mutex<[usize; 2]>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Overlay {
     fn style(&self) -> MutexGuard<'_, Style> {
-        self.style.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.style)
     }
 }
 
@@ -141,9 +148,30 @@ impl BaseTransformImpl for Overlay {
     const MODE: BaseTransformMode = BaseTransformMode::AlwaysInPlace;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn propose_allocation(
+        &self,
+        decided: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        self.parent_propose_allocation(decided, query)?;
+        crate::refuse_crops(query);
+        Ok(())
+    }
 }
 
 impl VideoFilterImpl for Overlay {
+    fn set_info(
+        &self,
+        _caps: &gst::Caps,
+        info: &VideoInfo,
+        _out_caps: &gst::Caps,
+        _out: &VideoInfo,
+    ) -> Result<(), gst::LoggableError> {
+        *lock(&self.size) = [info.width() as usize, info.height() as usize];
+        Ok(())
+    }
+
     fn transform_frame_ip(
         &self,
         frame: &mut VideoFrameRef<&mut gst::BufferRef>,
@@ -157,8 +185,9 @@ impl VideoFilterImpl for Overlay {
         let strides = (usize::try_from(info.comp_pstride(0)), frame.plane_stride().first().copied());
         let (Ok(step), Some(stride)) = strides else { return Err(gst::FlowError::NotSupported) };
         let stride = usize::try_from(stride).map_err(|_| gst::FlowError::NotSupported)?;
-        let (width, height) = (info.width() as usize, info.height() as usize);
-        let data = frame.plane_data_mut(0).map_err(|_| gst::FlowError::Error)?;
+        // The mapped frame has the extents that the buffer's metadata tell, which may count padding.
+        let [width, height] = *lock(&self.size);
+        let data = planes::write(frame, 0).map_err(|failure| failure.post(self))?;
         let mut canvas = Canvas { data, stride, step, offsets, width, height };
         let masks = masks.iter().filter(|_| style.masks);
         for (tensors, view) in masks {

@@ -1,6 +1,6 @@
 //! What is told where something does not fit.
 
-use crate::small::{Net, write};
+use crate::small::{Net, SIDE, write};
 use crate::{init, posenet};
 use gst::prelude::*;
 use gstdiptych::gst;
@@ -33,7 +33,17 @@ fn the_message_names_what_was_found_and_wanted() {
     let bytes = write(&folder.path().join("bytes.onnx"), &Net::Bytes, &[1, 3, 8, 8]);
     let fixed = write(&folder.path().join("fixed.onnx"), &Net::Floats, &[2, 3, 8, 8]);
     let posenet = posenet();
-    let cases: [(String, &[&str]); 13] = [
+    let square = write(&folder.path().join("square.onnx"), &Net::Floats, &[1, 3, SIDE, SIDE]);
+    let cases: [(String, &[&str]); 16] = [
+        (
+            format!("model={square} backend=cpu range=<0,1> input-width=8 input-height=6"),
+            &["found ", "wanted ", "one extent for both, \"side\""],
+        ),
+        (format!("model={floats} backend=gpu:cpu range=<0,1>"), &["backend: found no GPU, wanted one"]),
+        (
+            format!("model={floats} backend=fastest kernel-cache=k range=<0,1>"),
+            &["kernel-cache: found \"k\", wanted none with backend=fastest"],
+        ),
         ("backend=cpu".to_owned(), &["model: found none, wanted the path"]),
         (
             format!("model={floats} backend=vulkan:"),

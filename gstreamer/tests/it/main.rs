@@ -1,5 +1,6 @@
 //! The elements in pipelines: the bundled network on drawn people, and small networks that are written here.
 
+mod buffers;
 mod errors;
 mod layout;
 mod people;

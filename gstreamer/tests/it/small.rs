@@ -21,10 +21,14 @@ fn number(field: u8, value: u8) -> [u8; 2] {
     [field << 3, value]
 }
 
+/// An extent that is open and has the same name at each place.
+pub(crate) const SIDE: u8 = u8::MAX;
+
 /// An input or output of f32 (1) or bytes (2); an extent of 0 is open and has the name of its place.
 fn value(name: &str, element: u8, dims: &[u8]) -> Vec<u8> {
     let dim = |(place, &extent): (usize, &u8)| match extent {
         0 => bytes(1, &bytes(2, format!("open{place}").as_bytes())),
+        SIDE => bytes(1, &bytes(2, b"side")),
         extent => bytes(1, &number(1, extent)),
     };
     let shape: Vec<u8> = dims.iter().enumerate().flat_map(dim).collect();
