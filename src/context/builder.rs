@@ -414,17 +414,13 @@ impl ContextBuilder {
 
 /// The context, unless its device's driver runs kernels on the CPU, though a GPU was asked for.
 fn on_gpu(context: Context, choice: &DeviceChoice) -> Result<Context> {
-    match &context.info.device {
-        Some(device) if !device.is_cpu => Ok(context),
-        device => {
-            let tried = match device {
-                Some(device) => format!("{}: its driver runs kernels on the CPU", device.name),
-                None => "the CPU backend, which is no GPU".to_owned(),
-            };
-            let (backend, wanted) = (Backend::Gpu.to_string(), choice.to_string());
-            Err(Error::NoDevice { backend, wanted, tried: vec![tried] })
-        }
-    }
+    let tried = match &context.info.device {
+        Some(device) if !device.is_cpu => return Ok(context),
+        Some(device) => vec![format!("{}: its driver runs kernels on the CPU", device.name)],
+        None => vec!["the CPU backend, which is no GPU".to_owned()],
+    };
+    let (backend, wanted) = (Backend::Gpu.to_string(), choice.to_string());
+    Err(Error::NoDevice { backend, wanted, tried })
 }
 
 /// What an environment variable chooses on `backend`, with the variable's name.
