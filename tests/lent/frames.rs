@@ -12,7 +12,7 @@ use diptych::opencl3::memory::{
 use diptych::opencl3::types::{CL_BLOCKING, cl_image_desc, cl_image_format};
 use diptych::{
     Backend, ChromaSiting, ColourMatrix, ColourRange, Colours, Context, Fit, Frame, FrameLayout, FramePlane,
-    Frames, Framing, Pictures, PixelFormat, Result, Session, SessionOptions, Shape, wgpu,
+    Frames, Framing, Function, Graph, Pictures, PixelFormat, Result, Session, SessionOptions, Shape, wgpu,
 };
 use std::ptr;
 
@@ -514,6 +514,32 @@ fn frames_on_devices_are_what_the_oracle_says() {
                 way => app.frames(session, shown, way),
             })
         });
+    }
+}
+
+/// A network that begins on the CPU: both the CPU and the device read the input, which the CPU makes.
+#[test]
+fn frames_of_a_network_that_begins_on_the_cpu_are_what_the_oracle_says() {
+    let shape = Shape::nhwc(1, 6, 8, 3);
+    let mut graph = Graph::new();
+    let x = graph.input("x", shape).expect("an input");
+    let y = graph.elementwise("first", Function::Maximum, &[x.into(), x.into()]).expect("itself");
+    let y = graph.elementwise("y", Function::Maximum, &[x.into(), y.into()]).expect("itself");
+    graph.output(y).expect("an output");
+    let options = SessionOptions { on_cpu: ["first".to_owned()].into(), ..Default::default() };
+    for app in apps() {
+        let mut session = Session::new(app.context(), &graph, options.clone()).expect("a session");
+        for (index, layout) in layouts().into_iter().take(2).enumerate() {
+            let frames = [bytes(&layout, 7 + index as u32)];
+            let framings = [framings(layout.size(), [8, 6])[1][0]];
+            let shown =
+                Shown { layout, frames: &frames, framings: &framings, colours: Colours::range(-1.0, 1.0) };
+            for way in [Way::Bytes, Way::Apart] {
+                let found = on_bytes(&mut session, &shown, way).expect("a run");
+                let (wrong, compared) = wrong(&found, shape, &shown, Kind::Right);
+                assert!(wrong.is_empty() && compared > 18, "{} {way:?}: {wrong:?}", app.name());
+            }
+        }
     }
 }
 
