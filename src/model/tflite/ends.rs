@@ -5,7 +5,7 @@ use super::constant::{Constant, Integers, whole};
 use super::frame::End;
 use super::import::Import;
 use super::names;
-use super::schema::Model;
+use super::schema::{Model, OperatorCode};
 use super::slots::{Input, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
@@ -49,7 +49,7 @@ impl<'a> Import<'a> {
             };
             let again = !named.insert(position);
             let first = if again { self.frame.signature.remove(&position) } else { None };
-            let name = match second.remove(&position).filter(|_| again) {
+            let name = match again.then(|| second.remove(&position)).flatten() {
                 Some(name) => name,
                 None => self.unique_name(position)?,
             };
@@ -60,7 +60,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// The names of the first signature of the network. The result are those that it has for outputs that are inputs too.
+    /// The names of the first signature of the network. The result are second names of tensors that are inputs and outputs.
     fn signature_names(&mut self, model: &Model<'a>) -> Result<HashMap<usize, String>, Reason> {
         let mut second = HashMap::new();
         let signatures = model.signatures().into_iter().flat_map(|signatures| signatures.iter());
@@ -97,10 +97,19 @@ impl<'a> Import<'a> {
         let chosen: Vec<usize> = (0..outputs.len()).filter(is_chosen).collect();
         let mut wanted: HashSet<i32> =
             chosen.iter().filter_map(|&place| outputs.get(place)).copied().collect();
+        let is_variable = |code: OperatorCode<'_>| {
+            let code = code.builtin_code().max(i32::from(code.deprecated_builtin_code()));
+            names::operator(code) == "VAR_HANDLE"
+        };
+        let has_variables = self.codes.iter().any(is_variable);
         for index in (0..self.operator_count()).rev() {
             let op = self.op(index)?;
-            // One without outputs writes a variable.
-            if op.outputs.is_empty() || op.outputs.iter().any(|output| wanted.contains(output)) {
+            // One without outputs writes a variable, and so may the networks that one calls.
+            let table = &op.table;
+            let calls =
+                table.while_loop().is_some() || table.branch().is_some() || table.composite().is_some();
+            let writes = op.outputs.is_empty() || calls && has_variables;
+            if writes || op.outputs.iter().any(|output| wanted.contains(output)) {
                 wanted.extend(op.inputs);
             } else {
                 self.frame.unneeded.insert(index);
