@@ -183,7 +183,8 @@ impl Context {
     ///
     /// # Errors
     /// If there is no such device; [`Backend::Cpu`] always succeeds, and [`Backend::Auto`] unless `DIPTYCH_DEVICE` names a
-    /// device that is not there. A request for a GPU API never falls back on the CPU backend.
+    /// device that is not there. A request for a GPU API never falls back on the CPU backend; [`Backend::Gpu`] fails where
+    /// there is none but a driver that runs kernels on the CPU, also if `DIPTYCH_DEVICE` names that one.
     #[cfg(not(target_family = "wasm"))]
     pub fn new(backend: Backend) -> Result<Self> {
         Self::builder().backend(backend).open()
@@ -204,7 +205,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// If there is no such device; [`Backend::Auto`] and [`Backend::Cpu`] always succeed.
+    /// Those of [`Context::new`].
     pub async fn new_async(backend: Backend) -> Result<Self> {
         Self::builder().backend(backend).open_async().await
     }

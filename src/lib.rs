@@ -279,6 +279,10 @@ pub mod internals {
     pub mod ops {
         pub use crate::ops::*;
     }
+    #[cfg(all(any(feature = "onnx", feature = "tflite"), not(target_family = "wasm")))]
+    pub mod package {
+        pub use crate::model::package::*;
+    }
     pub mod pick {
         pub use crate::pick::*;
     }

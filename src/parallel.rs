@@ -28,6 +28,14 @@ impl Limited {
     }
 }
 
+#[cfg(feature = "parallel")]
+impl Limited {
+    /// No limit: while a thread of the pool waits, it does jobs of others, whose limits are their own.
+    fn lifted() -> Self {
+        Limited { before: LIMIT.replace(usize::MAX) }
+    }
+}
+
 impl Drop for Limited {
     fn drop(&mut self) {
         LIMIT.set(self.before);
@@ -71,6 +79,7 @@ fn shared<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
     if threads == 1 {
         return take();
     }
+    let _lifted = Limited::lifted();
     rayon::in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| take());
@@ -160,5 +169,38 @@ mod tests {
         }
         let _none = Limited::to(None);
         assert_eq!(threads(), all);
+    }
+
+    /// A thread that waits for the others of a limited loop does a job that is nobody's part of it.
+    #[cfg(feature = "parallel")]
+    #[test]
+    fn a_limit_is_not_that_of_jobs_which_are_done_while_a_loop_waits() {
+        use std::sync::Barrier;
+        use std::sync::mpsc::{Receiver, channel};
+        use std::time::Duration;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
+        let (tell, told) = channel::<(std::thread::ThreadId, usize)>();
+        let (release, released) = channel::<()>();
+        let (both, released) = (Barrier::new(2), Mutex::new(Some(released)));
+        let waits: &Mutex<Option<Receiver<()>>> = &released;
+        let caller = pool.install(|| {
+            let caller = std::thread::current().id();
+            let _limited = Limited::to(NonZeroUsize::new(2));
+            each(vec![0, 1], |_: i32| {
+                both.wait();
+                if std::thread::current().id() == caller {
+                    let (tell, release) = (tell.clone(), release.clone());
+                    rayon::spawn(move || {
+                        tell.send((std::thread::current().id(), LIMIT.get())).expect("a test");
+                        release.send(()).expect("a part that waits");
+                    });
+                } else if let Some(released) = waits.lock().expect("whole").take() {
+                    // Until then this thread takes no job.
+                    released.recv_timeout(Duration::from_secs(60)).expect("the job");
+                }
+            });
+            caller
+        });
+        assert_eq!(told.recv().expect("the job"), (caller, usize::MAX));
     }
 }

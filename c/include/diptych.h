@@ -87,7 +87,8 @@ typedef struct diptych_flight diptych_flight;
 // How a session is opened. Made by diptych_options_new, freed by diptych_options_free.
 typedef struct diptych_options diptych_options;
 
-// The outputs of a run. Made by diptych_run_tensors, freed by diptych_outputs_free. They may outlive their session.
+// The outputs of a run or of a request. Made by diptych_run_tensors, diptych_flight_wait and diptych_ticket_wait, freed by
+// diptych_outputs_free. They may outlive their session.
 typedef struct diptych_outputs diptych_outputs;
 
 // A network that is ready to run, on a device.
@@ -114,10 +115,10 @@ typedef struct diptych_batch_options {
   const char *dimension;
 } diptych_batch_options;
 
-// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+// An input or an output of a session or of a batch. The last axis is the fastest. An extent that each run decides
 // (diptych_input_axis) is that of the last run, and 1 before the first one.
 typedef struct diptych_port {
-  // Lives as long as the session.
+  // Its name, which lives as long as the session or the batch.
   const char *name;
   // How many axes it has.
   size_t rank;
@@ -206,7 +207,8 @@ typedef struct diptych_device_info {
   bool halves;
 } diptych_device_info;
 
-// How bytes are a frame, and what a network sees of it. What is 0 is the common case.
+// How bytes are a frame, and what a network sees of it. A frame of zeros is a start: set the format, the size and the deviation;
+// for the other fields 0 is the common case.
 typedef struct diptych_frame {
   // "NV12", "NV21", "I420", "YUYV", "UYVY", "Gray8", "RGB8", "BGR8", "RGBA8" or "BGRA8". Planes follow each other.
   const char *format;
@@ -224,9 +226,9 @@ typedef struct diptych_frame {
   uint32_t siting;
   // How it is fitted to the network's input: 0 stretches it, 1 shows all of it with borders, 2 covers the input.
   uint32_t fit;
-  // Colours from 0 to 1 become (colour - mean) / deviation.
+  // Colours from 0 to 1 become (colour - mean) / deviation, each of red, green and blue by its own.
   float mean[3];
-  // Not 0.
+  // 1 leaves the scale as it is; 0 is an error.
   float deviation[3];
 } diptych_frame;
 
@@ -439,7 +441,8 @@ enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
 
 // Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
 // without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
-// that says how many bytes it wants, and then nothing is written.
+// that says how many bytes it wants, and then nothing is written; where the file fixes the output's extents, nothing is run
+// either.
 //
 // # Safety
 // `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
@@ -490,9 +493,10 @@ void diptych_flight_free(struct diptych_flight *flight);
 // New options with their defaults: any device, f32, no record of the tuner's. The caller frees them.
 struct diptych_options *diptych_options_new(void);
 
-// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
-// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
-// network in the least time, which is measured when the session is opened, or found in the record.
+// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by
+// its number, PCI address, UUID or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or
+// the CPU that runs the network in the least time: opening the session measures it, or finds it in the record. "auto" unless it
+// is set.
 //
 // # Safety
 // `options` are those of diptych_options_new, and `device` is text.
@@ -542,16 +546,16 @@ enum diptych_status diptych_options_dimension(struct diptych_options *options, c
 // `options` are those of diptych_options_new.
 enum diptych_status diptych_options_caches(struct diptych_options *options, size_t places);
 
-// How many threads prepare the session, and compute on the CPU, at most, the caller's included; 0, as unless it is set, is
-// all processors. To compute, the number is rounded down to a power of two.
+// The most threads that read the file, prepare the session and compute on the CPU, the caller's included; 0, the default, means
+// one for each processor. To compute, the number is rounded down to a power of two.
 //
 // # Safety
 // `options` are those of diptych_options_new.
 enum diptych_status diptych_options_threads(struct diptych_options *options,
                                             size_t threads);
 
-// An output that the session is to have, by name. It has all of the file's, unless this names some: what the others alone
-// need is not computed. Outputs keep the order of the file.
+// Chooses an output, by name; several calls choose several. Without a call the session has all outputs of the file. What
+// only the outputs need that were not chosen is not computed. Outputs keep the order of the file.
 //
 // # Safety
 // `options` are those of diptych_options_new, and `name` is text.
@@ -567,6 +571,16 @@ enum diptych_status diptych_options_output(struct diptych_options *options,
 enum diptych_status diptych_options_value(struct diptych_options *options,
                                           const char *name,
                                           const struct diptych_tensor *value);
+
+// A file that holds weights of an ONNX model, by the name that the model has for it: for a model in memory. One that is opened
+// by its path reads those beside it that are not given here. The bytes are copied, and may be freed afterwards.
+//
+// # Safety
+// `options` are those of diptych_options_new, `name` is text, and `bytes` points to `length` bytes.
+enum diptych_status diptych_options_file(struct diptych_options *options,
+                                         const char *name,
+                                         const uint8_t *bytes,
+                                         size_t length);
 
 // What numbers a picture's bytes are: `(byte - mean) / deviation`, both in the units of bytes, 0 to 255. It is for tensors of
 // DIPTYCH_DTYPE_U8 that diptych_run_tensors, diptych_run_into, diptych_submit and batches give an input of floats with three
@@ -678,16 +692,16 @@ enum diptych_status diptych_run_tensors(struct diptych_session *session,
                                         size_t input_count,
                                         struct diptych_outputs **outputs);
 
-// How many outputs there are: as many as the session has; 0 if they are NULL.
+// How many outputs there are: as many as the session or the batch has; 0 if they are NULL.
 //
 // # Safety
-// `outputs` are NULL, or of diptych_run_tensors.
+// `outputs` are NULL, or of a function that makes them.
 size_t diptych_outputs_count(const struct diptych_outputs *outputs);
 
 // An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
 //
 // # Safety
-// `outputs` are of diptych_run_tensors, and `tensor` points to a tensor.
+// `outputs` are of a function that makes them, and `tensor` points to a tensor.
 enum diptych_status diptych_outputs_tensor(const struct diptych_outputs *outputs,
                                            size_t index,
                                            struct diptych_tensor *tensor);
@@ -695,7 +709,7 @@ enum diptych_status diptych_outputs_tensor(const struct diptych_outputs *outputs
 // Frees outputs. NULL is allowed.
 //
 // # Safety
-// `outputs` are NULL, or of diptych_run_tensors, and neither they nor their elements are used again.
+// `outputs` are NULL, or of a function that makes them, and neither they nor their elements are used again.
 void diptych_outputs_free(struct diptych_outputs *outputs);
 
 // Waits for a request, and frees its ticket, also on failure. The outputs are the caller's, who frees them; on failure they

@@ -105,13 +105,29 @@ unsafe fn contexts(
 }
 
 impl diptych_batch {
+    /// Opens a file, and writes the batch there.
+    ///
+    /// # Safety
+    /// The pointers are as the functions of the header say.
+    unsafe fn open_into(
+        batch: &mut *mut diptych_batch,
+        (options, devices, count): (*const diptych_options, *const *const c_char, usize),
+        how: *const diptych_batch_options,
+        load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
+    ) -> Result<(), Failure> {
+        // SAFETY: this function's own promise.
+        let opened = unsafe { diptych_batch::open(options.as_ref(), (devices, count), how.as_ref(), load) }?;
+        *batch = Box::into_raw(Box::new(opened));
+        Ok(())
+    }
+
     /// # Safety
     /// The pointers are as the functions of the header say.
     unsafe fn open(
         options: Option<&diptych_options>,
         devices: (*const *const c_char, usize),
         how: Option<&diptych_batch_options>,
-        load: impl Fn(&LoadOptions) -> Result<ModelFile, Error>,
+        load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
     ) -> Result<Self, Failure> {
         let (defaults, usual) = (diptych_options::default(), diptych_batch_options_default());
         let options = options.unwrap_or(&defaults);
@@ -198,10 +214,7 @@ pub unsafe extern "C" fn diptych_batch_open_file(
         let path = path?;
         let load = |options: &LoadOptions| ModelFile::load(path, options);
         // SAFETY: the same.
-        let opened =
-            unsafe { diptych_batch::open(options.as_ref(), (devices, device_count), how.as_ref(), load) }?;
-        *batch = Box::into_raw(Box::new(opened));
-        Ok(())
+        unsafe { diptych_batch::open_into(batch, (options, devices, device_count), how, load) }
     })
 }
 
@@ -226,10 +239,7 @@ pub unsafe extern "C" fn diptych_batch_open_bytes(
         let bytes = bytes?;
         let load = |options: &LoadOptions| ModelFile::from_bytes(bytes, options);
         // SAFETY: the same.
-        let opened =
-            unsafe { diptych_batch::open(options.as_ref(), (devices, device_count), how.as_ref(), load) }?;
-        *batch = Box::into_raw(Box::new(opened));
-        Ok(())
+        unsafe { diptych_batch::open_into(batch, (options, devices, device_count), how, load) }
     })
 }
 

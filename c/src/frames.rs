@@ -7,7 +7,8 @@ use diptych::{
 };
 use std::ffi::c_char;
 
-/// How bytes are a frame, and what a network sees of it. What is 0 is the common case.
+/// How bytes are a frame, and what a network sees of it. A frame of zeros is a start: set the format, the size and the deviation;
+/// for the other fields 0 is the common case.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_frame {
@@ -27,9 +28,9 @@ pub struct diptych_frame {
     pub siting: u32,
     /// How it is fitted to the network's input: 0 stretches it, 1 shows all of it with borders, 2 covers the input.
     pub fit: u32,
-    /// Colours from 0 to 1 become (colour - mean) / deviation.
+    /// Colours from 0 to 1 become (colour - mean) / deviation, each of red, green and blue by its own.
     pub mean: [f32; 3],
-    /// Not 0.
+    /// 1 leaves the scale as it is; 0 is an error.
     pub deviation: [f32; 3],
 }
 

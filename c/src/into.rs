@@ -5,7 +5,7 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pointers::{changed, shared, slice, slice_mut, text};
 use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
 use crate::tensors::{diptych_outputs, diptych_tensor, with_sources};
-use diptych::{DType, Flight, HostTensor, Outputs, Port};
+use diptych::{DType, Dims, Flight, HostTensor, Outputs, Port};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 
@@ -40,28 +40,97 @@ pub(crate) enum Found {
 
 impl Found {
     /// Type, extents and bytes of an output.
-    fn port(&self, index: usize, ports: &[Port]) -> Option<(DType, diptych::Dims)> {
+    fn port(&self, index: usize, ports: &[Port]) -> Option<(DType, Dims)> {
         match self {
             Found::Shown(_) => ports.get(index).map(|port| (port.dtype, port.dims)),
             Found::Tensors(tensors) => tensors.get(index).map(|tensor| (tensor.dtype(), tensor.dims())),
         }
     }
 
-    /// Copies an output there.
-    fn copy(&self, index: usize, dtype: DType, target: &mut [u8]) -> Result<(), Failure> {
+    /// The elements of an output.
+    fn elements(&self, index: usize, dtype: DType) -> Result<Elements<'_>, Failure> {
+        let missing = || diptych::Error::Internal(format!("a run has no output {index}"));
+        Ok(match self {
+            Found::Shown(shown) if dtype == DType::F32 => Elements::Floats(shown.get(index)?),
+            Found::Shown(shown) => Elements::Own(shown.tensor(index)?),
+            Found::Tensors(tensors) => Elements::Bytes(tensors.get(index).ok_or_else(missing)?.bytes()),
+        })
+    }
+}
+
+/// Elements of an output, as they lie.
+enum Elements<'a> {
+    Floats(&'a [f32]),
+    Bytes(&'a [u8]),
+    Own(HostTensor),
+}
+
+impl Elements<'_> {
+    /// Copies them to as many bytes.
+    fn copy(&self, target: &mut [u8]) {
         match self {
-            Found::Shown(shown) if dtype == DType::F32 => {
-                let floats = shown.get(index)?.iter().map(|value| value.to_ne_bytes());
+            Elements::Floats(floats) => {
+                let floats = floats.iter().map(|value| value.to_ne_bytes());
                 target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
             }
-            Found::Shown(shown) => target.copy_from_slice(shown.tensor(index)?.bytes()),
-            Found::Tensors(tensors) => {
-                let bytes = tensors.get(index).map_or(&[][..], HostTensor::bytes);
-                target.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            Elements::Bytes(bytes) => target.iter_mut().zip(*bytes).for_each(|(to, from)| *to = *from),
+            Elements::Own(tensor) => {
+                target.iter_mut().zip(tensor.bytes()).for_each(|(to, from)| *to = *from);
             }
         }
-        Ok(())
     }
+}
+
+/// A result that an output fits.
+struct Fitting<'r> {
+    dtype: diptych_dtype,
+    dims: Dims,
+    target: &'r mut [u8],
+}
+
+/// The memory of results, in their order, for outputs of these names, types and extents.
+///
+/// # Safety
+/// The results point to so many bytes as they say, which nothing else uses during `'r`.
+unsafe fn fitting<'r>(
+    results: impl Iterator<Item = (*mut c_void, usize)>,
+    outputs: impl Iterator<Item = (String, DType, Dims)>,
+) -> Result<Vec<Fitting<'r>>, Failure> {
+    let mut taken: Vec<Range<usize>> = Vec::new();
+    let mut fitting = Vec::new();
+    for ((elements, capacity), (name, dtype, dims)) in results.zip(outputs) {
+        let bytes = dims.elements() * dtype.bytes();
+        let name = format!("output {name:?}");
+        if bytes > capacity {
+            let capacity = format!("room for {capacity} bytes");
+            return Err(wrong(&name, capacity, format!("{bytes} for {dtype} of shape {dims}")));
+        }
+        let own = addresses(elements.cast::<u8>(), bytes);
+        if taken.iter().any(|other| own.start < other.end && other.start < own.end) {
+            return Err(wrong(&name, "memory of another output", "memory of its own"));
+        }
+        taken.push(own);
+        // SAFETY: this function's own promise; there is room for them, and nothing that was taken before overlaps with it.
+        let target = unsafe { slice_mut(&name, elements.cast::<u8>(), bytes) }?;
+        fitting.push(Fitting { dtype: diptych_dtype::of(dtype)?, dims, target });
+    }
+    Ok(fitting)
+}
+
+/// Checks results before a run, as far as the outputs' extents are known: those that the run decides are not.
+///
+/// # Safety
+/// As [`places`]; the results point to so many bytes as they say, which nothing else uses.
+unsafe fn check(ports: &[Port], results: *const diptych_result, count: usize) -> Result<(), Failure> {
+    // SAFETY: this function's own promise.
+    let (places, results) =
+        unsafe { (places(crate::calls::names(ports), results, count)?, slice("results", results, count)?) };
+    let wanted = results.iter().zip(places).filter_map(|(result, place)| Some((result, ports.get(place)?)));
+    let known: Vec<_> = wanted.filter(|(_, port)| port.open.is_empty()).collect();
+    let memory = known.iter().map(|(result, _)| (result.elements, result.capacity));
+    let outputs = known.iter().map(|(_, port)| (port.name.clone(), port.dtype, port.dims));
+    // SAFETY: the same; nothing is written, and the memory is let go of here.
+    unsafe { fitting(memory, outputs) }.map(drop)
 }
 
 /// Which outputs are wanted, by their places among all of these names.
@@ -91,7 +160,7 @@ pub(crate) unsafe fn places<'n>(
     Ok(places)
 }
 
-/// Copies outputs to results, of whose places they are. Nothing is copied if one does not fit.
+/// Copies outputs to results, of whose places they are. Nothing is written on an error.
 ///
 /// # Safety
 /// `results` are as many as `places`, and point to so many bytes as they say, which nothing else uses.
@@ -103,30 +172,22 @@ pub(crate) unsafe fn fill(
 ) -> Result<(), Failure> {
     // SAFETY: this function's own promise.
     let results = unsafe { slice_mut("results", results, places.len()) }?;
-    let mut taken: Vec<Range<usize>> = Vec::with_capacity(places.len());
-    let mut fitting = Vec::with_capacity(places.len());
-    for (result, &place) in results.iter().zip(places) {
+    let (mut outputs, mut elements) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+    for &place in places {
         let gone = || diptych::Error::Internal(format!("a run has no output {place}"));
         let (dtype, dims) = found.port(place, ports).ok_or_else(gone)?;
-        let bytes = dims.elements() * dtype.bytes();
-        let name = format!("output {:?}", ports.get(place).map_or("", |port| &port.name));
-        if bytes > result.capacity {
-            let capacity = format!("room for {} bytes", result.capacity);
-            return Err(wrong(&name, capacity, format!("{bytes} for {dtype} of shape {dims}")));
-        }
-        let own = addresses(result.elements.cast::<u8>(), bytes);
-        if taken.iter().any(|other| own.start < other.end && other.start < own.end) {
-            return Err(wrong(&name, "memory of another output", "memory of its own"));
-        }
-        taken.push(own);
-        fitting.push((place, dtype, dims, bytes, name));
+        let name = ports.get(place).map_or_else(String::new, |port| port.name.clone());
+        outputs.push((name, dtype, dims));
+        elements.push(found.elements(place, dtype)?);
     }
-    for (result, (place, dtype, dims, bytes, name)) in results.iter_mut().zip(fitting) {
-        // SAFETY: this function's own promise; there is room for them, and nothing that was taken before overlaps with it.
-        let target = unsafe { slice_mut(&name, result.elements.cast::<u8>(), bytes) }?;
-        found.copy(place, dtype, target)?;
-        (result.bytes, result.rank, result.extents) = (bytes, dims.rank(), padded(dims));
-        result.dtype = diptych_dtype::of(dtype)? as i32;
+    let memory = results.iter().map(|result| (result.elements, result.capacity));
+    // SAFETY: the same.
+    let fitting = unsafe { fitting(memory, outputs.into_iter()) }?;
+    // From here on nothing fails.
+    for ((result, own), elements) in results.iter_mut().zip(fitting).zip(elements) {
+        elements.copy(own.target);
+        (result.bytes, result.rank, result.extents) = (own.target.len(), own.dims.rank(), padded(own.dims));
+        result.dtype = own.dtype as i32;
     }
     Ok(())
 }
@@ -146,7 +207,8 @@ unsafe fn landed(flight: Flight, results: *mut diptych_result, count: usize) -> 
 
 /// Runs the network as diptych_run_tensors does, and writes outputs of the caller's choice to the caller's memory. Those
 /// without a result are not copied; what is not computed is said by diptych_options_output. A result without room is an error
-/// that says how many bytes it wants, and then nothing is written.
+/// that says how many bytes it wants, and then nothing is written; where the file fixes the output's extents, nothing is run
+/// either.
 ///
 /// # Safety
 /// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
@@ -165,9 +227,9 @@ pub unsafe extern "C" fn diptych_run_into(
         let session = unsafe { shared("session", session) }?;
         {
             let running = session.turn()?;
-            // Before the run, so that nothing is computed for a wrong name.
+            // Before the run, so that nothing is computed for a wrong name or too little room.
             // SAFETY: the same.
-            unsafe { places(crate::calls::names(running.session.outputs()), results, result_count) }?;
+            unsafe { check(running.session.outputs(), results, result_count) }?;
         }
         // SAFETY: the same.
         let flight =

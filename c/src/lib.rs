@@ -42,9 +42,9 @@ pub use into::{
 };
 pub use options::{
     diptych_options, diptych_options_caches, diptych_options_dequantize, diptych_options_device,
-    diptych_options_dimension, diptych_options_f16, diptych_options_free, diptych_options_new,
-    diptych_options_output, diptych_options_pixels, diptych_options_record, diptych_options_seed,
-    diptych_options_threads, diptych_options_value,
+    diptych_options_dimension, diptych_options_f16, diptych_options_file, diptych_options_free,
+    diptych_options_new, diptych_options_output, diptych_options_pixels, diptych_options_record,
+    diptych_options_seed, diptych_options_threads, diptych_options_value,
 };
 pub use session::{
     DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_axis,

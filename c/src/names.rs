@@ -8,7 +8,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "a tensor of this input in FastestOptions::inputs, of the extents to measure",
         "them from diptych_options_dimension",
     ),
-    ("the file in LoadOptions::files, or a model", "a model"),
+    ("in LoadOptions::files", "from diptych_options_file"),
     ("in the load options", "from diptych_options_dimension"),
     ("caches: found", "diptych_options_caches: found"),
     ("Session::carry runs it", "without diptych_options_caches it runs"),
@@ -25,20 +25,9 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("Session::reset", "diptych_reset"),
 ];
 
-/// A message of the library in these words. What it says of the command line's flags is left out.
+/// A message of the library in these words.
 pub(crate) fn in_c(message: &str) -> Cow<'_, str> {
-    let mut text = Cow::Borrowed(message);
-    if let Some(start) = text.find("; --value ")
-        && let Some(length) = text.get(start..).and_then(|rest| rest.find(')'))
-    {
-        text.to_mut().replace_range(start..start + length, "");
-    }
-    for (library, own) in NAMES {
-        if text.contains(library) {
-            text = text.replace(library, own).into();
-        }
-    }
-    text
+    diptych::internals::package::worded(message, NAMES)
 }
 
 #[cfg(test)]

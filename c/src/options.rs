@@ -4,6 +4,7 @@ use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pixels::PixelsOf;
 use crate::pointers::{changed, slice, text};
 use crate::tensors::{diptych_tensor, tensor};
+use diptych::internals::package;
 use diptych::{Context, DeviceSelector, Error, LoadOptions, ModelFile, Pixels, Precision};
 use std::ffi::c_char;
 use std::num::NonZeroUsize;
@@ -30,32 +31,20 @@ impl diptych_options {
         &self,
         load: impl Fn(&LoadOptions) -> Result<ModelFile, Error>,
     ) -> Result<ModelFile, Error> {
-        if self.caches.is_none() || self.load.outputs.is_empty() {
-            return load(&self.load);
-        }
-        let whole = load(&LoadOptions { outputs: Default::default(), ..self.load.clone() })?;
-        let mut own = self.load.clone();
-        own.outputs.extend(whole.cache_pairs().into_iter().map(|(output, _)| output));
-        load(&own)
+        package::read(&self.load, self.caches.is_some(), load)
     }
 
-    /// Halves are computed in where every device but the CPU does that, and stored otherwise.
     pub(crate) fn precision(&self, contexts: &[Context]) -> Precision {
-        let mut devices = contexts.iter().filter_map(|context| context.info().device.as_ref()).peekable();
-        let halves = devices.peek().is_some() && devices.all(|device| device.limits.native_half);
-        match (self.f16, halves) {
-            (false, _) => Precision::F32,
-            (true, false) => Precision::F16Storage,
-            (true, true) => Precision::F16,
-        }
+        package::precision(self.f16, contexts)
     }
 
     /// How bytes become the numbers of the file's inputs.
     pub(crate) fn pixels_of(&self, file: &ModelFile) -> Result<PixelsOf, Failure> {
         let inputs = file.inputs();
-        let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+        let floats = inputs.iter().filter(|input| input.dtype.is_float());
+        let names: Vec<&str> = floats.map(|input| input.name.as_str()).collect();
         self.pixels.check(&names)?;
-        Ok(self.pixels.clone().or(file.pixels()?))
+        Ok(self.pixels.clone().or(file.pixels()))
     }
 }
 
@@ -65,9 +54,10 @@ pub extern "C" fn diptych_options_new() -> *mut diptych_options {
     Box::into_raw(Box::default())
 }
 
-/// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by its number, PCI address, UUID
-/// or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or the CPU that runs the
-/// network in the least time, which is measured when the session is opened, or found in the record.
+/// The device: "auto" (a GPU, else the CPU), "gpu" (a GPU of any API, never the CPU), "cpu", "wgpu", "opencl"; one of several by
+/// its number, PCI address, UUID or a part of its name, as in "wgpu:1", "opencl:0000:41:00.0" or "H200". "fastest" is the GPU or
+/// the CPU that runs the network in the least time: opening the session measures it, or finds it in the record. "auto" unless it
+/// is set.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new, and `device` is text.
@@ -186,8 +176,8 @@ pub unsafe extern "C" fn diptych_options_caches(
     })
 }
 
-/// How many threads prepare the session, and compute on the CPU, at most, the caller's included; 0, as unless it is set, is
-/// all processors. To compute, the number is rounded down to a power of two.
+/// The most threads that read the file, prepare the session and compute on the CPU, the caller's included; 0, the default, means
+/// one for each processor. To compute, the number is rounded down to a power of two.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new.
@@ -205,8 +195,8 @@ pub unsafe extern "C" fn diptych_options_threads(
     })
 }
 
-/// An output that the session is to have, by name. It has all of the file's, unless this names some: what the others alone
-/// need is not computed. Outputs keep the order of the file.
+/// Chooses an output, by name; several calls choose several. Without a call the session has all outputs of the file. What
+/// only the outputs need that were not chosen is not computed. Outputs keep the order of the file.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new, and `name` is text.
@@ -241,6 +231,28 @@ pub unsafe extern "C" fn diptych_options_value(
         // SAFETY: the same.
         let value = unsafe { tensor("value", value) }?;
         options.load.values.insert(name.to_owned(), value);
+        Ok(())
+    })
+}
+
+/// A file that holds weights of an ONNX model, by the name that the model has for it: for a model in memory. One that is opened
+/// by its path reads those beside it that are not given here. The bytes are copied, and may be freed afterwards.
+///
+/// # Safety
+/// `options` are those of diptych_options_new, `name` is text, and `bytes` points to `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_options_file(
+    options: *mut diptych_options,
+    name: *const c_char,
+    bytes: *const u8,
+    length: usize,
+) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
+        // SAFETY: the same.
+        let bytes = unsafe { slice("bytes", bytes, length) }?;
+        options.load.files.insert(name.to_owned(), bytes.into());
         Ok(())
     })
 }

@@ -102,12 +102,12 @@ impl From<diptych_dtype> for DType {
     }
 }
 
-/// An input or an output of a session. The last axis is the fastest. An extent that each run decides
+/// An input or an output of a session or of a batch. The last axis is the fastest. An extent that each run decides
 /// (diptych_input_axis) is that of the last run, and 1 before the first one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct diptych_port {
-    /// Lives as long as the session.
+    /// Its name, which lives as long as the session or the batch.
     pub name: *const c_char,
     /// How many axes it has.
     pub rank: usize,
@@ -271,8 +271,8 @@ pub unsafe extern "C" fn diptych_open_bytes(
         let (bytes, options, session) =
             unsafe { (slice("bytes", bytes, length), options.as_ref(), changed("session", session)?) };
         *session = std::ptr::null_mut();
-        let bytes = bytes?;
-        let opened = diptych_session::open(options, |load| ModelFile::from_bytes(bytes, load))?;
+        let bytes: Arc<[u8]> = bytes?.into();
+        let opened = diptych_session::open(options, |load| ModelFile::from_bytes(Arc::clone(&bytes), load))?;
         *session = Box::into_raw(Box::new(opened));
         Ok(())
     })

@@ -25,7 +25,8 @@ pub struct diptych_tensor {
     pub extents: [usize; DIPTYCH_MAX_RANK],
 }
 
-/// The outputs of a run. Made by diptych_run_tensors, freed by diptych_outputs_free. They may outlive their session.
+/// The outputs of a run or of a request. Made by diptych_run_tensors, diptych_flight_wait and diptych_ticket_wait, freed by
+/// diptych_outputs_free. They may outlive their session.
 pub struct diptych_outputs(Vec<HostTensor>);
 
 impl diptych_outputs {
@@ -151,10 +152,10 @@ pub(crate) unsafe fn with_sources<T>(
     Ok(done)
 }
 
-/// How many outputs there are: as many as the session has; 0 if they are NULL.
+/// How many outputs there are: as many as the session or the batch has; 0 if they are NULL.
 ///
 /// # Safety
-/// `outputs` are NULL, or of diptych_run_tensors.
+/// `outputs` are NULL, or of a function that makes them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_outputs_count(outputs: *const diptych_outputs) -> usize {
     // SAFETY: this function's own promise.
@@ -164,7 +165,7 @@ pub unsafe extern "C" fn diptych_outputs_count(outputs: *const diptych_outputs) 
 /// An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
 ///
 /// # Safety
-/// `outputs` are of diptych_run_tensors, and `tensor` points to a tensor.
+/// `outputs` are of a function that makes them, and `tensor` points to a tensor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_outputs_tensor(
     outputs: *const diptych_outputs,
@@ -191,7 +192,7 @@ pub unsafe extern "C" fn diptych_outputs_tensor(
 /// Frees outputs. NULL is allowed.
 ///
 /// # Safety
-/// `outputs` are NULL, or of diptych_run_tensors, and neither they nor their elements are used again.
+/// `outputs` are NULL, or of a function that makes them, and neither they nor their elements are used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_outputs_free(outputs: *mut diptych_outputs) {
     if !outputs.is_null() {

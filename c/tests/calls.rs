@@ -657,3 +657,51 @@ fn a_frame_becomes_an_input() {
     assert_eq!(made(&wrong, data.len(), &mut found), diptych_status::Input);
     assert!(last().contains("matrix") && last().contains('3'), "{}", last());
 }
+
+/// An ONNX model whose `y` is `x` and two floats that lie in the file "weights".
+fn with_weights_elsewhere() -> Vec<u8> {
+    let port = |name: &[u8]| {
+        let tensor = [number(1, 1), field(2, &field(1, &number(1, 2)))].concat();
+        [field(1, name), field(2, &field(1, &tensor))].concat()
+    };
+    let place = field(13, &[field(1, b"location"), field(2, b"weights")].concat());
+    let weights = [number(1, 2), number(2, 1), field(8, b"w"), place, number(14, 1)].concat();
+    let add = [field(1, b"x"), field(1, b"w"), field(2, b"y"), field(4, b"Add")].concat();
+    let graph = [
+        field(1, &add),
+        field(2, b"graph"),
+        field(5, &weights),
+        field(11, &port(b"x")),
+        field(12, &port(b"y")),
+    ]
+    .concat();
+    [number(1, 8), field(7, &graph), field(8, &number(2, 13))].concat()
+}
+
+#[test]
+fn a_model_in_memory_is_given_the_files_of_its_weights() {
+    let (model, mut session) = (with_weights_elsewhere(), null_mut());
+    let weights: Vec<u8> = [10.0f32, 20.0].iter().flat_map(|value| value.to_ne_bytes()).collect();
+    let options = diptych_options_new();
+    // SAFETY: all pointers are those of live values.
+    unsafe {
+        assert_eq!(diptych_options_device(options, text("cpu").as_ptr()), diptych_status::Ok);
+        let status = diptych_open_bytes(model.as_ptr(), model.len(), options, &raw mut session);
+        assert_eq!(status, diptych_status::Model);
+        assert!(last().contains("diptych_options_file") && !last().contains("::"), "{}", last());
+        let name = text("weights");
+        let set = diptych_options_file(options, name.as_ptr(), weights.as_ptr(), weights.len());
+        assert_eq!(set, diptych_status::Ok, "{}", last());
+        assert_eq!(diptych_options_file(options, name.as_ptr(), null(), 4), diptych_status::Input);
+        assert_eq!(diptych_options_file(null_mut(), name.as_ptr(), null(), 0), diptych_status::Input);
+        let status = diptych_open_bytes(model.as_ptr(), model.len(), options, &raw mut session);
+        assert_eq!(status, diptych_status::Ok, "{}", last());
+        let (x, mut y) = ([1.0f32, 2.0], [f32::NAN; 2]);
+        let input = diptych_input_data { elements: x.as_ptr(), length: 2 };
+        let output = diptych_output_data { elements: y.as_mut_ptr(), length: 2 };
+        assert_eq!(diptych_run(session, &raw const input, 1, &raw const output, 1), diptych_status::Ok);
+        assert_eq!(y, [11.0, 22.0]);
+        diptych_close(session);
+        diptych_options_free(options);
+    }
+}

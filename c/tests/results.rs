@@ -170,6 +170,17 @@ fn outputs_are_chosen_by_name_and_written_where_the_caller_says() {
     (overlapping[1].elements, overlapping[1].capacity) = (same.cast(), overlapping[0].capacity);
     assert!(wrong(&mut overlapping).contains("found memory of another output"));
     assert!(large.iter().chain(&room).all(|value| value.is_nan()));
+    // What is wrong with the second result leaves the first one as it was.
+    let mut missing = [result(&names[0], &mut large), result(&names[1], &mut room)];
+    (missing[1].elements, missing[1].capacity) = (null_mut(), usize::MAX);
+    assert!(wrong(&mut missing).contains("found NULL, wanted a pointer"));
+    assert_eq!((missing[0].bytes, missing[0].rank), (0, 0));
+    assert!(large.iter().all(|value| value.is_nan()));
+    // Too little room for what the file fixes is found before the run, whose inputs are looked at later.
+    let nonsense = tensor(&numbers[..3], diptych_dtype::F32, &[1, 3]);
+    let mut small = [result(&names[1], &mut room)];
+    assert_eq!(run_into(&opened, &nonsense, &mut small), diptych_status::Input);
+    assert!(last().contains("found room for 32 bytes"), "{}", last());
     let mut nameless = [diptych_result { name: null(), ..result(&names[0], &mut large) }];
     assert_eq!(wrong(&mut nameless), "results: name: found NULL, wanted a pointer");
 }
@@ -299,6 +310,15 @@ fn bytes_of_pictures_are_scaled_as_is_said_or_refused() {
         message.starts_with("diptych_options_pixels: found input \"other\", wanted one of "),
         "{message}"
     );
+    // An input of integers takes bytes as they are.
+    let ids = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/open_extents_past.onnx");
+    let of_integers = Opened::with(ids, |options| {
+        // SAFETY: the options are live.
+        let status = unsafe { diptych_options_pixels(options, c"shape".as_ptr(), &0.0, &1.0, 1) };
+        assert_eq!(status, diptych_status::Ok);
+    });
+    let Err((_, message)) = of_integers else { panic!("an input of integers") };
+    assert!(message.starts_with("diptych_options_pixels: found input \"shape\""), "{message}");
     let two = with(None, &[0.0; 2], &[1.0; 2]).expect("a session");
     assert!(run(&two, &input).expect_err("three channels").contains("wanted 2 channels"));
     let options = diptych_options_new();

@@ -104,9 +104,15 @@ impl Memory {
         match self {
             Memory::Shared(buffers) => buffers.get(index).context("a frame in memory that was not exported"),
             Memory::Copied(buffer) => {
-                let mut words = bytes.to_vec();
-                words.resize(buffer.size() as usize, 0);
-                queue.write_buffer(buffer, 0, &words);
+                // In whole words, the last of them filled up.
+                let bytes = &bytes[..bytes.len().min(buffer.size() as usize)];
+                let (words, rest) = bytes.split_at(bytes.len() - bytes.len() % 4);
+                queue.write_buffer(buffer, 0, words);
+                if !rest.is_empty() {
+                    let mut word = [0; 4];
+                    word[..rest.len()].copy_from_slice(rest);
+                    queue.write_buffer(buffer, words.len() as u64, &word);
+                }
                 Ok(buffer)
             }
         }
@@ -144,7 +150,8 @@ pub fn run(options: &Options) -> Result<()> {
     let framing = Framing::new(layout.size(), looked_at)?.fit(Fit::Letterbox);
 
     let (mut times, mut last) = (Vec::new(), (Vec::new(), Vec::new()));
-    for number in 0..options.frames.max(1) {
+    let count = options.frames.max(1);
+    for number in 0..count {
         source.next(|index, bytes| {
             let begin = Instant::now();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -163,15 +170,14 @@ pub fn run(options: &Options) -> Result<()> {
             if number % 30 == 0 {
                 println!("frame {number}: {sure} of {} keypoints, {:.1?}", pose::PARTS, begin.elapsed());
             }
-            last = (bytes.to_vec(), keypoints);
+            if number + 1 == count {
+                last = (bytes.to_vec(), keypoints);
+            }
             Ok(())
         })?;
     }
     let median = median(&mut times);
-    println!(
-        "{} frames, {median:.1?} each from a frame in memory to keypoints on the host",
-        options.frames.max(1)
-    );
+    println!("{count} frames, {median:.1?} each from a frame in memory to keypoints on the host");
     draw(&layout, &last.0, &last.1, &framing)?
         .save(&options.picture)
         .with_context(|| options.picture.display().to_string())?;

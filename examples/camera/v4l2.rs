@@ -20,6 +20,8 @@ const CAN_STREAM: u32 = 1 << 26;
 const ANY_FIELD: u32 = 0;
 /// `V4L2_BUF_FLAG_ERROR`: the frame's data is damaged.
 const DAMAGED: u32 = 1 << 6;
+/// So many damaged frames in a row are no camera that works.
+const MAX_DAMAGED: u32 = 120;
 
 /// What is asked for, in this order.
 const FORMATS: [PixelFormat; 5] =
@@ -192,8 +194,9 @@ impl Camera {
     pub fn open(path: &Path, size: [u32; 2]) -> Result<Self> {
         let name = path.display();
         let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.with_context(|| {
-            format!("there is no camera {name}; `ls /dev/video*` shows those that there are")
+        let file = file.map_err(|error| {
+            let why = unopened(&path.display().to_string(), error.kind());
+            anyhow::Error::new(error).context(why)
         })?;
         let mut told = Capability {
             driver: [0; 16],
@@ -267,12 +270,21 @@ impl Camera {
     /// it returns.
     pub fn next(&mut self, with: impl FnOnce(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut buffer = Buffer::new(0);
+        let mut damaged = 0;
         loop {
             call(&self.file, "DQBUF", DQBUF, &mut buffer)?;
             if buffer.flags & DAMAGED == 0 && u64::from(buffer.used) >= self.layout.bytes() {
                 break;
             }
             call(&self.file, "QBUF", QBUF, &mut buffer)?;
+            damaged += 1;
+            ensure!(
+                damaged < MAX_DAMAGED,
+                "{} gave {damaged} frames in a row that are damaged or short of {} bytes; the last had {}",
+                self.name,
+                self.layout.bytes(),
+                buffer.used
+            );
         }
         let index = buffer.index as usize;
         let Mapped { begin, bytes } = self.memory.get(index).context("a buffer that was not asked for")?;
@@ -288,6 +300,19 @@ impl Drop for Camera {
     fn drop(&mut self) {
         // The file is closed next, which does the same.
         drop(call(&self.file, "STREAMOFF", STREAMOFF, &mut CAPTURE.clone()));
+    }
+}
+
+/// Why a device was not opened.
+fn unopened(name: &str, error: std::io::ErrorKind) -> String {
+    match error {
+        std::io::ErrorKind::NotFound => {
+            format!("there is no camera {name}; `ls /dev/video*` shows those that there are")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            format!("this user may not open {name}; on most systems those of the group `video` may")
+        }
+        _ => format!("{name} cannot be opened"),
     }
 }
 
@@ -314,11 +339,16 @@ fn negotiate(file: &File, [width, height]: [u32; 2]) -> Result<FrameLayout> {
 fn layout(format: PixelFormat, picture: &Picture) -> Result<FrameLayout> {
     let layout = FrameLayout::new(format, [picture.width, picture.height])?;
     let layout = if picture.row_bytes == 0 { layout } else { layout.stride(picture.row_bytes)? };
-    // `V4L2_MAP_YCBCR_ENC_DEFAULT` and `V4L2_MAP_QUANTIZATION_DEFAULT`: 3 is BT.709's colour space, 7 JPEG's, 10 BT.2020's.
+    // `V4L2_MAP_YCBCR_ENC_DEFAULT` and `V4L2_MAP_QUANTIZATION_DEFAULT`. Colour spaces: 2 is that of SMPTE 240M, 3 of BT.709, 7 of
+    // JPEG, 10 of BT.2020, 12 of DCI-P3. Matrices: 1 is that of BT.601, 2 of BT.709, 3 and 4 the same of xvYCC, 5 of sYCC, 6 of BT.2020.
     let matrix = match (picture.matrix, picture.colour_space) {
-        (2, _) | (0, 3) => ColourMatrix::Bt709,
+        (2 | 4, _) | (0, 3 | 12) => ColourMatrix::Bt709,
         (6, _) | (0, 10) => ColourMatrix::Bt2020,
-        _ => ColourMatrix::Bt601,
+        (1 | 3 | 5, _) | (0, 0 | 1 | 4..=9 | 11) => ColourMatrix::Bt601,
+        (matrix, space) => bail!(
+            "gives luma and chroma of matrix {matrix} in colour space {space} (`linux/videodev2.h`), and those of BT.601, BT.709 \
+             and BT.2020 are read"
+        ),
     };
     let range = match (picture.range, picture.colour_space) {
         (1, _) | (0, 7) => ColourRange::Full,
@@ -356,6 +386,8 @@ mod tests {
             |path: &str| format!("{:#}", Camera::open(Path::new(path), [640, 480]).err().expect("refused"));
         let missing = told("/dev/video-none");
         assert!(missing.contains("there is no camera /dev/video-none"), "{missing}");
+        let denied = unopened("/dev/video0", std::io::ErrorKind::PermissionDenied);
+        assert!(denied.contains("may not open /dev/video0") && denied.contains("group `video`"), "{denied}");
         let other = told("/dev/null");
         assert!(
             other.contains("/dev/null is no device of Video4Linux") && other.contains("VIDIOC_QUERYCAP"),
@@ -374,5 +406,21 @@ mod tests {
         let own = layout(PixelFormat::Nv12, &picture).expect("a layout");
         assert_eq!((own.colour().0, own.colour().1), (ColourMatrix::Bt709, ColourRange::Full));
         assert!(layout(PixelFormat::Nv12, &Picture { row_bytes: 639, ..picture }).is_err());
+        for (matrix, colour_space, wanted) in [
+            (4, 0, Some(ColourMatrix::Bt709)),
+            (0, 12, Some(ColourMatrix::Bt709)),
+            (3, 12, Some(ColourMatrix::Bt601)),
+            (0, 10, Some(ColourMatrix::Bt2020)),
+            (0, 2, None),
+            (7, 10, None),
+            (8, 0, None),
+        ] {
+            let own = layout(PixelFormat::Nv12, &Picture { matrix, colour_space, ..picture });
+            match (own, wanted) {
+                (Ok(own), wanted) => assert_eq!(Some(own.colour().0), wanted, "{matrix} {colour_space}"),
+                (Err(error), None) => assert!(error.to_string().contains(&format!("matrix {matrix}"))),
+                (Err(error), Some(_)) => panic!("{matrix} {colour_space}: {error}"),
+            }
+        }
     }
 }

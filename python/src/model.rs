@@ -2,6 +2,7 @@
 
 use crate::arrays::Array;
 use crate::errors::exception;
+use diptych::internals::package;
 use diptych::{
     Context, Database, Dims, FastestOptions, LoadOptions, ModelFile, Precision, SessionOptions,
     SharedDatabase,
@@ -23,51 +24,34 @@ impl Source {
     /// The file, whose inputs' extents each run decides where it leaves them open. With caches, outputs that are caches are
     /// read beside those that were chosen.
     pub(crate) fn open(self, options: &LoadOptions, caches: bool) -> PyResult<ModelFile> {
-        let source = match self {
-            Source::Bytes(bytes) => Contents::Bytes(bytes.into()),
-            Source::Path(path) => Contents::Path(path),
-        };
-        if !caches || options.outputs.is_empty() {
-            return source.file(options);
-        }
-        let whole = source.file(&LoadOptions { outputs: BTreeSet::new(), ..options.clone() })?;
-        let mut own = options.clone();
-        own.outputs.extend(whole.cache_pairs().into_iter().map(|(output, _)| output));
-        source.file(&own)
-    }
-}
-
-/// A model that is read more than once.
-enum Contents {
-    Bytes(Arc<[u8]>),
-    Path(PathBuf),
-}
-
-impl Contents {
-    fn file(&self, options: &LoadOptions) -> PyResult<ModelFile> {
         let file = match self {
-            Contents::Bytes(bytes) => ModelFile::from_bytes(Arc::clone(bytes), options),
-            Contents::Path(path) => ModelFile::load(path, options),
+            Source::Bytes(bytes) => {
+                let bytes: Arc<[u8]> = bytes.into();
+                package::read(options, caches, |load| ModelFile::from_bytes(Arc::clone(&bytes), load))
+            }
+            Source::Path(path) => package::read(options, caches, |load| ModelFile::load(&path, load)),
         };
         file.map_err(exception)
     }
 }
 
 /// Extents that are fixed although the file leaves them open, inputs that are known beforehand, whether quantised operators are
-/// computed with floats, the outputs that are wanted if not all are, and how many threads read it.
+/// computed with floats, the outputs that are wanted if not all are, how many threads read it, and files that hold its weights.
 pub(crate) fn load_options(
     dimensions: BTreeMap<String, usize>,
     values: BTreeMap<String, Array<'_>>,
     dequantize: bool,
     outputs: BTreeSet<String>,
     threads: Option<NonZeroUsize>,
+    files: BTreeMap<String, Vec<u8>>,
 ) -> PyResult<LoadOptions> {
     let tensor = |(name, array): (String, Array<'_>)| {
         let dims = Dims::new(array.shape()).map_err(exception)?;
         Ok((name, array.elements()?.tensor(dims).map_err(exception)?))
     };
     let values = values.into_iter().map(tensor).collect::<PyResult<_>>()?;
-    Ok(LoadOptions { dimensions, values, dequantize, outputs, threads, ..LoadOptions::default() })
+    let files = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
+    Ok(LoadOptions { dimensions, values, dequantize, outputs, threads, files, ..LoadOptions::default() })
 }
 
 /// The tuner's record, and the folder in which it is kept. With an empty path that is the user's, without one it is in
@@ -96,15 +80,4 @@ pub(crate) fn fastest(
     let session = SessionOptions { precision, tuning, cpu_threads, ..Default::default() };
     let options = FastestOptions { session, ..Default::default() };
     file.fastest(&options).map(|fastest| fastest.context).map_err(exception)
-}
-
-/// Halves are computed in where every device but the CPU does that, and stored otherwise.
-pub(crate) fn precision(f16: bool, contexts: &[Context]) -> Precision {
-    let mut devices = contexts.iter().filter_map(|context| context.info().device.as_ref()).peekable();
-    let halves = devices.peek().is_some() && devices.all(|device| device.limits.native_half);
-    match (f16, halves) {
-        (false, _) => Precision::F32,
-        (true, false) => Precision::F16Storage,
-        (true, true) => Precision::F16,
-    }
 }

@@ -9,7 +9,7 @@ const NAMES: &[(&str, &str)] = &[
         "a tensor of this input in FastestOptions::inputs, of the extents to measure",
         "the extents to measure in dims",
     ),
-    ("the file in LoadOptions::files, or a model", "a model"),
+    ("LoadOptions::files", "files"),
     ("in the load options", "in dims"),
     ("Session::carry runs it", "a session without caches runs it"),
     ("this session carries outputs (Session::carry)", "this session carries outputs"),
@@ -26,20 +26,9 @@ const NAMES: &[(&str, &str)] = &[
     ("Session::rebuild", "Session.restore"),
 ];
 
-/// A message of the library in these words. What it says of the command line's flags is left out.
+/// A message of the library in these words.
 pub(crate) fn in_python(message: &str) -> Cow<'_, str> {
-    let mut text = Cow::Borrowed(message);
-    if let Some(start) = text.find("; --value ")
-        && let Some(length) = text.get(start..).and_then(|rest| rest.find(')'))
-    {
-        text.to_mut().replace_range(start..start + length, "");
-    }
-    for (library, own) in NAMES {
-        if text.contains(library) {
-            text = text.replace(library, own).into();
-        }
-    }
-    text
+    diptych::internals::package::worded(message, NAMES)
 }
 
 /// [`in_python`], for tests.

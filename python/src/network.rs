@@ -6,6 +6,7 @@ use crate::errors::exception;
 use crate::model::{self, Source};
 use crate::pixels::{PixelsOf, Said};
 use crate::tuning::Tuning;
+use diptych::internals::package;
 use diptych::{
     Caches, Context, Error, FileInput, HostTensor, ModelFile, ModelInfo, OpenAxis, Port, Precision, RunInput,
     Session, SessionOptions, SharedDatabase, Step, TensorInfo,
@@ -171,8 +172,9 @@ impl Network {
         threads: Option<NonZeroUsize>,
         outputs: BTreeSet<String>,
         pixels: Said,
+        files: BTreeMap<String, Vec<u8>>,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values, dequantize, outputs, threads)?;
+        let load = model::load_options(dimensions, values, dequantize, outputs, threads, files)?;
         py.detach(|| {
             let opened = if device == "fastest" { None } else { Some(devices::open(&device)?) };
             let file = model.open(&load, caches.is_some())?;
@@ -182,7 +184,7 @@ impl Network {
                 Some(context) => context,
                 None => model::fastest(&file, f16, &database, threads)?,
             };
-            let precision = model::precision(f16, std::slice::from_ref(&context));
+            let precision = package::precision(f16, std::slice::from_ref(&context));
             let tuning = diptych::Tuning::Database(Arc::clone(&database));
             let options =
                 SessionOptions { precision, tuning, seed, cpu_threads: threads, ..Default::default() };

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
 /// What the package says: of an input, or of all without a name, the means and deviations of the channels.
-pub(crate) type Said = Vec<(Option<String>, Vec<(f32, f32)>)>;
+pub(crate) type Said = Vec<(Option<String>, Vec<(f64, f64)>)>;
 
 /// The inputs of floats, and how bytes become their numbers, where that is known.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct PixelsOf(BTreeMap<String, Option<Pixels>>);
 impl PixelsOf {
     /// As the package says, or else the file.
     pub(crate) fn new(file: &ModelFile, said: Said) -> PyResult<Self> {
-        let by_file = file.pixels().map_err(exception)?;
+        let by_file = file.pixels();
         let inputs = file.inputs();
         let floats = inputs.iter().filter(|input| input.dtype.is_float());
         let mut of: BTreeMap<String, Option<Pixels>> =

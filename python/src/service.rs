@@ -6,6 +6,7 @@ use crate::errors::{exception, of};
 use crate::model::{self, Source};
 use crate::network::{Ports, ports};
 use crate::pixels::{PixelsOf, Said};
+use diptych::internals::package;
 use diptych::{Batch, BatchOptions, Context, DevicePool, Error, HostTensor, Port, SessionOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -146,8 +147,9 @@ impl Service {
         threads: Option<NonZeroUsize>,
         outputs: BTreeSet<String>,
         pixels: Said,
+        files: BTreeMap<String, Vec<u8>>,
     ) -> PyResult<Self> {
-        let load = model::load_options(dimensions, values, dequantize, outputs, threads)?;
+        let load = model::load_options(dimensions, values, dequantize, outputs, threads, files)?;
         let max_delay = seconds("max_delay", max_delay)?;
         let pool = py.detach(|| {
             let contexts = contexts(devices)?;
@@ -156,7 +158,7 @@ impl Service {
             let model = file.model(&BTreeMap::new()).map_err(exception)?;
             let (database, _) = model::database(record)?;
             let session = SessionOptions {
-                precision: model::precision(f16, &contexts),
+                precision: package::precision(f16, &contexts),
                 tuning: diptych::Tuning::Database(database),
                 cpu_threads: threads,
                 ..SessionOptions::default()

@@ -58,8 +58,9 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def onnx(nodes, inputs, outputs):
-    """An ONNX file: nodes as (operator, inputs, outputs), inputs and outputs as (name, extents, number of the type)."""
+def onnx(nodes, inputs, outputs, initializers=()):
+    """An ONNX file: nodes as (operator, inputs, outputs), inputs and outputs as (name, extents, number of the type), initializers
+    as they are in the file."""
     def value(name, extents, kind=1):
         def extent(extent):
             return field(1, field(2, extent) if isinstance(extent, str) else field(1, extent))
@@ -72,6 +73,7 @@ def onnx(nodes, inputs, outputs):
         for operator, read, written in nodes
     )
     graph += field(2, "graph")
+    graph += b"".join(field(5, initializer) for initializer in initializers)
     graph += b"".join(field(11, value(*port)) for port in inputs)
     graph += b"".join(field(12, value(*port)) for port in outputs)
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))

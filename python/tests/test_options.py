@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import diptych
-from conftest import IDS, PAIR, POSENET, ROOT, TINY, onnx
+from conftest import IDS, PAIR, POSENET, ROOT, TINY, field, onnx
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +172,10 @@ def test_bytes_without_a_scale_are_refused(posenet, picture):
         (diptych.Pixels.range(0, 255), 0, 1),
         (diptych.Pixels(mean=(123.675, 116.28, 103.53), deviation=(58.395, 57.12, 57.375)), (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
         ({"image": diptych.Pixels(mean=10, deviation=(1, 2, 4))}, 10, (1, 2, 4)),
+        # Numbers of NumPy's, and such as float32 does not hold.
+        (diptych.Pixels(mean=np.float32(10), deviation=np.array([1, 2, 4])), 10, (1, 2, 4)),
+        (diptych.Pixels(mean=np.int64(10), deviation=0.1), 10, 0.1),
+        (diptych.Pixels.range(0, np.float64(0.1)), 0, 255.0 / 0.1),
     ],
 )
 def test_bytes_are_scaled_as_is_said(posenet, picture, pixels, mean, deviation):
@@ -180,8 +184,7 @@ def test_bytes_are_scaled_as_is_said(posenet, picture, pixels, mean, deviation):
     session = diptych.Session(POSENET, device="cpu", pixels=pixels)
     [streamed] = session.stream([picture])
     for found in (session.run(picture), streamed):
-        # The native module has the means and deviations as float32.
-        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-3, atol=1e-3)
+        np.testing.assert_array_equal(found[name], wanted[name])
     assert session.profile(picture)
 
 
@@ -215,17 +218,40 @@ def test_scales_that_do_not_fit_are_refused(picture):
         ({"other": diptych.Pixels()}, "pixels: found input 'other', wanted one of the inputs of floats, 'image'"),
         ({"image": (0, 1)}, "pixels: found (0, 1) for input 'image', wanted diptych.Pixels"),
         (diptych.Pixels(deviation=0), "pixels: found means and deviations [(127.5, 0.0)], wanted finite numbers"),
+        ((0, 1), "pixels: found (0, 1), wanted diptych.Pixels"),
+        (diptych.Pixels(mean=float("nan")), "pixels: found mean nan, wanted a finite number"),
+        (diptych.Pixels(deviation=(1, float("inf"), 1)), "pixels: found deviation (1, inf, 1), wanted a finite number"),
+        (diptych.Pixels(mean="dark"), "pixels: found mean 'dark', wanted a number"),
+        (diptych.Pixels(mean=()), "pixels: found mean (), wanted a finite number"),
         (diptych.Pixels(mean=(1, 2, 3), deviation=(1, 2)), "pixels: found 3 means, wanted 2, as many as deviations"),
     ]
     for pixels, message in cases:
         with pytest.raises(diptych.InputError) as caught:
             diptych.Session(POSENET, device="cpu", pixels=pixels)
         assert message in str(caught.value), str(caught.value)
-    with pytest.raises(diptych.InputError, match="pixels: found 1 to 1, wanted two numbers that differ"):
-        diptych.Pixels.range(1, 1)
+    for low, high in [(1, 1), (0, float("inf")), (float("nan"), 1)]:
+        with pytest.raises(diptych.InputError, match=f"pixels: found {low} to {high}, wanted two finite numbers that differ"):
+            diptych.Pixels.range(low, high)
     two = diptych.Session(POSENET, device="cpu", pixels=diptych.Pixels(mean=(1, 2), deviation=(3, 4)))
     with pytest.raises(diptych.InputError, match="input 'image': found a picture of 1x257x257x3, wanted 2 channels"):
         two.run(picture)
+
+
+def test_a_model_in_memory_is_given_the_files_of_its_weights():
+    place = field(13, field(1, "location") + field(2, "weights"))
+    weights = field(1, 2) + field(2, 1) + field(8, "w") + place + field(14, 1)
+    model = onnx([("Add", ["x", "w"], ["y"])], [("x", [1, 2])], [("y", [1, 2])], [weights])
+    with pytest.raises(diptych.ModelError) as caught:
+        diptych.Session(model, device="cpu")
+    assert "in files" in str(caught.value) and "::" not in str(caught.value), str(caught.value)
+    contents = np.array([10, 20], np.float32).tobytes()
+    for given in (contents, bytearray(contents), memoryview(contents)):
+        session = diptych.Session(model, device="cpu", files={"weights": given})
+        np.testing.assert_array_equal(session.run(np.array([[1, 2]], np.float32))["y"], [[11, 22]])
+    with diptych.Batch(model, device="cpu", sizes=[1], files={"weights": contents}) as batch:
+        assert batch.outputs[0].name == "y"
+    with pytest.raises(diptych.InputError, match="files: found str for 'weights', wanted its bytes"):
+        diptych.Session(model, device="cpu", files={"weights": "weights.bin"})
 
 
 COUNT = """

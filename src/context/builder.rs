@@ -24,7 +24,7 @@ const DEVICE_VARIABLE: &str = "DIPTYCH_DEVICE";
 /// a method names one.
 ///
 /// Where none of them was called, `DIPTYCH_DEVICE` chooses, as a [`DeviceSelector`]; if it names a backend, only where
-/// the code asks for this one or for [`Backend::Auto`]. Of NVIDIA's cards only those are seen that `CUDA_VISIBLE_DEVICES`
+/// the code asks for this one, for [`Backend::Auto`], or, if it is no CPU, for [`Backend::Gpu`], which stays a GPU. Of NVIDIA's cards only those are seen that `CUDA_VISIBLE_DEVICES`
 /// lists, on wgpu too, in the order of that list.
 ///
 /// ```
@@ -291,8 +291,8 @@ impl ContextBuilder {
     ///
     /// # Errors
     /// If there is no such device: the error lists those that were found, and says why each was not taken.
-    /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
-    /// always succeeds.
+    /// A request for a GPU never falls back on the CPU backend, and [`Backend::Gpu`] takes no driver that runs kernels on
+    /// the CPU; [`Backend::Auto`] without a wanted device always succeeds.
     #[cfg(not(target_family = "wasm"))]
     pub fn open(self) -> Result<Context> {
         crate::task::block_on(self.open_async())
@@ -313,8 +313,8 @@ impl ContextBuilder {
     ///
     /// # Errors
     /// If there is no such device: the error lists those that were found, and says why each was not taken.
-    /// A request for a GPU never falls back on the CPU backend; [`Backend::Auto`] without a wanted device
-    /// always succeeds.
+    /// A request for a GPU never falls back on the CPU backend, and [`Backend::Gpu`] takes no driver that runs kernels on
+    /// the CPU; [`Backend::Auto`] without a wanted device always succeeds.
     pub async fn open_async(self) -> Result<Context> {
         // Its type ends here: wgpu's are so deep that an application's own futures would meet the compiler's limit.
         let opened: Awaited<'_, Result<Context>> = Box::pin(self.opened());
@@ -333,6 +333,7 @@ impl ContextBuilder {
         };
         if let Some((backend, choice)) = by_environment {
             let context = Self::opened_as(backend, &choice, &options).await?;
+            let context = if self.backend == Backend::Gpu { on_gpu(context, &choice)? } else { context };
             let reason = format!("{}, as {DEVICE_VARIABLE} says", context.info.reason);
             return Ok(context.because(reason));
         }
@@ -380,7 +381,11 @@ impl ContextBuilder {
             (own, named) if own == named => own,
             _ => return Ok(None),
         };
-        Ok(Some((backend, selector.choice)))
+        let choice = match (self.backend, selector.choice) {
+            (Backend::Gpu, DeviceChoice::Best) if backend != Backend::Gpu => DeviceChoice::Gpu,
+            (_, choice) => choice,
+        };
+        Ok(Some((backend, choice)))
     }
 
     async fn opened_as(backend: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
@@ -400,21 +405,22 @@ impl ContextBuilder {
                 wanted: DeviceChoice::Gpu.to_string(),
                 tried: passed_over,
             }),
-            (Backend::Auto, choice) => wanted(choice, options).await,
-            (Backend::Gpu, choice) => {
-                let context = wanted(choice, options).await?;
-                match &context.info.device {
-                    Some(device) if device.is_cpu => Err(Error::NoDevice {
-                        backend: Backend::Gpu.to_string(),
-                        wanted: choice.to_string(),
-                        tried: vec![format!("{}: its driver runs kernels on the CPU", device.name)],
-                    }),
-                    _ => Ok(context),
-                }
-            }
+            (Backend::Auto, choice) => wanted(Backend::Auto, choice, options).await,
+            (Backend::Gpu, choice) => on_gpu(wanted(Backend::Gpu, choice, options).await?, choice),
             (backend, choice) => open_on(backend, choice, options).await,
         }
     }
+}
+
+/// The context, unless its device's driver runs kernels on the CPU, though a GPU was asked for.
+fn on_gpu(context: Context, choice: &DeviceChoice) -> Result<Context> {
+    let tried = match &context.info.device {
+        Some(device) if !device.is_cpu => return Ok(context),
+        Some(device) => vec![format!("{}: its driver runs kernels on the CPU", device.name)],
+        None => vec!["the CPU backend, which is no GPU".to_owned()],
+    };
+    let (backend, wanted) = (Backend::Gpu.to_string(), choice.to_string());
+    Err(Error::NoDevice { backend, wanted, tried })
 }
 
 /// What an environment variable chooses on `backend`, with the variable's name.
@@ -506,8 +512,8 @@ async fn gpu(options: &DeviceOptions) -> std::result::Result<Context, Vec<String
     Err(passed_over)
 }
 
-/// The device that is wanted, whichever API has it.
-async fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
+/// The device that is wanted, whichever API has it; `asked` is the backend in the error.
+async fn wanted(asked: Backend, choice: &DeviceChoice, options: &DeviceOptions) -> Result<Context> {
     let mut tried = Vec::new();
     let mut before = 0;
     for backend in [Backend::Wgpu, Backend::OpenCl] {
@@ -530,7 +536,7 @@ async fn wanted(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Contex
             before += listed(backend).await;
         }
     }
-    Err(Error::NoDevice { backend: Backend::Auto.to_string(), wanted: choice.to_string(), tried })
+    Err(Error::NoDevice { backend: asked.to_string(), wanted: choice.to_string(), tried })
 }
 
 /// How many devices a backend has.

@@ -12,6 +12,11 @@ use crate::device::wgpu::dmabuf::ImportedTexture;
 /// The memory is shared, not copied: who writes the next frame into it must have been told that the last run is over, and must be
 /// done before the next is submitted (a frame of Video4Linux that was dequeued is). Import each memory once, not each frame: a
 /// camera gives the same few in turns. The file descriptor may be closed after the call.
+///
+/// Nothing is handed from one owner to another by the API for each frame: Vulkan is told of no transfer from the queue family of the
+/// other side (`VK_QUEUE_FAMILY_FOREIGN_EXT`), and OpenCL acquires the buffer once, when it is imported. Memory of a camera that is
+/// coherent with the GPU needs no more; where a GPU keeps what it has read of such memory in caches of its own, a later frame may
+/// be read from them, and is to be copied instead.
 impl Context {
     /// The first `bytes` bytes of a dma-buf as a buffer with usage `STORAGE`, `COPY_SRC` and `COPY_DST`, for
     /// [`Frame`](crate::Frame)s and [`BufferBinding`](crate::BufferBinding)s. It is for memory whose rows lie one behind the other
@@ -94,8 +99,8 @@ impl Context {
         unsafe { device.import_texture(own, &texture) }
     }
 
-    /// The first `bytes` bytes of a dma-buf as a buffer of the context's OpenCL device, acquired for its queue, as
-    /// [`Context::dmabuf_buffer`] is for wgpu.
+    /// The first `bytes` bytes of a dma-buf as a buffer of the context's OpenCL device, as [`Context::dmabuf_buffer`] is for wgpu.
+    /// It is acquired for the device's queue once, by this call, and is never released.
     ///
     /// ```no_run
     /// # fn camera(context: &diptych::Context, exported: std::os::fd::OwnedFd) -> diptych::Result<()> {

@@ -1,6 +1,6 @@
 //! Buffers of an application as this crate's handles.
 
-use super::handle::{Buffer, RawBuffer, Slice};
+use super::handle::{Buffer, Slice};
 
 /// An application's buffer, and what may be done with it.
 #[derive(Debug, Clone)]
@@ -26,14 +26,7 @@ impl Adopted {
 
     /// Whether it is the same buffer as `other`, or another part of it.
     pub(crate) fn shares(&self, other: &Adopted) -> bool {
-        match (&self.buffer.raw, &other.buffer.raw) {
-            #[cfg(feature = "wgpu")]
-            (RawBuffer::Wgpu(one), RawBuffer::Wgpu(other)) => one == other,
-            #[cfg(feature = "opencl")]
-            (RawBuffer::OpenCl(one), RawBuffer::OpenCl(other)) => one.address() == other.address(),
-            #[cfg(all(feature = "wgpu", feature = "opencl"))]
-            _ => false,
-        }
+        self.buffer.is(&other.buffer)
     }
 }
 

@@ -24,6 +24,19 @@ pub(crate) enum RawBuffer {
 }
 
 impl Buffer {
+    /// Whether it is the same buffer as `other`.
+    #[cfg(any(feature = "wgpu", feature = "opencl"))]
+    pub(crate) fn is(&self, other: &Buffer) -> bool {
+        match (&self.raw, &other.raw) {
+            #[cfg(feature = "wgpu")]
+            (RawBuffer::Wgpu(one), RawBuffer::Wgpu(other)) => one == other,
+            #[cfg(feature = "opencl")]
+            (RawBuffer::OpenCl(one), RawBuffer::OpenCl(other)) => one.address() == other.address(),
+            #[cfg(all(feature = "wgpu", feature = "opencl"))]
+            _ => false,
+        }
+    }
+
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -70,6 +83,22 @@ impl Slice {
 pub struct Image {
     pub(crate) raw: RawImage,
     pub(crate) extent: [usize; 2],
+    pub(crate) channels: Channels,
+}
+
+/// What the channels of an image hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channels {
+    /// How many it has, of which the first is read as the first, and so on.
+    pub(crate) own: usize,
+    /// How many of red, green and blue are read as they are meant, from red on: those of luminance are all three.
+    pub(crate) colours: usize,
+}
+
+impl Channels {
+    pub(crate) fn new(own: usize) -> Self {
+        Channels { own, colours: own.min(3) }
+    }
 }
 
 #[derive(Debug, Clone)]

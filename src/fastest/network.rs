@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-use crate::model::ModelFile;
+use crate::model::{LoadOptions, ModelFile};
 use crate::options::{SessionOptions, Tuning};
 use crate::parallel;
 use crate::session::{Port, Session};
@@ -121,10 +121,27 @@ impl Network<'_> {
             Network::File(file) => {
                 let (bytes, options) = file.contents();
                 out.0.update(bytes);
-                write!(out, "\n{options:?}")
+                describe_reading(options, out)
             }
         }
     }
+}
+
+/// How a file is read, as far as it decides what runs.
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+fn describe_reading(options: &LoadOptions, out: &mut Hashed) -> fmt::Result {
+    let LoadOptions { dimensions, values, inputs, signature, dequantize, outputs, threads: _, files } =
+        options;
+    write!(out, "\n{dimensions:?} {inputs:?} {signature:?} {dequantize} {outputs:?}")?;
+    for (name, tensor) in values {
+        write!(out, "\nvalue {name:?} {} {} ", tensor.dims(), tensor.dtype())?;
+        out.0.update(tensor.bytes());
+    }
+    for (name, bytes) in files {
+        write!(out, "\nfile {name:?} {} ", bytes.len())?;
+        out.0.update(bytes);
+    }
+    Ok(())
 }
 
 /// How a session is to run, as far as it decides how fast.
@@ -168,4 +185,39 @@ fn made_up(port: &Port) -> Result<HostTensor> {
         false => 0.0,
     };
     HostTensor::new(port.dims, (0..port.dims.elements()).map(value).collect::<Vec<f32>>())
+}
+
+#[cfg(all(test, any(feature = "tflite", feature = "onnx")))]
+mod tests {
+    use super::*;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+
+    fn hash(options: &LoadOptions) -> String {
+        let mut out = Hashed(blake3::Hasher::new());
+        describe_reading(options, &mut out).expect("a hash");
+        out.0.finalize().to_hex().to_string()
+    }
+
+    #[test]
+    fn what_is_read_decides_the_key_and_by_how_many_threads_does_not() {
+        let with = |name: &str, bytes: &[u8]| LoadOptions {
+            files: [(name.to_owned(), Arc::from(bytes))].into(),
+            ..Default::default()
+        };
+        let one = hash(&with("weights", &[1, 2, 3]));
+        let threads = NonZeroUsize::new(3);
+        assert_eq!(hash(&LoadOptions { threads, ..with("weights", &[1, 2, 3]) }), one);
+        for other in [with("weights", &[1, 2, 4]), with("other", &[1, 2, 3]), with("weights", &[1, 2])] {
+            assert_ne!(hash(&other), one);
+        }
+        let value = |value: f32| LoadOptions {
+            values: [("x".to_owned(), HostTensor::vector(vec![value]).expect("a tensor"))].into(),
+            ..Default::default()
+        };
+        assert_ne!(hash(&value(1.0)), hash(&value(2.0)));
+        // A record's key is that of every start.
+        let said = format!("{:?}", with("weights", &[200; 1000]));
+        assert!(said.contains("\"weights\": \"1000 bytes\"") && !said.contains("200, 200"), "{said}");
+    }
 }

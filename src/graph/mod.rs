@@ -755,12 +755,6 @@ impl Graph {
         &self.outputs
     }
 
-    /// These outputs instead of those that it has.
-    #[cfg(feature = "tflite")]
-    pub(crate) fn keep_outputs(&mut self, outputs: Vec<Value>) {
-        self.outputs = outputs;
-    }
-
     /// The nodes, in order of execution.
     ///
     /// ```

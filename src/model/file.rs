@@ -221,29 +221,23 @@ impl ModelFile {
     }
 
     /// How the file says that pictures' bytes become the numbers of its inputs, by the inputs' names: of a TensorFlow Lite
-    /// file whose metadata have a normalisation. No inputs, if [`LoadOptions::values`] are given.
+    /// file whose metadata have a normalisation. One that cannot be, with a deviation of 0 or a number that is not finite, counts
+    /// as none.
     ///
     /// ```
     /// use diptych::{LoadOptions, ModelFile};
     ///
     /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
-    /// assert!(file.pixels()?.is_empty()); // it does not say so
+    /// assert!(file.pixels().is_empty()); // it does not say so
     /// # Ok::<(), diptych::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// If a deviation is 0 or a number is not finite.
-    pub fn pixels(&self) -> Result<BTreeMap<String, Pixels>> {
-        let mut found = BTreeMap::new();
-        if !self.contents.options.values.is_empty() {
-            return Ok(found);
-        }
-        for (input, info) in self.source.inputs().iter().zip(&self.info.inputs) {
-            if !info.normalisation.is_empty() {
-                found.insert(input.name.clone(), Pixels::normalized(&info.normalisation)?);
-            }
-        }
-        Ok(found)
+    pub fn pixels(&self) -> BTreeMap<String, Pixels> {
+        let of_input = |input: &OpenInput| {
+            let info = self.info.inputs.get(input.place)?;
+            let pixels = Pixels::normalized(&info.normalisation).ok()?;
+            Some((input.name.clone(), pixels))
+        };
+        self.source.inputs().iter().filter_map(of_input).collect()
     }
 
     /// The outputs, in the order of the file. An extent that is not known before a run is 1, and listed as open.

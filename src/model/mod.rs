@@ -23,6 +23,8 @@ mod kept;
 mod narrow;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(all(any(feature = "onnx", feature = "tflite"), not(target_family = "wasm")))]
+pub(crate) mod package;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod pixels;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
@@ -48,6 +50,7 @@ use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
 use crate::parallel;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +59,7 @@ use std::sync::Arc;
 const MAX_FILE_BYTES: u64 = 1 << 33;
 
 /// What a file leaves open.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct LoadOptions {
     /// Extents that the file leaves open, by name. An ONNX file has names of its own for them. In a TensorFlow Lite file
     /// the outermost extent of the inputs is `batch`, which is also a dimension of the graph ([`Graph::dimensions`]).
@@ -85,6 +88,25 @@ pub struct LoadOptions {
     /// Files that hold weights of an ONNX model, by the names that it has for them, for a model in memory. One that is loaded
     /// by its path reads those beside it that are not here.
     pub files: BTreeMap<String, Arc<[u8]>>,
+}
+
+/// Files are shown by their names and lengths.
+impl fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LoadOptions { dimensions, values, inputs, signature, dequantize, outputs, threads, files } = self;
+        let lengths: BTreeMap<&str, String> =
+            files.iter().map(|(name, bytes)| (name.as_str(), format!("{} bytes", bytes.len()))).collect();
+        f.debug_struct("LoadOptions")
+            .field("dimensions", dimensions)
+            .field("values", values)
+            .field("inputs", inputs)
+            .field("signature", signature)
+            .field("dequantize", dequantize)
+            .field("outputs", outputs)
+            .field("threads", threads)
+            .field("files", &lengths)
+            .finish()
+    }
 }
 
 /// An input or an output of a [`Model`].

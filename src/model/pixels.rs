@@ -37,14 +37,15 @@ impl Pixels {
     ///
     /// # Errors
     /// If there is no pair, a number is not finite, or a deviation is 0.
-    pub fn normalized(pairs: &[(f32, f32)]) -> Result<Self> {
+    pub fn normalized<N: Copy + Into<f64>>(pairs: &[(N, N)]) -> Result<Self> {
+        let pairs: Vec<(f64, f64)> =
+            pairs.iter().map(|&(mean, deviation)| (mean.into(), deviation.into())).collect();
         let good =
-            |(mean, deviation): &(f32, f32)| mean.is_finite() && deviation.is_finite() && *deviation != 0.0;
+            |(mean, deviation): &(f64, f64)| mean.is_finite() && deviation.is_finite() && *deviation != 0.0;
         if pairs.is_empty() || !pairs.iter().all(good) {
             let found = format!("means and deviations {pairs:?}");
             return Err(Error::input("pixels", found, "finite numbers, deviations that are not 0"));
         }
-        let pairs = pairs.iter().map(|&(mean, deviation)| (mean.into(), deviation.into())).collect();
         Ok(Pixels { pairs })
     }
 
@@ -176,6 +177,6 @@ mod tests {
         for wrong in [(f32::NAN, 1.0), (0.0, f32::INFINITY), (0.0, 0.0)] {
             assert!(Pixels::normalized(&[wrong]).is_err());
         }
-        assert!(Pixels::normalized(&[]).is_err() && Pixels::range(1.0, 1.0).is_err());
+        assert!(Pixels::normalized::<f32>(&[]).is_err() && Pixels::range(1.0, 1.0).is_err());
     }
 }

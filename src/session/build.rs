@@ -304,6 +304,7 @@ impl Session {
         let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
             return Ok(Vec::new());
         };
+        let _limited = parallel::Limited::to(made_of.1.cpu_threads);
         session.refresh(&made_of.0, &made_of.1, shared, wait).await
     }
 }

@@ -81,6 +81,12 @@ fn chosen(program: &Program) -> Vec<(String, String)> {
     program.steps.iter().map(|step| (step.name.clone(), kernel(step))).collect()
 }
 
+/// The inputs as the CPU has made them for itself, if some are frames: the device is given the same numbers.
+fn made<'a>(inputs: &[Input<'_>], given: &'a [Cow<'_, [f32]>]) -> Option<Vec<Input<'a>>> {
+    let whole = |elements: &'a Cow<'_, [f32]>| Input::Whole(Cow::Borrowed(&**elements));
+    inputs.iter().any(Input::is_frames).then(|| given.iter().map(whole).collect())
+}
+
 impl DeviceSession {
     pub(super) async fn build(
         engine: Engine,
@@ -197,6 +203,12 @@ impl DeviceSession {
     pub(super) fn leave_buffers(&mut self, shared: &Shared) {
         if self.made_of.as_mut().is_some_and(|made_of| made_of.leave_buffers(shared)) {
             self.ready = None;
+            #[cfg(all(
+                feature = "cpu",
+                any(feature = "wgpu", feature = "opencl"),
+                not(target_family = "wasm")
+            ))]
+            self.uploads.clear();
             self.engine.device().into_iter().for_each(|device| device.release());
         }
     }
@@ -264,16 +276,22 @@ impl DeviceSession {
     }
 
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
-        #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        self.frames(inputs).await?;
         let Ready { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
         for input in self.for_cpu(inputs)? {
             given.push(Cow::<'static, [f32]>::Owned(alloc::copied(&input, "an input")?));
         }
+        #[cfg(any(feature = "wgpu", feature = "opencl"))]
+        if segments.lead().is_empty() {
+            self.frames(inputs).await?;
+        }
         for segment in segments.lead() {
-            let read = self.start(segment, inputs, &results, &segment.reads, Next::GoesOn)?.arrived().await?;
+            let own = made(inputs, &given);
+            let inputs = own.as_deref().unwrap_or(inputs);
+            let started = self.start(segment, inputs, &results, &segment.reads, Next::GoesOn)?;
+            drop(own);
+            let read = started.arrived().await?;
             let host = Arc::clone(&segment.host);
             let work = move || {
                 host.run(&given, &read.parts(), &mut results)?;
@@ -285,8 +303,6 @@ impl DeviceSession {
     }
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
-        #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        self.frames(inputs).await?;
         let device = self.engine.device()?;
         let Ready { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
@@ -311,8 +327,6 @@ impl DeviceSession {
     }
 
     async fn profiled(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Profile> {
-        #[cfg(any(feature = "wgpu", feature = "opencl"))]
-        self.frames(inputs).await?;
         let device = self.engine.device()?;
         self.writes(inputs)?.iter().try_for_each(|(slice, bytes)| device.write(slice, bytes))?;
         let given = self.for_cpu(inputs)?;
@@ -359,12 +373,14 @@ impl Run for DeviceSession {
 
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Launched> {
         #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
-        if inputs.iter().any(|input| matches!(input, Input::Frames(..))) {
+        if self.ready()?.segments.lead().is_empty() && inputs.iter().any(Input::is_frames) {
             crate::task::block_on(self.frames(inputs))?;
         }
         let Ready { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
         for segment in segments.lead() {
+            let own = made(inputs, &given);
+            let inputs = own.as_deref().unwrap_or(inputs);
             let read = self.start(segment, inputs, &results, &segment.reads, Next::Waits)?.waited()?;
             segment.host.run(&given, &read.parts(), &mut results)?;
         }

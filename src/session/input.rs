@@ -134,6 +134,14 @@ pub(super) enum Input<'a> {
 }
 
 impl Input<'_> {
+    pub(super) fn is_frames(&self) -> bool {
+        match self {
+            Input::Whole(_) | Input::Parts(_) => false,
+            #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+            Input::Frames(_) => true,
+        }
+    }
+
     /// The same of its own.
     pub(super) fn into_owned(self) -> Result<Input<'static>> {
         match self {

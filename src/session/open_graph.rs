@@ -33,7 +33,7 @@ impl OpenGraph {
             options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
         let graph = graph.with_dimensions(&fixed)?;
         let mut inputs = Vec::with_capacity(graph.inputs().len());
-        for &input in graph.inputs() {
+        for (place, &input) in graph.inputs().iter().enumerate() {
             let (mut extents, mut open) = (Vec::new(), Vec::new());
             let dims = graph.dims(input)?;
             for (axis, (declared, &extent)) in graph.declared(input)?.iter().zip(dims.extents()).enumerate() {
@@ -46,7 +46,7 @@ impl OpenGraph {
                 }
             }
             let (name, dtype) = (graph.name(input)?.to_owned(), graph.tensor_type(input)?.dtype);
-            inputs.push(OpenInput { name, dtype, extents: Some(extents), open, is_optional: false });
+            inputs.push(OpenInput { place, name, dtype, extents: Some(extents), open, is_optional: false });
         }
         let outputs = outputs(&graph, &options)?;
         options.dimensions.clear();

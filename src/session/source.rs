@@ -25,6 +25,8 @@ pub struct OpenAxis {
 /// An input of such a network.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenInput {
+    /// Its place among the inputs of the file, those that are given while it is read included.
+    pub(crate) place: usize,
     pub(crate) name: String,
     pub(crate) dtype: DType,
     /// Its extents, those without one open; `None` where the rank is open, too.

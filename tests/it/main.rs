@@ -12,6 +12,7 @@ mod caches;
 #[cfg(all(feature = "onnx", feature = "tflite"))]
 mod cases;
 mod chains;
+mod chosen;
 mod cpu_runs;
 mod custom;
 mod dispatches;

@@ -5,6 +5,7 @@ use crate::output::say;
 use anyhow::{Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::{Calibration, Context, Graph, HostTensor, Session, SessionOptions};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,7 @@ impl Arguments {
         for file in files {
             let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
             let sources = inputs::bind(&names, std::slice::from_ref(file), &[])?;
-            let read = inputs::read(ports, &sources, range, 0)?.into_iter();
+            let read = inputs::read(ports, &sources, (range, &BTreeMap::new()), 0)?.into_iter();
             let own = read.zip(&sources).zip(tensors);
             samples.push(
                 own.map(|((read, source), own)| source.as_ref().map_or(own.clone(), |_| read)).collect(),

@@ -3,6 +3,7 @@
 use crate::npy;
 use anyhow::{Context as _, Result, bail, ensure};
 use diptych::{DType, Dims, Graph, HostTensor, TensorType};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -52,11 +53,6 @@ pub(crate) struct Pixels {
 }
 
 impl Pixels {
-    /// What they are where nobody says: 0 and 1 among floats, bytes among integers.
-    fn of(dtype: DType) -> Self {
-        Pixels { black: 0.0, white: if dtype.is_float() { 1.0 } else { 255.0 } }
-    }
-
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let numbers: Option<Vec<f32>> = text
             .split(',')
@@ -65,6 +61,31 @@ impl Pixels {
         match numbers.as_deref() {
             Some(&[black, white]) => Ok(Pixels { black, white }),
             _ => Err(format!("found {text:?}, wanted two numbers BLACK,WHITE")),
+        }
+    }
+}
+
+/// How the bytes of a picture become an input's numbers.
+#[derive(Debug)]
+enum Scale<'a> {
+    /// They stay as they are.
+    Bytes,
+    Range(Pixels),
+    /// As the file's metadata say.
+    File(&'a diptych::Pixels),
+}
+
+impl<'a> Scale<'a> {
+    /// As the flag says, or else the file. Integers are bytes unless the flag says otherwise.
+    fn of(dtype: DType, range: Option<Pixels>, by_file: Option<&'a diptych::Pixels>) -> Result<Self> {
+        match (range, by_file) {
+            (Some(range), _) => Ok(Scale::Range(range)),
+            (None, _) if !dtype.is_float() => Ok(Scale::Bytes),
+            (None, Some(pixels)) => Ok(Scale::File(pixels)),
+            (None, None) => bail!(
+                "found a picture for an input of floats, of which the file does not say what numbers they are, wanted \
+                 --range BLACK,WHITE as well: that with which the network was trained, such as 0,1 or -1,1 or 0,255"
+            ),
         }
     }
 }
@@ -121,19 +142,20 @@ pub(super) fn bind<'a>(
     Ok(sources)
 }
 
-/// The tensors of the inputs.
+/// The tensors of the inputs. Pictures are scaled by the range, or else as the file says of an input.
 pub(super) fn read(
     ports: &[Port],
     sources: &[Option<Source<'_>>],
-    pixels: Option<Pixels>,
+    (range, by_file): (Option<Pixels>, &BTreeMap<String, diptych::Pixels>),
     seed: u64,
 ) -> Result<Vec<HostTensor>> {
     let tensors = ports.iter().zip(sources).enumerate().map(|(index, (port, source))| {
         let read = match source {
             Some(Source::Tensor(path)) => npy::read(path, port.of),
             Some(Source::Picture(path)) => {
-                let pixels = pixels.unwrap_or(Pixels::of(port.of.dtype));
-                picture(path, port.of, pixels).with_context(|| format!("{}", path.display()))
+                let scale = Scale::of(port.of.dtype, range, by_file.get(&port.name));
+                let read = scale.and_then(|scale| picture(path, port.of, scale));
+                read.with_context(|| format!("{}", path.display()))
             }
             None => random(port.of, seed.wrapping_add(index as u64)),
         };
@@ -171,7 +193,7 @@ fn places(dims: Dims) -> Option<([usize; 4], bool)> {
 }
 
 /// A picture as a tensor, the same in each image of a batch. One channel is the luma. Integers are the nearest.
-fn picture(path: &Path, of: TensorType, Pixels { black, white }: Pixels) -> Result<HostTensor> {
+fn picture(path: &Path, of: TensorType, scale: Scale<'_>) -> Result<HostTensor> {
     let TensorType { dtype, dims } = of;
     let Some(([n, h, w, c], planar)) = places(dims) else {
         bail!(
@@ -188,12 +210,23 @@ fn picture(path: &Path, of: TensorType, Pixels { black, white }: Pixels) -> Resu
         3 => sized.to_rgb8().into_raw(),
         _ => sized.to_rgba8().into_raw(),
     };
-    let scaled = |at: usize| black + f32::from(values[at]) / 255.0 * (white - black);
-    let value = |at: usize| if dtype.is_float() { scaled(at) } else { scaled(at).round() };
-    let values: Vec<f32> = match planar {
-        false => (0..values.len()).map(value).collect(),
-        true => (0..c).flat_map(|plane| (0..h * w).map(move |pixel| pixel * c + plane)).map(value).collect(),
+    let bytes: Vec<u8> = match planar {
+        false => values,
+        true => (0..c)
+            .flat_map(|plane| (0..h * w).map(move |pixel| pixel * c + plane))
+            .map(|at| values[at])
+            .collect(),
     };
+    let (black, white) = match scale {
+        Scale::File(pixels) => {
+            return Ok(pixels.floats(&HostTensor::of(dims, bytes.repeat(n))?)?);
+        }
+        Scale::Range(Pixels { black, white }) => (black, white),
+        Scale::Bytes => (0.0, 255.0),
+    };
+    let scaled = |byte: &u8| black + f32::from(*byte) / 255.0 * (white - black);
+    let value = |byte: &u8| if dtype.is_float() { scaled(byte) } else { scaled(byte).round() };
+    let values: Vec<f32> = bytes.iter().map(value).collect();
     Ok(HostTensor::new(dims, values.repeat(n))?)
 }
 
@@ -266,30 +299,49 @@ mod tests {
         let mut drawn = image::RgbImage::new(8, 8);
         drawn.enumerate_pixels_mut().filter(|(x, ..)| *x > 3).for_each(|(.., pixel)| pixel.0 = [255, 0, 255]);
         drawn.save(&path).expect("written");
-        let pixels = Pixels::parse("-1,1").expect("two numbers");
-        let tensor = picture(&path, floats(Shape::nhwc(2, 1, 2, 3)), pixels).expect("read");
+        let range = Pixels::parse("-1,1").expect("two numbers");
+        let tensor = picture(&path, floats(Shape::nhwc(2, 1, 2, 3)), Scale::Range(range)).expect("read");
         let found = tensor.to_f32().into_owned();
         let (left, right) = ([-1.0f32; 3], [1.0, -1.0, 1.0]);
         for (found, wanted) in found.iter().zip([left, right, left, right].concat()) {
             assert!((found - wanted).abs() < 0.3, "{found} for {wanted}");
         }
         let planes = Dims::new(&[1, 3, 2, 5]).expect("dimensions");
-        let planar = picture(&path, floats(planes), pixels).expect("read").to_f32().into_owned();
-        let tensor = picture(&path, floats(Shape::nhwc(1, 2, 5, 3)), pixels).expect("read");
+        let planar = picture(&path, floats(planes), Scale::Range(range)).expect("read").to_f32().into_owned();
+        let tensor = picture(&path, floats(Shape::nhwc(1, 2, 5, 3)), Scale::Range(range)).expect("read");
         let last: Vec<f32> = tensor.to_f32().into_owned();
         for (at, value) in planar.iter().enumerate() {
             assert_eq!(*value, last[at % 10 * 3 + at / 10], "{at}");
         }
-        let error =
-            picture(&path, floats(Shape::nhwc(1, 6, 2, 5)), pixels).expect_err("five or six channels");
+        let error = picture(&path, floats(Shape::nhwc(1, 6, 2, 5)), Scale::Range(range))
+            .expect_err("five or six channels");
         assert!(error.to_string().contains("1x6x2x5"), "{error}");
         let bytes = TensorType { dtype: DType::U8, ..floats(Shape::nhwc(1, 8, 8, 3)) };
-        let whole = picture(&path, bytes, Pixels::of(DType::U8)).expect("read").to_f32().into_owned();
+        let whole = picture(&path, bytes, Scale::Bytes).expect("read").to_f32().into_owned();
         assert!(whole.iter().all(|value| [0.0, 255.0].contains(value)), "{whole:?}");
+        let own = diptych::Pixels::normalized(&[(255.0, 1.0), (0.0, 2.0), (0.0, 0.5)]).expect("numbers");
+        let of = TensorType { dtype: DType::F32, dims: bytes.dims };
+        let found = picture(&path, of, Scale::File(&own)).expect("read").to_f32().into_owned();
+        for (found, byte) in found.chunks(3).zip(whole.chunks(3)) {
+            assert_eq!(found, [byte[0] - 255.0, byte[1] / 2.0, byte[2] * 2.0]);
+        }
         std::fs::write(&path, b"no picture").expect("written");
-        assert!(picture(&path, floats(Shape::nhwc(1, 1, 2, 3)), pixels).is_err());
+        assert!(picture(&path, floats(Shape::nhwc(1, 1, 2, 3)), Scale::Range(range)).is_err());
         for wrong in ["1", "0,x", "0,1,2", "0,inf", ""] {
             assert!(Pixels::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_picture_for_floats_is_scaled_by_the_flag_or_by_the_file_or_refused() {
+        let (range, own) = (Pixels::parse("-1,1").ok(), diptych::Pixels::range(0.0, 1.0).expect("numbers"));
+        for dtype in [DType::F32, DType::F16] {
+            assert!(matches!(Scale::of(dtype, range, Some(&own)), Ok(Scale::Range(_))));
+            assert!(matches!(Scale::of(dtype, None, Some(&own)), Ok(Scale::File(_))));
+            let error = Scale::of(dtype, None, None).expect_err("nobody says").to_string();
+            assert!(error.contains("--range BLACK,WHITE"), "{error}");
+        }
+        assert!(matches!(Scale::of(DType::U8, None, None), Ok(Scale::Bytes)));
+        assert!(matches!(Scale::of(DType::U8, range, None), Ok(Scale::Range(_))));
     }
 }

@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     )]
     pub(crate) image: Vec<Input>,
 
-    /// The values of black and white in a picture's tensor [default: 0,1; 0,255 for an input of integers].
+    /// The values of black and white in a picture's tensor [default: as the file's metadata say of an input of floats;
+    /// 0,255 for one of integers].
     #[arg(long, value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
     pub(crate) range: Option<Pixels>,
 
@@ -254,7 +255,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         false => None,
     };
     trace.lap("load");
-    let tensors = inputs::read(&ports, &sources, arguments.range, arguments.seed)?;
+    let tensors = inputs::read(&ports, &sources, (arguments.range, &file.pixels()), arguments.seed)?;
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 

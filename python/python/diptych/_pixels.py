@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
 
 from ._errors import InputError
 
@@ -11,8 +14,15 @@ from ._errors import InputError
 Channels = Union[float, Sequence[float]]
 
 
-def _each(value: Channels) -> List[float]:
-    return [float(value)] if isinstance(value, (int, float)) else [float(one) for one in value]
+def _each(what: str, value: Channels) -> List[float]:
+    """The numbers, each finite: one, of Python's or NumPy's, or several."""
+    try:
+        numbers = [float(one) for one in np.asarray(value, np.float64).reshape(-1)]
+    except (TypeError, ValueError):
+        raise InputError(f"pixels: found {what} {value!r}, wanted a number, or one for each channel") from None
+    if np.ndim(value) > 1 or not numbers or not all(map(math.isfinite, numbers)):
+        raise InputError(f"pixels: found {what} {value!r}, wanted a finite number, or one for each channel")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -32,13 +42,14 @@ class Pixels:
 
         ``Pixels.range(0, 255)`` leaves them as they are.
         """
-        if low == high:
-            raise InputError(f"pixels: found {low} to {high}, wanted two numbers that differ")
+        if low == high or not (math.isfinite(low) and math.isfinite(high)):
+            raise InputError(f"pixels: found {low} to {high}, wanted two finite numbers that differ")
+        low, high = float(low), float(high)
         deviation = 255.0 / (high - low)
         return cls(mean=-low * deviation, deviation=deviation)
 
     def _pairs(self) -> List[Tuple[float, float]]:
-        means, deviations = _each(self.mean), _each(self.deviation)
+        means, deviations = _each("mean", self.mean), _each("deviation", self.deviation)
         count = max(len(means), len(deviations))
         means, deviations = (own * count if len(own) == 1 else own for own in (means, deviations))
         if len(means) != len(deviations):
@@ -58,6 +69,8 @@ def native(given: Given) -> Native:
         return []
     if isinstance(given, Pixels):
         return [(None, given._pairs())]
+    if not isinstance(given, Mapping):
+        raise InputError(f"pixels: found {given!r}, wanted diptych.Pixels, or one by the name of each input")
     for name, pixels in given.items():
         if not isinstance(pixels, Pixels):
             raise InputError(f"pixels: found {pixels!r} for input {name!r}, wanted diptych.Pixels")

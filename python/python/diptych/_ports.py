@@ -14,6 +14,8 @@ from ._errors import InputError
 
 #: A model: a path, or a file's bytes.
 Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+#: Files' contents by their names.
+Files = Mapping[str, Union[bytes, bytearray, memoryview]]
 #: A folder of the tuner's record; ``True`` for the user's own.
 Record = Union[str, "os.PathLike[str]", bool, None]
 #: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``.
@@ -206,3 +208,13 @@ def record(database: Record) -> Optional[Union[str, "os.PathLike[str]"]]:
 def known(values: Optional[Mapping[str, Any]]) -> Dict[str, NDArray[Any]]:
     """Inputs that are known beforehand."""
     return {name: _arrays.numbers(name, value) for name, value in (values or {}).items()}
+
+
+def files(given: Optional[Files]) -> Dict[str, bytes]:
+    """Files that hold a model's weights, by their names in it."""
+    found = {}
+    for name, contents in (given or {}).items():
+        if not isinstance(contents, (bytes, bytearray, memoryview)):
+            raise _arrays.wrong("files", f"{type(contents).__name__} for {name!r}", "its bytes")
+        found[name] = bytes(contents)
+    return found

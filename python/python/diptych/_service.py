@@ -90,6 +90,7 @@ class Service:
         threads: Optional[int],
         outputs: Optional[Sequence[str]],
         pixels: _pixels.Given,
+        files: Optional[_ports.Files],
     ) -> None:
         self._native = _native.Service(
             _ports.model(model),
@@ -107,6 +108,7 @@ class Service:
             _ports.threads(threads),
             _ports.chosen(outputs),
             _pixels.native(pixels),
+            _ports.files(files),
         )
         # Also when the interpreter ends: no driver is at work then.
         self._close = weakref.finalize(self, self._native.close)
@@ -200,7 +202,7 @@ class Batch(Service):
     A batch ends with ``with``, :meth:`close`, or when it is dropped. After a :class:`DeviceLostError` make another one.
 
     :param model: As for :class:`Session`; so are ``device``, ``f16``, ``database``, ``dims``, ``values``, ``dequantize``,
-        ``threads``, ``outputs`` and ``pixels``; no device is measured.
+        ``threads``, ``outputs``, ``pixels`` and ``files``; no device is measured.
     :param max_batch: Requests of one run at most, 1 to 1024.
     :param max_delay: Seconds that a request waits for others at most, while no two runs are under way. A full batch does
         not wait. With 0, batches are what came while the device was busy.
@@ -229,6 +231,7 @@ class Batch(Service):
         threads: Optional[int] = None,
         outputs: Optional[Sequence[str]] = None,
         pixels: _pixels.Given = None,
+        files: Optional[_ports.Files] = None,
     ) -> None:
         super().__init__(
             model,
@@ -246,6 +249,7 @@ class Batch(Service):
             threads,
             outputs,
             pixels,
+            files,
         )
 
     @property
@@ -295,6 +299,7 @@ class DevicePool(Service):
         threads: Optional[int] = None,
         outputs: Optional[Sequence[str]] = None,
         pixels: _pixels.Given = None,
+        files: Optional[_ports.Files] = None,
     ) -> None:
         # A text is a sequence of texts, too.
         named = [devices] if isinstance(devices, str) else None if devices is None else list(devices)
@@ -314,6 +319,7 @@ class DevicePool(Service):
             threads,
             outputs,
             pixels,
+            files,
         )
 
     @property

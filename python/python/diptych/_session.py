@@ -134,6 +134,8 @@ class Session:
         not computed.
     :param pixels: What numbers the bytes of pictures are, for all inputs of floats or by the inputs' names: a run scales arrays
         of uint8 by it, or else as the file's metadata say. Without either they are refused.
+    :param files: Files that hold weights of an ONNX model, by the names that the model has for them, as their bytes: for a model
+        that is given as bytes. One that is loaded by its path reads those beside it that are not here.
     """
 
     def __init__(
@@ -152,6 +154,7 @@ class Session:
         threads: Optional[int] = None,
         outputs: Optional[Sequence[str]] = None,
         pixels: _pixels.Given = None,
+        files: Optional[_ports.Files] = None,
     ) -> None:
         record = _ports.record(True if database is None and tuning is not None else database)
         known = _ports.known(values)
@@ -169,6 +172,7 @@ class Session:
             _ports.threads(threads),
             _ports.chosen(outputs),
             _pixels.native(pixels),
+            _ports.files(files),
         )
         self._inputs = _ports.of(self._native.inputs())
         self._optional = _ports.of(self._native.optional_inputs())

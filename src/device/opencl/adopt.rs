@@ -4,13 +4,16 @@ use super::call::{Memory as MemoryObject, Owned, Want, check};
 use super::memory::{Range, RawBuffer, RawImage};
 use super::{OpenClDevice, record};
 use crate::device::adopt::{Adopted, Transfer};
+use crate::device::handle::Channels;
 use crate::device::{Buffer, Image, Recording, handle};
 use crate::error::{Error, Result};
 use cl3::memory::{
-    CL_FLOAT, CL_HALF_FLOAT, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_MEM_ASSOCIATED_MEMOBJECT,
-    CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET,
-    CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_WRITE_ONLY, CL_SNORM_INT8, CL_SNORM_INT16,
-    CL_UNORM_INT8, CL_UNORM_INT16, get_image_data, get_mem_object_data,
+    CL_A, CL_DEPTH, CL_FLOAT, CL_HALF_FLOAT, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INTENSITY,
+    CL_LUMINANCE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_OBJECT_BUFFER,
+    CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET, CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_WRITE_ONLY,
+    CL_R, CL_RA, CL_RG, CL_RGB, CL_RGBx as CL_RGBX, CL_RGx as CL_RGX, CL_Rx as CL_RX, CL_SNORM_INT8,
+    CL_SNORM_INT16, CL_UNORM_INT8, CL_UNORM_INT16, CL_sRGB as CL_SRGB, CL_sRGBx as CL_SRGBX, get_image_data,
+    get_mem_object_data,
 };
 use opencl3::memory::ClMem;
 use std::marker::PhantomData;
@@ -43,6 +46,18 @@ fn ask(raw: cl3::types::cl_mem, what: u32) -> Result<u64> {
         _ => None,
     };
     number.ok_or_else(|| Error::Internal("clGetMemObjectInfo gave no number".to_owned()))
+}
+
+/// The channels of an image of this `cl_channel_order`.
+fn channels(order: u32) -> Channels {
+    match order {
+        CL_A => Channels { own: 0, colours: 0 },
+        CL_LUMINANCE | CL_INTENSITY => Channels { own: 1, colours: 3 },
+        CL_R | CL_RX | CL_RA | CL_DEPTH => Channels::new(1),
+        CL_RG | CL_RGX => Channels::new(2),
+        CL_RGB | CL_RGBX | CL_SRGB | CL_SRGBX => Channels::new(3),
+        _ => Channels::new(4),
+    }
 }
 
 impl OpenClDevice {
@@ -114,7 +129,11 @@ impl OpenClDevice {
         };
         // Two words: the order of the channels, and their type.
         let format = check("clGetImageInfo", get_image_data(raw, CL_IMAGE_FORMAT))?;
-        let kind = format.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+        let word = |first: usize| {
+            let bytes = format.get(first..first + 4).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(u32::from_ne_bytes)
+        };
+        let (order, kind) = (word(0).unwrap_or(0), word(4));
         let floats = [CL_UNORM_INT8, CL_UNORM_INT16, CL_SNORM_INT8, CL_SNORM_INT16, CL_HALF_FLOAT, CL_FLOAT];
         if !kind.is_some_and(|kind| floats.contains(&kind)) {
             let found = format!("channels of type {:#x}", kind.unwrap_or(0));
@@ -126,7 +145,8 @@ impl OpenClDevice {
             check("clRetainMemObject", cl3::memory::retain_mem_object(raw))?;
             Owned::new(raw)
         };
-        Ok(Image { raw: handle::RawImage::OpenCl(RawImage::lent(memory, &self.inner)), extent })
+        let raw = handle::RawImage::OpenCl(RawImage::lent(memory, &self.inner));
+        Ok(Image { raw, extent, channels: channels(order) })
     }
 
     /// Enqueues copies, a recording, and copies, and returns: nothing is waited for, and nothing is flushed.

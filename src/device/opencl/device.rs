@@ -23,7 +23,11 @@ impl Device for OpenClDevice {
 
     fn alloc_image(&self, width: usize, height: usize, dtype: DType) -> Result<Image> {
         let raw = memory::alloc_image(&self.inner, width, height, dtype)?;
-        Ok(Image { raw: handle::RawImage::OpenCl(raw), extent: [width, height] })
+        Ok(Image {
+            raw: handle::RawImage::OpenCl(raw),
+            extent: [width, height],
+            channels: handle::Channels::new(4),
+        })
     }
 
     fn write(&self, slice: &Slice, bytes: &[u8]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Memory of a camera or a decoder as a buffer: dma-bufs of Linux, by `cl_khr_external_memory_dma_buf`.
 
 use super::OpenClDevice;
-use super::call::{check, failure};
-use crate::device::dmabuf::{WHAT, lengths};
+use super::call::{self, failure};
+use crate::device::dmabuf::{WHAT, check, lengths};
 use crate::error::{Error, Result};
 use cl3::error_codes::CL_SUCCESS;
 use cl3::memory::{CL_MEM_READ_WRITE, create_buffer_with_properties};
@@ -30,6 +30,7 @@ impl OpenClDevice {
     /// A buffer of the first `bytes` bytes of a dma-buf, in whole words, which the device's queue has acquired.
     pub(crate) fn import_buffer(&self, fd: BorrowedFd<'_>, bytes: u64) -> Result<Buffer<u8>> {
         let inner = &self.inner;
+        check(fd)?;
         let (size, _) = lengths(fd, bytes)?;
         let listed = inner.id.extensions().unwrap_or_default();
         let acquire = || {
@@ -50,16 +51,16 @@ impl OpenClDevice {
         let file = file.map_err(|_| Error::input(WHAT, "no file descriptor", "one of a dma-buf"))?;
         let properties = [CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR, file, 0];
         // SAFETY: the context is live, the properties end in 0, and the file is open; the handle owns what is made. No driver
-        // here has the extension, so that no test runs this; `what_is_no_dmabuf_is_refused` runs all before.
+        // here has the extension, so that no test runs this.
         let buffer = unsafe {
             let raw = create_buffer_with_properties(
                 inner.context.raw(),
                 properties.as_ptr(),
                 CL_MEM_READ_WRITE,
-                super::call::size(size)?,
+                call::size(size)?,
                 ptr::null_mut(),
             );
-            Buffer::<u8>::new(check("clCreateBufferWithProperties", raw)?)
+            Buffer::<u8>::new(call::check("clCreateBufferWithProperties", raw)?)
         };
         let objects = [buffer.get()];
         let _order = inner.order.enter()?;

@@ -54,7 +54,9 @@ impl WgpuDevice {
             ));
         }
         let raw = RawTexture { view: view.clone(), owner: self.inner.owner };
-        Ok(Image { raw: handle::RawImage::Wgpu(raw), extent: [size.width as usize, size.height as usize] })
+        let extent = [size.width as usize, size.height as usize];
+        let channels = handle::Channels::new(usize::from(format.components_with_aspect(aspect)));
+        Ok(Image { raw: handle::RawImage::Wgpu(raw), extent, channels })
     }
 
     /// The view behind a handle.

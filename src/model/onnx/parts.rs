@@ -108,7 +108,9 @@ impl OnnxSource {
             }
             import.check_options(network, options)?;
             let known: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name).collect();
-            for input in network.inputs.iter().filter(|input| !options.values.contains_key(input.name)) {
+            let inputs_left = network.inputs.iter().enumerate();
+            let inputs_left = inputs_left.filter(|(_, input)| !options.values.contains_key(input.name));
+            for (place, input) in inputs_left {
                 if input.kind == 0 {
                     return refused!("input {:?}: found a sequence or a map, wanted a tensor", input.name);
                 }
@@ -116,7 +118,7 @@ impl OnnxSource {
                 let (extents, open) = declared(input, options);
                 let is_optional = known.contains(input.name) && !options.inputs.contains(input.name);
                 let name = input.name.to_owned();
-                inputs.push(OpenInput { name, dtype: kind.dtype(), extents, open, is_optional });
+                inputs.push(OpenInput { place, name, dtype: kind.dtype(), extents, open, is_optional });
             }
             for output in &network.outputs {
                 let (extents, open) = declared(output, &LoadOptions::default());

@@ -2,19 +2,19 @@
 
 use super::LoadOptions;
 use super::constant::{Constant, Integers, whole};
+use super::frame::End;
 use super::import::Import;
 use super::names;
-use super::schema::Model;
+use super::schema::{Model, OperatorCode};
 use super::slots::{Input, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
-use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::model::build::Rounding;
 use crate::model::check_outputs;
 use crate::model::reason::Reason;
 use crate::sorted;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The name of a leading extent that the file leaves open.
 const BATCH: &str = "batch";
@@ -23,28 +23,99 @@ const BATCH: &str = "batch";
 pub(super) const MAX_ENDS: usize = 4096;
 
 impl<'a> Import<'a> {
-    /// Gives the inputs and outputs the names of the first signature of the network.
-    pub(super) fn name_ends(&mut self, model: &Model<'a>) -> Result<(), Reason> {
+    /// Gives the inputs and outputs their names before anything of the network takes one: those of the first signature of the
+    /// network, or else of the tensors.
+    pub(super) fn name_ends(
+        &mut self,
+        model: &Model<'a>,
+        inputs: &[i32],
+        outputs: &[i32],
+    ) -> Result<(), Reason> {
+        let mut second = self.signature_names(model)?;
+        let mut named = HashSet::new();
+        for &input in inputs {
+            // One that is not there is refused where it is read, as an output is.
+            if let Ok(position) = self.tensors.position(input)
+                && named.insert(position)
+            {
+                let name = self.unique_name(position)?;
+                self.frame.signature.insert(position, name);
+            }
+        }
+        for &output in outputs {
+            let Ok(position) = self.tensors.position(output) else {
+                self.ends.push(End { name: String::new(), again: false });
+                continue;
+            };
+            let again = !named.insert(position);
+            let first = if again { self.frame.signature.remove(&position) } else { None };
+            let name = match again.then(|| second.remove(&position)).flatten() {
+                Some(name) => name,
+                None => self.unique_name(position)?,
+            };
+            let kept = first.unwrap_or_else(|| name.clone());
+            self.frame.signature.insert(position, kept);
+            self.ends.push(End { name, again });
+        }
+        Ok(())
+    }
+
+    /// The names of the first signature of the network. The result are second names of tensors that are inputs and outputs.
+    fn signature_names(&mut self, model: &Model<'a>) -> Result<HashMap<usize, String>, Reason> {
+        let mut second = HashMap::new();
         let signatures = model.signatures().into_iter().flat_map(|signatures| signatures.iter());
         let Some(signature) =
             signatures.into_iter().find(|signature| signature.subgraph() as usize == self.main)
         else {
-            return Ok(());
+            return Ok(second);
         };
         for names in [signature.inputs(), signature.outputs()].into_iter().flatten() {
             for entry in names.iter().take(MAX_ENDS) {
                 let (tensor, name) = (entry.tensor() as usize, entry.name().unwrap_or(""));
                 self.build.budget.spend(name.len() + 8)?;
-                if !name.is_empty()
-                    && tensor < self.tensors.len()
-                    && !self.signature.contains_key(&tensor)
-                    && self.build.names.insert(name.to_owned())
+                if !name.is_empty() && tensor < self.tensors.len() && self.build.names.insert(name.to_owned())
                 {
-                    self.frame.signature.insert(tensor, name.to_owned());
+                    let names = match self.signature.contains_key(&tensor) {
+                        true => &mut second,
+                        false => &mut self.frame.signature,
+                    };
+                    names.entry(tensor).or_insert_with(|| name.to_owned());
                 }
             }
         }
-        Ok(())
+        Ok(second)
+    }
+
+    /// The places of the outputs that the options choose, in the order of the file. What the others alone need is not read.
+    pub(super) fn chosen(&mut self, options: &LoadOptions, outputs: &[i32]) -> Result<Vec<usize>, Reason> {
+        if options.outputs.is_empty() {
+            return Ok((0..outputs.len()).collect());
+        }
+        check_outputs(options, self.ends.iter().map(|end| end.name.as_str()))?;
+        let is_chosen =
+            |&place: &usize| self.ends.get(place).is_some_and(|end| options.outputs.contains(&end.name));
+        let chosen: Vec<usize> = (0..outputs.len()).filter(is_chosen).collect();
+        let mut wanted: HashSet<i32> =
+            chosen.iter().filter_map(|&place| outputs.get(place)).copied().collect();
+        let is_variable = |code: OperatorCode<'_>| {
+            let code = code.builtin_code().max(i32::from(code.deprecated_builtin_code()));
+            names::operator(code) == "VAR_HANDLE"
+        };
+        let has_variables = self.codes.iter().any(is_variable);
+        for index in (0..self.operator_count()).rev() {
+            let op = self.op(index)?;
+            // One without outputs writes a variable, and so may the networks that one calls.
+            let table = &op.table;
+            let calls =
+                table.while_loop().is_some() || table.branch().is_some() || table.composite().is_some();
+            let writes = op.outputs.is_empty() || calls && has_variables;
+            if writes || op.outputs.iter().any(|output| wanted.contains(output)) {
+                wanted.extend(op.inputs);
+            } else {
+                self.frame.unneeded.insert(index);
+            }
+        }
+        Ok(chosen)
     }
 
     pub(super) fn inputs(&mut self, inputs: &[i32], options: &LoadOptions) -> Result<(), Reason> {
@@ -189,18 +260,8 @@ impl<'a> Import<'a> {
         Ok(Constant::Integers(Integers::new(found.extents().to_vec(), whole)))
     }
 
-    /// Leaves of the graph's outputs those that the options name.
-    pub(super) fn choose_outputs(&mut self, options: &LoadOptions) -> Result<(), Reason> {
-        let graph = &mut self.build.graph;
-        let named = graph.outputs().iter().map(|&output| Ok((output, graph.name(output)?.to_owned())));
-        let named: Vec<(Value, String)> = named.collect::<crate::error::Result<_>>()?;
-        check_outputs(options, named.iter().map(|(_, name)| name.as_str()))?;
-        let chosen = named.into_iter().filter(|(_, name)| options.outputs.contains(name));
-        graph.keep_outputs(chosen.map(|(output, _)| output).collect());
-        Ok(())
-    }
-
-    pub(super) fn output(&mut self, index: i32) -> Result<(), Reason> {
+    /// Makes the tensor of an output one of the graph.
+    pub(super) fn output(&mut self, index: i32, place: usize) -> Result<(), Reason> {
         let position = self.tensors.position(index)?;
         let mut value = match self.resolved(position)? {
             Input::Value(value) => value,
@@ -209,13 +270,13 @@ impl<'a> Import<'a> {
                 return refused!("{place}: found a constant, wanted a value computed at each run");
             }
         };
-        // An input, or what another output is already under its own name.
+        let End { name, again } = self.ends.get(place).cloned().unwrap_or_default();
         let named = self.build.graph.name(value).unwrap_or("").to_owned();
-        let other = self.build.graph.inputs().contains(&value) || self.build.graph.outputs().contains(&value);
-        let renamed = self.renamed.contains(&position);
-        let twice = self.build.graph.outputs().contains(&value);
-        if twice || (other || renamed) && named != self.tensors.name(position) {
-            let name = self.unique_name(position)?;
+        // Nothing was computed under the output's own name: it is an input, another output, or what is passed on.
+        let passed_on = again || self.frame.signature.remove(&position).is_some();
+        let twice = self.build.graph.outputs().contains(&value) || self.build.graph.inputs().contains(&value);
+        if named != name && (passed_on || twice) {
+            let name = if passed_on { name } else { self.unique_name(position)? };
             let dims = self.dims(value)?;
             let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
             if let Some(leading) = target.first_mut() {

@@ -26,6 +26,8 @@ pub(super) struct Frame<'a> {
     pub(super) bytes: HashMap<usize, Bytes>,
     /// Operators that are computed with others.
     pub(super) fused: HashSet<usize>,
+    /// Operators that only outputs need which were not chosen.
+    pub(super) unneeded: HashSet<usize>,
     /// Names of values that are rounded after they are computed, by tensor.
     pub(super) unrounded: HashMap<usize, String>,
     /// Dilated convolutions, by the operator of the convolution.
@@ -36,6 +38,15 @@ pub(super) struct Frame<'a> {
     pub(super) scope: String,
     /// The operator that writes each tensor, once it is asked for.
     pub(super) writers: Option<HashMap<i32, usize>>,
+}
+
+/// An output of the network.
+#[derive(Debug, Clone, Default)]
+pub(super) struct End {
+    /// Its name in the graph.
+    pub(super) name: String,
+    /// Whether its tensor is an input or an output before it.
+    pub(super) again: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -58,6 +69,7 @@ impl<'a> Frame<'a> {
             constants: HashMap::new(),
             bytes: HashMap::new(),
             fused: HashSet::new(),
+            unneeded: HashSet::new(),
             unrounded: HashMap::new(),
             phases: HashMap::new(),
             renamed: HashSet::new(),

@@ -1,6 +1,6 @@
 //! A graph in the making: the operators of a network one after the other.
 
-use super::frame::Frame;
+use super::frame::{End, Frame};
 use super::names;
 use super::options::Operator;
 use super::schema::{Model, OperatorCode};
@@ -52,6 +52,8 @@ pub(super) struct Import<'a> {
     pub(super) starting: bool,
     /// Whether operators whose tensors are of 8-bit integers are computed on these.
     pub(super) integers: bool,
+    /// The network's outputs, in the order of the file.
+    pub(super) ends: Vec<End>,
 }
 
 impl<'a> Deref for Import<'a> {
@@ -84,7 +86,7 @@ impl<'a> Import<'a> {
     /// Reads every operator of the network.
     pub(super) fn run(&mut self) -> Result<(), Failure> {
         for index in 0..self.operator_count() {
-            if self.fused.contains(&index) {
+            if self.fused.contains(&index) || self.unneeded.contains(&index) {
                 continue;
             }
             self.operator(index).map_err(|message| {

@@ -11,7 +11,6 @@ use super::{LoadOptions, Loaded, ModelInfo};
 use super::{on_bytes, operators};
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
-use crate::model::check_outputs;
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::session::{OpenInput, Port};
@@ -44,6 +43,7 @@ pub(super) fn load_or_want(
     let (mut import, inputs, outputs) =
         start((model, bytes), (main, !options.dequantize), budget).map_err(fail)?;
     import.build.kept = kept.cloned();
+    let chosen = import.chosen(options, &outputs).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
@@ -52,11 +52,8 @@ pub(super) fn load_or_want(
         .run()
         .map_err(|(op, reason)| Failed { error: error(op, reason), wanted: import.wanted_inputs() })?;
     import.update_variables().map_err(fail)?;
-    for &output in &outputs {
-        import.output(output).map_err(|message| fail(format!("output {message}").into()))?;
-    }
-    if !options.outputs.is_empty() {
-        import.choose_outputs(options).map_err(fail)?;
+    for (place, &output) in outputs.iter().enumerate().filter(|(place, _)| chosen.contains(place)) {
+        import.output(output, place).map_err(|message| fail(format!("output {message}").into()))?;
     }
     Ok(Loaded { graph: import.build.graph, info })
 }
@@ -74,14 +71,11 @@ pub(super) fn describe(
     let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
     let (mut import, inputs, outputs) =
         start((model, bytes), (main, !options.dequantize), budget).map_err(fail)?;
+    let chosen = import.chosen(options, &outputs).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
-    let (inputs, mut outputs) = import.ends_of(&inputs, &outputs, options).map_err(fail)?;
-    if !options.outputs.is_empty() {
-        check_outputs(options, outputs.iter().map(|port| port.name.as_str())).map_err(fail)?;
-        outputs.retain(|port| options.outputs.contains(&port.name));
-    }
+    let (inputs, outputs) = import.ends_of(&inputs, (&outputs, &chosen), options).map_err(fail)?;
     Ok((inputs, outputs, info))
 }
 
@@ -135,8 +129,9 @@ fn start<'a>(
         imaginary: HashMap::new(),
         starting: false,
         integers,
+        ends: Vec::new(),
     };
-    import.name_ends(model)?;
+    import.name_ends(model, &inputs, &outputs)?;
     Ok((import, inputs, outputs))
 }
 

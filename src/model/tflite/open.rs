@@ -48,11 +48,11 @@ impl Import<'_> {
     pub(super) fn ends_of(
         &mut self,
         inputs: &[i32],
-        outputs: &[i32],
+        (outputs, chosen): (&[i32], &[usize]),
         options: &LoadOptions,
     ) -> Result<(Vec<OpenInput>, Vec<Port>), Reason> {
         let mut found = Vec::with_capacity(inputs.len());
-        for &input in inputs {
+        for (place, &input) in inputs.iter().enumerate() {
             let position = self.tensors.position(input)?;
             let (name, dtype) = (self.unique_name(position)?, self.kind_at(position)?.dtype());
             if options.values.contains_key(&name) {
@@ -71,12 +71,13 @@ impl Import<'_> {
                     open.push(OpenAxis { axis, name: own });
                 }
             }
-            found.push(OpenInput { name, dtype, extents: Some(extents), open, is_optional: false });
+            found.push(OpenInput { place, name, dtype, extents: Some(extents), open, is_optional: false });
         }
-        let mut ports = Vec::with_capacity(outputs.len());
-        for &output in outputs {
+        let mut ports = Vec::with_capacity(chosen.len());
+        for (&place, &output) in chosen.iter().filter_map(|place| Some((place, outputs.get(*place)?))) {
             let position = self.tensors.position(output)?;
-            let (name, dtype) = (self.unique_name(position)?, self.kind_at(position)?.dtype());
+            let name = self.ends.get(place).map_or_else(String::new, |end| end.name.clone());
+            let dtype = self.kind_at(position)?.dtype();
             let declared = self.tensors.declared(position)?;
             let mut open = Vec::new();
             let extents: Vec<usize> = declared

@@ -23,6 +23,9 @@ fn look<'a>(
 ) -> Result<Vec<i32>, Reason> {
     let mut called = Vec::new();
     for index in 0..import.operator_count() {
+        if import.unneeded.contains(&index) {
+            continue;
+        }
         let op = import.op(index)?;
         if (import.handlers)(&op.name).is_none() {
             let place = match network {

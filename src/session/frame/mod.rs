@@ -46,7 +46,8 @@ use format::MAX_PLANES;
 /// lies: 4 x 2 pixels of NV12 are 12 bytes, 3 x 3 are 17 and take a buffer of 20.
 ///
 /// As textures and images the planes are normalised floats of 8 bits or more. Offsets and strides are then the driver's. An image of
-/// OpenCL may have more channels than the table says, of which the first count: not every driver has images of one or two.
+/// OpenCL may have more channels than the table says, of which the first count: not every driver has images of one or two. One with
+/// fewer is refused.
 ///
 /// | format | textures |
 /// |---|---|

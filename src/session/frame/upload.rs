@@ -37,8 +37,12 @@ impl<'a> Pieces<'a> {
             |memory: &'a [u8], from: u64, to: u64| memory.get(from as usize..to as usize).ok_or_else(missing);
         let moved = |place: &FramePlane, by: u64| FramePlane::new(place.offset - by, place.stride);
         let first = planes.first().copied().unwrap_or_default();
-        if planes.iter().all(|plane| std::ptr::eq(*plane, first)) {
-            let begin = places.iter().map(|place| place.offset).min().unwrap_or(0);
+        let begin = places.iter().map(|place| place.offset).min().unwrap_or(0);
+        let own =
+            places.iter().enumerate().map(|(plane, place)| layout.end(plane) - place.offset).sum::<u64>();
+        // What lies between planes that are far apart is not uploaded.
+        let close = layout.bytes() - begin <= 2 * own;
+        if close && planes.iter().all(|plane| std::ptr::eq(*plane, first)) {
             let places: Vec<FramePlane> = places.iter().map(|place| moved(place, begin)).collect();
             let bytes = vec![part(first, begin, layout.bytes())?];
             return Ok(Pieces { layout: layout.planes(&places)?, bytes });
@@ -52,6 +56,11 @@ impl<'a> Pieces<'a> {
 }
 
 impl Uploads {
+    /// Lets go of the memory, and of that of the inputs.
+    pub(in crate::session) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+
     /// Makes the inputs that are frames, in `targets`.
     pub(in crate::session) async fn make(
         &self,
@@ -104,5 +113,34 @@ fn piece(device: &dyn Device, pieces: &mut Vec<Buffer>, place: usize, bytes: u64
             }
             Ok(fresh)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::frame::PixelFormat;
+
+    /// The pieces' bytes, and where each plane begins in its piece.
+    fn pieces(frame: &Frame<&[u8]>) -> (Vec<usize>, Vec<u64>) {
+        let Pieces { layout, bytes } = Pieces::of(frame).expect("pieces");
+        let begins = (0..layout.format().planes()).filter_map(|plane| layout.plane(plane));
+        (bytes.iter().map(|bytes| bytes.len()).collect(), begins.map(|place| place.offset).collect())
+    }
+
+    #[test]
+    fn a_gap_between_planes_is_not_uploaded() {
+        let layout = FrameLayout::new(PixelFormat::Nv12, [8, 4]).expect("a layout");
+        let memory = vec![1; 1 << 12];
+        let placed = |first, second| {
+            let places = [FramePlane::new(first, 8), FramePlane::new(second, 8)];
+            pieces(&Frame::new(&memory[..], layout.planes(&places).expect("a layout")))
+        };
+        // Rows that pad the luma go along; 48 bytes are the planes' own.
+        assert_eq!(placed(0, 32), (vec![48], vec![0, 32]));
+        assert_eq!(placed(100, 180), (vec![96], vec![0, 80]));
+        // In either order.
+        assert_eq!(placed(181, 100), (vec![32, 16], vec![0, 0]));
+        assert_eq!(placed(0, 4080), (vec![32, 16], vec![0, 0]));
     }
 }

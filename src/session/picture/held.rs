@@ -29,7 +29,7 @@ impl Held {
     /// A frame whose planes are textures.
     ///
     /// # Errors
-    /// If there are not as many as the format has planes, or they have other extents.
+    /// If they have other extents or fewer channels than the format's planes, or one is there twice.
     pub(in crate::session) fn planes(name: &str, images: Vec<Image>, layout: FrameLayout) -> Result<Self> {
         let (format, size) = (layout.format(), layout.size());
         let what = || format!("{format} frame of {name:?}");
@@ -42,7 +42,15 @@ impl Held {
             ));
         }
         for (plane, image) in images.iter().enumerate() {
-            let (wanted, _) = format.extent(plane, size);
+            let (wanted, channels) = format.extent(plane, size);
+            if image.channels.own < channels as usize {
+                let found = format!("a texture of {} for plane {plane}", channels_said(image.channels.own));
+                return Err(Error::input(
+                    what(),
+                    found,
+                    format!("{} or more", channels_said(channels as usize)),
+                ));
+            }
             let (found, wanted) = (image.extent(), wanted.map(|extent| extent as usize));
             if found != wanted {
                 let found = format!("a texture of {} x {} texels for plane {plane}", found[0], found[1]);
@@ -114,8 +122,11 @@ impl Held {
 }
 
 pub(super) fn is_slice(one: &Slice, other: &Slice) -> bool {
-    (one.offset, one.bytes) == (other.offset, other.bytes)
-        && Adopted::own(one.buffer.clone()).shares(&Adopted::own(other.buffer.clone()))
+    (one.offset, one.bytes) == (other.offset, other.bytes) && one.buffer.is(&other.buffer)
+}
+
+fn channels_said(count: usize) -> String {
+    format!("{count} channel{}", if count == 1 { "" } else { "s" })
 }
 
 /// Pictures of an input, and how their colours become its numbers.
@@ -141,6 +152,13 @@ impl Shown {
             && pairs.all(|(one, two)| one.1 == two.1 && one.0.is(&two.0))
     }
 
+    /// How many of red, green and blue the first `channels` numbers of a pixel are made of.
+    fn colours_read(&self, channels: usize) -> usize {
+        let rows = self.colours.rows();
+        let is_read = |&colour: &usize| rows.iter().take(channels).any(|row| row.get(colour) != Some(&0.0));
+        (0..3).rev().find(is_read).map_or(0, |last| last + 1)
+    }
+
     pub(super) fn check(&self, port: &Port) -> Result<Places> {
         let framings = self.pictures.iter().map(|(_, framing)| framing);
         let places = Places::checked(&port.name, port.dims, framings, &self.colours)?;
@@ -154,6 +172,15 @@ impl Shown {
                     if found != wanted {
                         let found = format!("a picture of {} x {} pixels", found[0], found[1]);
                         let wanted = format!("the framing's {} x {}", wanted[0], wanted[1]);
+                        return Err(Error::input(format!("pictures of {:?}", port.name), found, wanted));
+                    }
+                    let (found, wanted) = (image.channels.colours, self.colours_read(places.channels));
+                    if found < wanted {
+                        let found = format!("a texture whose colours have {}", channels_said(found));
+                        let wanted = format!(
+                            "{}, which the colours are made of; `Colours::first_channel` takes one",
+                            channels_said(wanted)
+                        );
                         return Err(Error::input(format!("pictures of {:?}", port.name), found, wanted));
                     }
                 }

@@ -14,13 +14,18 @@ use crate::lower::Arrangement;
 use kernel::WORK_GROUP;
 use std::sync::Arc;
 
-/// Sets of pictures whose recordings are kept.
-const MAX_SETS: usize = 8;
+/// Sets of pictures whose recordings are kept, which keep their memory alive. Cameras and decoders give buffers of a pool in turns:
+/// a pool of more finds none of them here. Cameras have 4 to 8, and a decoder of H.264 keeps up to 16.
+const MAX_SETS: usize = 16;
 
 /// Pictures as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
 /// its colours become numbers. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
 /// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis. For a
-/// port of one channel the colours say what that channel is: [`Colours::gray`] or [`Colours::first_channel`].
+/// port of one channel the colours say what that channel is: [`Colours::gray`] or [`Colours::first_channel`]. A texture that lacks
+/// one of red, green and blue that the colours are made of is refused.
+///
+/// What reads the pictures of a run is kept for the last 16 different sets of an input, and keeps their memory alive
+/// ([`Session::unbind`](crate::Session::unbind) lets go of it): runs on textures or buffers that come in turns make nothing anew.
 ///
 /// A pixel is interpolated between the four texels around its centre, as most networks were trained with; where a
 /// picture shrinks to less than half, texels are skipped. Beyond the picture it is the border's colour.

@@ -421,3 +421,34 @@ fn a_number_that_decides_a_branch_is_named_where_it_would_help() {
     let model = Model::from_bytes(&file.bytes(), &options).expect("the branch is known");
     assert_eq!(model.outputs[0].dims.extents(), [3, 2]);
 }
+
+#[test]
+fn what_other_outputs_alone_need_is_not_read() {
+    let file = File {
+        inputs: vec![("x", vec![2])],
+        outputs: vec!["z", "w", "y"],
+        nodes: vec![
+            Node::new("Neg", &["x"], &["y"]),
+            Node::new("NoSuchOperator", &["y"], &["z"]),
+            Node::new("Neg", &["y"], &["w"]),
+        ],
+        ..File::default()
+    };
+    let chosen = |names: &[&str]| LoadOptions {
+        outputs: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    };
+    let bytes = file.bytes();
+    let model = Model::from_bytes(&bytes, &chosen(&["y", "w"])).expect("a file that is read");
+    // In the order of the file.
+    let names: Vec<&str> = model.outputs.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(names, ["w", "y"]);
+    let one = Model::from_bytes(&bytes, &chosen(&["y"])).expect("a file that is read");
+    assert_eq!(one.graph.nodes().len(), 1, "what `w` needs is not there");
+    for names in [&[][..], &["z"]] {
+        let error = Model::from_bytes(&bytes, &chosen(names)).expect_err("refused").to_string();
+        assert!(error.contains("NoSuchOperator"), "{names:?}: {error}");
+    }
+    let error = Model::from_bytes(&bytes, &chosen(&["v"])).expect_err("refused").to_string();
+    assert!(error.contains("found no output \"v\""), "{error}");
+}

@@ -1,10 +1,14 @@
 //! Inputs that are given while the file is read, signatures, and files as other writers lay them out.
 
 use super::super::{LoadOptions, Model, options};
+use super::layers::variable;
 use super::operators::{fields, none};
 use super::writer::{Field, FileSpec, NetworkSpec, OpSpec, Scales, TensorSpec, code};
+use crate::context::{Backend, Context};
 use crate::host::HostTensor;
+use crate::model::ModelFile;
 use crate::model::tflite::names::element;
+use crate::options::SessionOptions;
 use crate::session::Session;
 use Field::Int;
 
@@ -28,7 +32,7 @@ fn run(file: &FileSpec, options: &LoadOptions, feeds: &[(&str, &HostTensor)]) ->
 }
 
 /// `y` is `x` in the extents that a second input has.
-fn reshaped() -> FileSpec {
+pub(super) fn reshaped() -> FileSpec {
     let mut file = FileSpec::with_input("x", &[2, 6]);
     let extents = file.map("extents", &[2]);
     file.tensors[extents as usize].element_type = element::INT32;
@@ -153,6 +157,107 @@ fn the_network_of_a_signature_is_read() {
     let none = LoadOptions { signature: Some("triple".to_owned()), ..Default::default() };
     let told = told(&file, &none);
     assert!(told.contains("\"triple\"") && told.contains("\"double\""), "{told}");
+}
+
+/// The names of the outputs that a file has for these options, as it is described and as it is read.
+fn output_names(file: &FileSpec, outputs: &[&str]) -> [Vec<String>; 2] {
+    let outputs = outputs.iter().map(|name| (*name).to_owned()).collect();
+    let options = LoadOptions { outputs, ..Default::default() };
+    let model = Model::from_bytes(&file.bytes(), &options).expect("a file that is read");
+    let described = ModelFile::from_bytes(file.bytes(), &options).expect("a file that is described");
+    [
+        described.outputs().into_iter().map(|port| port.name).collect(),
+        model.outputs.into_iter().map(|port| port.name).collect(),
+    ]
+}
+
+/// An operator that is not supported.
+const UNIQUE: i32 = 103;
+
+/// `y` is `-x`; `z`, of it, is what nothing here computes, and `c` is a constant.
+fn with_others() -> FileSpec {
+    let mut file = FileSpec::with_input("x", &[2]);
+    let [y, z, w] = ["y", "z", "w"].map(|name| file.map(name, &[2]));
+    let constant = file.constant("c", &[2]);
+    file.op(code("NEG"), &[0], &[y], none());
+    file.op(UNIQUE, &[y], &[z], none());
+    file.op(code("NEG"), &[y], &[w], none());
+    file.outputs = vec![z, w, constant, y];
+    file
+}
+
+#[test]
+fn what_other_outputs_alone_need_is_neither_read_nor_computed() {
+    let file = with_others();
+    let x = tensor(&[2], vec![3.0, -4.0]);
+    let chosen = |names: &[&str]| LoadOptions {
+        outputs: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    };
+    let found = run(&file, &chosen(&["y", "w"]), &[("x", &x)]);
+    // In the order of the file.
+    assert_eq!(
+        found.iter().map(|found| found.to_f32().to_vec()).collect::<Vec<_>>(),
+        [vec![3.0, -4.0], vec![-3.0, 4.0]]
+    );
+    assert_eq!(output_names(&file, &["y", "w"]), [["w", "y"], ["w", "y"]]);
+    let options = chosen(&["y"]);
+    let model = Model::from_bytes(&file.bytes(), &options).expect("a file that is read");
+    assert_eq!(model.graph.nodes().len(), 1, "what `w` needs is not there");
+    for names in [&[][..], &["z"], &["z", "y"]] {
+        let told = told(&file, &chosen(names));
+        assert!(told.contains("UNIQUE"), "{names:?}: {told}");
+        let error = ModelFile::from_bytes(file.bytes(), &chosen(names)).expect_err("refused").to_string();
+        assert!(error.contains("UNIQUE"), "{names:?}: {error}");
+    }
+    // What is kept between runs is written all the same.
+    let file = variable();
+    let kept = Model::from_bytes(&file.bytes(), &chosen(&["before"])).expect("a file that is read");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &kept.graph, SessionOptions::default()).expect("a session");
+    let x = tensor(&[1, 3], vec![1.0; 3]);
+    for wanted in [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [3.0, 4.0, 5.0]] {
+        let found = session.run(&[("x", &x)]).expect("a run");
+        assert_eq!((found.len(), &*found[0].to_f32()), (1, &wanted[..]));
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_chosen_says_why() {
+    let file = with_others();
+    let chosen = |name: &str| LoadOptions { outputs: [name.to_owned()].into(), ..Default::default() };
+    let constant = told(&file, &chosen("c"));
+    assert!(constant.contains("found a constant"), "{constant}");
+    let other = told(&file, &chosen("v"));
+    assert!(other.contains("found no output \"v\", wanted one of [\"z\", \"w\", \"c\", \"y\"]"), "{other}");
+}
+
+#[test]
+fn an_output_has_one_name_wherever_it_is_asked_for() {
+    // An intermediate tensor has the name of the output, and the input is an output too.
+    let mut file = FileSpec::with_input("x", &[2]);
+    let [between, y] = ["y", "y"].map(|name| file.map(name, &[2]));
+    file.op(code("NEG"), &[0], &[between], none());
+    file.op(code("NEG"), &[between], &[y], none());
+    file.outputs = vec![y, 0];
+    let [described, read] = output_names(&file, &[]);
+    assert_eq!(described, read);
+    assert_eq!(read[0], "y");
+    for (place, name) in read.iter().enumerate() {
+        let chosen = output_names(&file, &[name]);
+        assert_eq!(chosen, [[name.clone()], [name.clone()]], "output {place}");
+    }
+    let x = tensor(&[2], vec![3.0, -4.0]);
+    let found = run(&file, &LoadOptions::default(), &[("x", &x)]);
+    assert!(found.iter().all(|found| *found.to_f32() == [3.0, -4.0]));
+    let open = ModelFile::from_bytes(file.bytes(), &LoadOptions::default()).expect("a file");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = open.session(&context, SessionOptions::default()).expect("a session");
+    assert_eq!(session.run(&[("x", &x)]).expect("a run").len(), 2);
+    // By a signature both have names of their own.
+    file.signature = Some([vec![("a", 0)], vec![("b", 2), ("c", 0)]]);
+    assert_eq!(output_names(&file, &[]), [["b", "c"], ["b", "c"]]);
+    assert_eq!(output_names(&file, &["c"]), [["c"], ["c"]]);
 }
 
 /// Floats to integers and back; zero points lie at multiples of four bytes.

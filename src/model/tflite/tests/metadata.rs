@@ -2,13 +2,22 @@
 
 use super::super::tables::slot;
 use super::super::{LoadOptions, Model};
+use super::ends::reshaped;
 use super::writer::{BufferSpec, FileSpec};
+use crate::dims::Dims;
+use crate::host::HostTensor;
+use crate::model::{ModelFile, Pixels};
 use flatbuffers::FlatBufferBuilder;
 
 /// Metadata of one input with a normalisation and one output with a label file.
 fn metadata() -> Vec<u8> {
+    metadata_of(128.0)
+}
+
+/// The same with this deviation.
+fn metadata_of(deviation: f32) -> Vec<u8> {
     let mut fbb = FlatBufferBuilder::new();
-    let (mean, deviation) = (fbb.create_vector(&[127.5f32]), fbb.create_vector(&[128.0f32]));
+    let (mean, deviation) = (fbb.create_vector(&[127.5f32]), fbb.create_vector(&[deviation]));
     let table = fbb.start_table();
     fbb.push_slot_always(slot(0), mean);
     fbb.push_slot_always(slot(1), deviation);
@@ -86,7 +95,10 @@ fn archive(name: &str, text: &str, method: u16, before: usize) -> Vec<u8> {
 }
 
 fn stem_with(metadata: Vec<u8>) -> Vec<u8> {
-    let mut file = FileSpec::stem();
+    file_with(FileSpec::stem(), metadata)
+}
+
+fn file_with(mut file: FileSpec, metadata: Vec<u8>) -> Vec<u8> {
     file.buffers.push(BufferSpec { data: Some(metadata), outside: None });
     file.metadata = Some(("TFLITE_METADATA", file.buffers.len() as u32 - 1));
     file.bytes()
@@ -107,6 +119,36 @@ fn normalisation_and_labels_are_read() {
         assert_eq!(info.inputs[0].description, "a picture");
         assert_eq!(info.outputs[0].labels, ["cat", "dog"]);
     }
+}
+
+#[test]
+fn a_normalisation_that_cannot_be_counts_as_none() {
+    let pixels = |bytes: Vec<u8>, options: &LoadOptions| {
+        let file = ModelFile::from_bytes(bytes, options).expect("a valid file");
+        (file.inputs()[0].name.clone(), file.pixels())
+    };
+    let (name, found) = pixels(stem_with(metadata()), &LoadOptions::default());
+    assert_eq!(found, [(name, Pixels::normalized(&[(127.5, 128.0)]).expect("numbers"))].into());
+    for deviation in [0.0, f32::NAN, f32::INFINITY] {
+        let (_, found) = pixels(stem_with(metadata_of(deviation)), &LoadOptions::default());
+        assert!(found.is_empty(), "{deviation}: {found:?}");
+    }
+}
+
+#[test]
+fn a_normalisation_is_that_of_its_input_where_another_is_given() {
+    let given = HostTensor::new(Dims::new(&[2]).expect("small"), vec![4.0, 3.0]).expect("as many");
+    let options = LoadOptions { values: [("extents".to_owned(), given)].into(), ..Default::default() };
+    let pixels = |turned: bool| {
+        let mut file = reshaped();
+        if turned {
+            file.inputs.reverse();
+        }
+        ModelFile::from_bytes(file_with(file, metadata()), &options).expect("a valid file").pixels()
+    };
+    // The metadata are those of the first input.
+    assert_eq!(pixels(false).into_keys().collect::<Vec<_>>(), ["x"]);
+    assert!(pixels(true).is_empty());
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! What the packages for other languages have in common.
+
+use super::{LoadOptions, ModelFile};
+use crate::context::Context;
+use crate::dtype::Precision;
+use crate::error::Result;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// A file by a function that reads it. With caches, outputs that are caches are read beside those that the options choose.
+///
+/// # Errors
+/// Those of the function.
+pub fn read(
+    options: &LoadOptions,
+    caches: bool,
+    load: impl Fn(&LoadOptions) -> Result<ModelFile>,
+) -> Result<ModelFile> {
+    if !caches || options.outputs.is_empty() {
+        return load(options);
+    }
+    let whole = load(&LoadOptions { outputs: BTreeSet::new(), ..options.clone() })?;
+    let mut own = options.clone();
+    own.outputs.extend(whole.cache_pairs().into_iter().map(|(output, _)| output));
+    load(&own)
+}
+
+/// The precision where halves may be used (`f16`): they are computed in where every device but the CPU does that, and stored
+/// otherwise.
+pub fn precision(f16: bool, contexts: &[Context]) -> Precision {
+    let mut devices = contexts.iter().filter_map(|context| context.info().device.as_ref()).peekable();
+    let halves = devices.peek().is_some() && devices.all(|device| device.limits.native_half);
+    match (f16, halves) {
+        (false, _) => Precision::F32,
+        (true, false) => Precision::F16Storage,
+        (true, true) => Precision::F16,
+    }
+}
+
+/// A message with a package's own names in place of the library's: pairs of both, longer ones before their beginnings. What it
+/// says of the command line's flags is left out.
+pub fn worded<'m>(message: &'m str, names: &[(&str, &str)]) -> Cow<'m, str> {
+    let mut text = Cow::Borrowed(message);
+    if let Some(start) = text.find("; --value ")
+        && let Some(length) = text.get(start..).and_then(|rest| rest.find(')'))
+    {
+        text.to_mut().replace_range(start..start + length, "");
+    }
+    for (library, own) in names {
+        if text.contains(library) {
+            text = text.replace(library, own).into();
+        }
+    }
+    text
+}
