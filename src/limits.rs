@@ -57,7 +57,12 @@ impl Family {
 
     /// Whether kernels with unrolled windows spill there, as all their loads are under way together.
     pub(crate) const fn spills_windows(self) -> bool {
-        self.is_early_adreno() || matches!(self, Family::VideoCore)
+        self.is_early_adreno() || self.has_few_registers()
+    }
+
+    /// Whether an invocation has so few registers that all of a kernel's loads that are under way together count.
+    pub(crate) const fn has_few_registers(self) -> bool {
+        matches!(self, Family::VideoCore | Family::Mali(MaliArchitecture::Bifrost))
     }
 
     /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
@@ -189,6 +194,8 @@ impl Limits {
             // Beside what is under way there.
             family if family.is_early_adreno() => (4 * 64 * 128 / invocations.next_multiple_of(256)).min(112),
             Family::Adreno(_) => 4 * 64 * 128 / invocations.next_multiple_of(256),
+            // 64 too, of which loads and stores want whole runs of four.
+            Family::Mali(MaliArchitecture::Bifrost) => 44,
             Family::Mali(_) => 64,
             // Mesa's compiler has no fewer than two threads share the 64 of a QPU. Uniforms take none there: a third more is
             // what kernels are counted to want for them, for places and for loops.

@@ -105,7 +105,7 @@ mod tests {
         let map = map.expect("a kernel");
         assert!(map.tile[0] * map.tile[1] <= 2, "{map}");
         // Each of these wants more than there are, and the one that wants the fewest runs.
-        let many = op("quantized_gemm", &[512, 512, 512]);
+        let many = op("quantized_gemm", &[512, 512, 512, 4, 32]);
         let choice = untuned(&*many, WorkGroup::Table, &limits).expect("a kernel all the same");
         assert_eq!((choice.variant, choice.tile), ("tiled", [1, 1, 1]));
         let error =

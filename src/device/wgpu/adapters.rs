@@ -154,21 +154,22 @@ fn described(adapter: &wgpu::Adapter) -> Described {
     }
     // SAFETY: the device is of this instance.
     let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
-    if version < vk::API_VERSION_1_1 {
-        return Described::default();
-    }
     let mut id = vk::PhysicalDeviceIDProperties::default();
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let tells = version >= vk::API_VERSION_1_2
         || vulkan.physical_device_capabilities().supports_extension(ash::khr::driver_properties::NAME);
-    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut id);
+    let identified = version >= vk::API_VERSION_1_1;
+    let mut properties = vk::PhysicalDeviceProperties2::default();
+    if identified {
+        properties = properties.push_next(&mut id);
+    }
     if tells {
         properties = properties.push_next(&mut driver);
     }
-    // SAFETY: the device is of this instance, and both know Vulkan 1.1 and the device these structures.
+    // SAFETY: the device is of this instance, which knows Vulkan 1.1, and knows these structures.
     unsafe { instance.get_physical_device_properties2(device, &mut properties) };
     let passed = driver.conformance_version.major > 0 || driver.driver_id == vk::DriverId::MOLTENVK;
-    Described { uuid: Some(DeviceUuid(id.device_uuid)), not_conformant: tells && !passed }
+    Described { uuid: identified.then_some(DeviceUuid(id.device_uuid)), not_conformant: tells && !passed }
 }
 
 #[cfg(any(target_family = "wasm", target_vendor = "apple"))]

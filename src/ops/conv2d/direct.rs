@@ -7,7 +7,7 @@ use super::Conv2dOp;
 use super::arguments::{params, shares, slices, whole_slices};
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Layout;
-use crate::limits::{Family, Limits};
+use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -54,7 +54,7 @@ impl Kernel<Conv2dOp> for Direct {
     /// Not known well enough to refuse a choice, but where registers are fewest: compilers keep more or fewer loads under way.
     fn registers(&self, _op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
         let of_tile = || Registers::alone(registers::of_pixels(choice.tile[0], choice.tile[2]));
-        (limits.family == Family::VideoCore).then(of_tile)
+        limits.family.has_few_registers().then(of_tile)
     }
 
     fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
