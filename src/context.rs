@@ -572,7 +572,7 @@ pub struct DeviceListing {
 pub fn devices() -> Vec<DeviceListing> {
     vec![
         #[cfg(feature = "wgpu")]
-        DeviceListing { backend: Backend::Wgpu, devices: Ok(WgpuDevice::list()) },
+        DeviceListing { backend: Backend::Wgpu, devices: WgpuDevice::listed() },
         #[cfg(feature = "opencl")]
         DeviceListing { backend: Backend::OpenCl, devices: OpenClDevice::list() },
     ]

@@ -18,6 +18,8 @@ pub enum Family {
     Mali(MaliArchitecture),
     /// Imagination PowerVR.
     PowerVr,
+    /// Broadcom VideoCore, of the Raspberry Pi 4 and 5.
+    VideoCore,
     /// NVIDIA.
     Nvidia,
     /// AMD.
@@ -53,10 +55,26 @@ impl Family {
         matches!(self, Family::Adreno(600..=639))
     }
 
+    /// Whether kernels with unrolled windows spill there, as all their loads are under way together.
+    pub(crate) const fn spills_windows(self) -> bool {
+        self.is_early_adreno() || self.has_few_registers()
+    }
+
+    /// Whether an invocation has so few registers that all of a kernel's loads that are under way together count.
+    pub(crate) const fn has_few_registers(self) -> bool {
+        matches!(self, Family::VideoCore | Family::Mali(MaliArchitecture::Bifrost))
+    }
+
     /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
     /// where they keep everything, so that staging there costs and does not save.
     pub(crate) const fn has_local_memory(self) -> bool {
-        !matches!(self, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
+        !self.is_mobile() && !matches!(self, Family::CpuDriver)
+    }
+
+    /// Whether it is a GPU of phones and boards: small, with a cache of its own of a few hundred KiB.
+    #[doc(hidden)]
+    pub const fn is_mobile(self) -> bool {
+        matches!(self, Family::Adreno(_) | Family::Mali(_) | Family::PowerVr | Family::VideoCore)
     }
 }
 
@@ -66,6 +84,7 @@ impl fmt::Display for Family {
             Family::Adreno(model) => write!(f, "Adreno {model}"),
             Family::Mali(architecture) => write!(f, "Mali {architecture:?}"),
             Family::PowerVr => f.write_str("PowerVR"),
+            Family::VideoCore => f.write_str("VideoCore"),
             Family::Nvidia => f.write_str("NVIDIA"),
             Family::Amd => f.write_str("AMD"),
             Family::Intel => f.write_str("Intel"),
@@ -175,7 +194,12 @@ impl Limits {
             // Beside what is under way there.
             family if family.is_early_adreno() => (4 * 64 * 128 / invocations.next_multiple_of(256)).min(112),
             Family::Adreno(_) => 4 * 64 * 128 / invocations.next_multiple_of(256),
+            // 64 too, of which loads and stores want whole runs of four.
+            Family::Mali(MaliArchitecture::Bifrost) => 44,
             Family::Mali(_) => 64,
+            // Mesa's compiler has no fewer than two threads share the 64 of a QPU. Uniforms take none there: a third more is
+            // what kernels are counted to want for them, for places and for loops.
+            Family::VideoCore => 48,
             // 4 KiB of each thread for 8, 16 or 32 invocations, and 56 threads; a third of them hold what messages to
             // memory are made of.
             Family::Intel if invocations <= 8 * 56 => 88,

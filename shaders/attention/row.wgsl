@@ -126,7 +126,8 @@ fn attention_row(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_i
         ${barrier};
         let count: u32 = min(SIZE, count_all - done);
         if (slice < SLICES) {
-            //% set together = 8 // COLUMNS if COLUMNS < 8 else 1
+            //% set loads = LOADS if LOADS is defined else 8
+            //% set together = loads // COLUMNS if COLUMNS < loads else 1
             for (var j: u32 = slice; j < count; j += ${together}u * SLICES) {
                 //% for u in range(together)
                 let j${u}: u32 = j + ${u}u * SLICES;

@@ -54,7 +54,11 @@ fn quantized_conv2d_direct(@builtin(global_invocation_id) gid: vec3<u32>) {
                 //% for q in range(tile[0])
                 let w${q}: vec4<u32> = weights[(first + k) * params.dst_words + word${q}];
                 //% for p in range(tile[1])
+                //% if UNPACKED is defined
+                sum${q}_${p} = sum${q}_${p} + vec4<i32>(dot(unpack4xI8(v${p}), unpack4xI8(w${q}.x)), dot(unpack4xI8(v${p}), unpack4xI8(w${q}.y)), dot(unpack4xI8(v${p}), unpack4xI8(w${q}.z)), dot(unpack4xI8(v${p}), unpack4xI8(w${q}.w)));
+                //% else
                 sum${q}_${p} = sum${q}_${p} + vec4<i32>(dot4I8Packed(v${p}, w${q}.x), dot4I8Packed(v${p}, w${q}.y), dot4I8Packed(v${p}, w${q}.z), dot4I8Packed(v${p}, w${q}.w));
+                //% endif
                 //% endfor
                 //% endfor
             }

@@ -22,6 +22,11 @@ pub(crate) enum DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// Whether it says which device it is about, and not where it is on a list.
+    pub(crate) const fn is_of_one(&self) -> bool {
+        matches!(self, DeviceChoice::Name(_) | DeviceChoice::Pci(_) | DeviceChoice::Uuid(_))
+    }
+
     /// Why the device at `index`, known as `title`, is not wanted, if it is not. `is_cpu`: whether its driver runs kernels
     /// on the CPU.
     pub(crate) fn obstacle(
@@ -85,6 +90,11 @@ mod tests {
         let of = |choice: &DeviceChoice, index: usize| {
             choice.obstacle(index, devices[index].0, identity(devices[index].1), index == 2)
         };
+        // A driver that is not conformant is not for these.
+        let of_one = [DeviceChoice::Name("gpu".into()), DeviceChoice::Uuid(uuid)];
+        assert!(of_one.iter().all(DeviceChoice::is_of_one));
+        let any = [DeviceChoice::Best, DeviceChoice::Gpu, DeviceChoice::Index(0)];
+        assert!(!any.iter().any(DeviceChoice::is_of_one));
         assert_eq!(taken(DeviceChoice::Best), [0, 1, 2]);
         assert_eq!(taken(DeviceChoice::Gpu), [0, 1]);
         assert_eq!(of(&DeviceChoice::Gpu, 2).as_deref(), Some("its driver runs kernels on the CPU"));

@@ -13,12 +13,13 @@ const QUALCOMM: u32 = 0x5143;
 const ARM: u32 = 0x13B5;
 const IMAGINATION: u32 = 0x1010;
 const APPLE: u32 = 0x106B;
+const BROADCOM: u32 = 0x14E4;
 
 /// Parts of names, in lower case, that only drivers for CPUs use.
 const CPU_DRIVERS: [&str; 4] = ["llvmpipe", "swiftshader", "pthread-", "oclgrind"];
 
 /// Parts of names that identify the family where the vendor id does not.
-const NAMED: [(&str, Family); 14] = [
+const NAMED: [(&str, Family); 17] = [
     ("nvidia", Family::Nvidia),
     ("geforce", Family::Nvidia),
     ("quadro", Family::Nvidia),
@@ -33,6 +34,9 @@ const NAMED: [(&str, Family); 14] = [
     ("img bxe", Family::PowerVr),
     ("img bxm", Family::PowerVr),
     ("img bxs", Family::PowerVr),
+    ("v3d ", Family::VideoCore),
+    ("videocore", Family::VideoCore),
+    ("broadcom", Family::VideoCore),
 ];
 
 /// The family of a device, from its name, its vendor's id, and whether its driver runs kernels
@@ -56,6 +60,7 @@ pub fn family(name: &str, vendor_id: u32, is_cpu: bool) -> Family {
         INTEL => return Family::Intel,
         IMAGINATION => return Family::PowerVr,
         APPLE => return Family::Apple,
+        BROADCOM => return Family::VideoCore,
         id if AMD.contains(&id) => return Family::Amd,
         _ => {}
     }
@@ -93,15 +98,17 @@ pub struct Facts {
     pub register_bytes: Option<u32>,
 }
 
-/// Multiprocessors of some NVIDIA models, from their data sheets; longer names first.
-const MULTIPROCESSORS: [(&str, u32); 7] = [
-    ("H200", 132),
-    ("H100 PCIe", 114),
-    ("H100", 132),
-    ("A100", 108),
-    ("L40", 142),
-    ("V100", 80),
-    ("RTX 4090", 128),
+/// Multiprocessors of some NVIDIA models, and slices of four QPUs of VideoCores, from their data sheets; longer names first.
+const UNITS: [(Family, &str, u32); 9] = [
+    (Family::Nvidia, "H200", 132),
+    (Family::Nvidia, "H100 PCIe", 114),
+    (Family::Nvidia, "H100", 132),
+    (Family::Nvidia, "A100", 108),
+    (Family::Nvidia, "L40", 142),
+    (Family::Nvidia, "V100", 80),
+    (Family::Nvidia, "RTX 4090", 128),
+    (Family::VideoCore, "V3D 4.", 2),
+    (Family::VideoCore, "V3D 7.", 3),
 ];
 
 /// What is known about the device called `name`, of family `family`.
@@ -122,10 +129,10 @@ pub fn facts(family: Family, name: &str) -> Facts {
         },
         _ => Facts {
             family,
-            compute_units: MULTIPROCESSORS
+            compute_units: UNITS
                 .iter()
-                .find(|(part, _)| family == Family::Nvidia && name.contains(part))
-                .map(|(_, units)| *units),
+                .find(|(listed, part, _)| family == *listed && name.contains(part))
+                .map(|(.., units)| *units),
             wave_size: None,
             max_waves: None,
             register_bytes: None,
@@ -282,6 +289,8 @@ mod tests {
             ("Apple M2", 0x0102_7F00, false, Family::Apple),
             ("PowerVR Rogue GE8320", IMAGINATION, false, Family::PowerVr),
             ("PowerVR B-Series BXM-8-256", 0, false, Family::PowerVr),
+            ("V3D 4.2.14.0", BROADCOM, false, Family::VideoCore),
+            ("V3D 7.1.10.2", 0, false, Family::VideoCore),
             ("gfxsomething", 0, false, Family::Unknown),
             ("", 0, false, Family::Unknown),
         ];

@@ -110,6 +110,8 @@ fn of_family(limits: &Limits) -> Width {
         Family::Mali(MaliArchitecture::Bifrost) => width(8, 3.0, 24 << 10, 768, 16),
         Family::Mali(_) => width(16, 2.0, 32 << 10, 1024, 8),
         Family::PowerVr => width(32, 2.0, 32 << 10, 512, 2),
+        // A slice has four QPUs of four lanes, which have 64 registers for up to four threads of 16 invocations.
+        Family::VideoCore => width(16, 1.0, 4 << 10, 256, 2),
         Family::CpuDriver | Family::Unknown => width(32, 2.0, 32 << 10, 1024, 8),
     }
 }

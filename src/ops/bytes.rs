@@ -9,8 +9,10 @@ pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut, nearest};
 
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Scalar};
+use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::limits::faults::Quirk;
 use crate::ops::convolution::Convolution;
 use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::operator::{self, Arguments};
@@ -31,6 +33,11 @@ pub(crate) fn packed(op: &'static str, dims: Dims) -> Result<Dims> {
 /// The words of bytes, as numbers.
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<f64> {
     bytes.as_chunks::<LANES>().0.iter().map(|&word| f64::from(u32::from_le_bytes(word))).collect()
+}
+
+/// The constant of a kernel whose bytes are unpacked before they are multiplied, where the driver cannot do it otherwise.
+pub(super) fn unpacked(limits: &Limits) -> Option<(&'static str, Value)> {
+    limits.faults.has(Quirk::WrongDotsOfBytes).then_some(("UNPACKED", Value::U32(1)))
 }
 
 /// The bytes that results may be, and the one that stands for 0.

@@ -131,14 +131,19 @@ impl<O: Definition> Op for O {
 
 /// A kernel and the problem whose shapes it has.
 #[derive(Debug)]
-struct Bound<'a, O: Definition> {
-    op: &'a O,
-    kernel: &'static dyn Kernel<O>,
+pub(super) struct Bound<'a, O: Definition> {
+    pub(super) op: &'a O,
+    pub(super) kernel: &'static dyn Kernel<O>,
 }
 
 impl<'a, O: Definition> Bound<'a, O> {
     fn boxed(op: &'a O, kernel: &'static dyn Kernel<O>) -> Box<dyn BoundKernel + 'a> {
         Box::new(Bound { op, kernel })
+    }
+
+    /// Whether nothing but registers keeps `choice` from the device.
+    pub(super) fn fits_otherwise(&self, choice: &Choice, limits: &Limits) -> bool {
+        fits(self, choice, limits).is_ok()
     }
 
     fn info(&self, operand: Operand) -> Option<OperandInfo> {
@@ -362,9 +367,13 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         fits(self, choice, limits)?;
-        let wanted = self.kernel.registers(self.op, choice, limits);
-        let obstacle = wanted.and_then(|wanted| registers::obstacle(wanted, choice, limits));
-        obstacle.map_or(Ok(()), |reason| spec::reject(O::NAME, choice, reason))
+        let Some(wanted) = self.kernel.registers(self.op, choice, limits) else { return Ok(()) };
+        match registers::obstacle(wanted, choice, limits) {
+            Some(reason) if !self.wants_fewest(wanted.wanted, choice, limits) => {
+                spec::reject(O::NAME, choice, reason)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {

@@ -65,6 +65,7 @@ mod expected;
 mod group_product;
 mod halves;
 mod kernel;
+mod last_resort;
 mod matrix;
 mod op;
 mod operands;

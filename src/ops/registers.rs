@@ -55,6 +55,12 @@ pub(super) fn of_unpacked(columns: u32, rows: u32) -> u32 {
     2 * OTHERS + 4 + 20 * columns * rows
 }
 
+/// A tile of `pixels` by `words` of four channels, whose operands are words of four bytes: the sums, what each pixel is read at
+/// and from, and a vec4 of weights and the place of each word.
+pub(super) fn of_bytes(pixels: u32, words: u32) -> u32 {
+    3 * OTHERS / 2 + 4 * pixels * words + 5 * pixels + 5 * words
+}
+
 /// `kept` vec4s for as long as the kernel runs, beside sums of them.
 pub(super) fn of_kept(kept: u32) -> u32 {
     2 * OTHERS + 4 * kept
@@ -78,6 +84,34 @@ pub(super) fn obstacle(registers: Registers, choice: &Choice, limits: &Limits) -
 mod tests {
     use super::*;
     use crate::limits::{Family, MaliArchitecture};
+
+    /// The fewest that anything known has: what fits there runs, and where nothing does the smallest does.
+    #[test]
+    fn a_video_core_takes_small_tiles_and_has_a_kernel_for_all() {
+        use crate::dtype::Precision;
+        use crate::tune::work_group::{WorkGroup, untuned};
+        let limits = Limits { family: Family::VideoCore, ..Limits::webgpu() };
+        let refused = |wanted| {
+            obstacle(Registers::alone(wanted), &Choice::new("kernel", [1; 3], [64, 1, 1]), &limits).is_some()
+        };
+        assert!(refused(of_pixels(4, 1)) && !refused(of_pixels(1, 1)) && !refused(of_kept(1)));
+        let op = |name: &str, extents: &[usize]| {
+            let entry = crate::ops::all().iter().find(|entry| entry.name == name).expect("the op");
+            (entry.numbers.op)(extents, None, Precision::F32).expect("extents")
+        };
+        let product = untuned(&*op("gemm", &[512, 512, 512]), WorkGroup::Table, &limits).expect("a kernel");
+        assert!(product.tile[0] * product.tile[1] <= 2, "{product}");
+        let map = untuned(&*op("pointwise", &[1, 33, 33, 256, 256]), WorkGroup::Table, &limits);
+        let map = map.expect("a kernel");
+        assert!(map.tile[0] * map.tile[1] <= 2, "{map}");
+        // Each of these wants more than there are, and the one that wants the fewest runs.
+        let many = op("quantized_gemm", &[512, 512, 512, 4, 32]);
+        let choice = untuned(&*many, WorkGroup::Table, &limits).expect("a kernel all the same");
+        assert_eq!((choice.variant, choice.tile), ("tiled", [1, 1, 1]));
+        let error =
+            many.fits(&Choice::new("tiled", [1, 8, 1], [16, 8, 1]), &limits).expect_err("more than it has");
+        assert!(error.to_string().contains("VideoCore has 48"), "{error}");
+    }
 
     /// As the compilers of Mesa 25.0.7 were seen to spill.
     #[test]

@@ -123,6 +123,12 @@ pub(super) fn registers(choice: &Choice, effort: &Effort, limits: &Limits) -> Re
     Registers::with_barriers(match limits.family {
         family if family.is_early_adreno() => 24 * sums + 60,
         Family::Adreno(_) | Family::Intel | Family::Apple => 16 * sums + 40,
+        // All operands of a step are under way together.
+        family if family.has_few_registers() => {
+            let operands = pixels + 4 * slices;
+            let unroll = effort.loads / u64::from((effort.steps * operands).max(1));
+            16 + 4 * pixels * slices + 4 * operands * u32::try_from(unroll).unwrap_or(u32::MAX / 256)
+        }
         Family::Mali(_) => 8 * sums + 4,
         _ => effort.registers,
     })

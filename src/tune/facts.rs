@@ -227,10 +227,8 @@ struct Facts<'a> {
 impl<'a> Facts<'a> {
     fn on(device: &'a dyn Device) -> Result<Self> {
         let limits = &device.info().limits;
-        let small = matches!(
-            limits.family,
-            Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr | Family::Unknown
-        );
+        let family = limits.family;
+        let small = family.is_mobile() || matches!(family, Family::CpuDriver | Family::Unknown);
         let invocations = INVOCATIONS[usize::from(small)];
         let unit = u64::from(WIDTH) * 64;
         let most = COPIED[usize::from(small)].min(limits.max_binding);

@@ -32,7 +32,7 @@ use crate::device::{Device, Dispatch, Pipeline, Recording, Resource, Wait};
 use crate::emit::{Element, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::limits::{Family, Limits};
+use crate::limits::Limits;
 use crate::ops::{Choice, Launch, Op, OperandInfo, Purpose};
 #[cfg(target_family = "wasm")]
 use crate::task::Local;
@@ -122,10 +122,7 @@ impl OpBench {
         let inputs = Inputs::new(&*op, 0)?;
         let values: usize = op.operands().iter().map(OperandInfo::elements).sum();
         let bytes = (values * op.precision().storage().bytes()).max(1);
-        let cache: usize = match info.limits.family {
-            Family::Adreno(_) | Family::Mali(_) | Family::PowerVr => 8 << 20,
-            _ => 64 << 20,
-        };
+        let cache: usize = if info.limits.family.is_mobile() { 8 << 20 } else { 64 << 20 };
         let clock = Clock::of(&*device, policy);
         #[cfg(not(target_family = "wasm"))]
         let width = compilers(info, std::thread::available_parallelism().map_or(1, usize::from));

@@ -11,13 +11,14 @@ use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::{Padding, Shape};
 
 /// A GPU of each kind that the model tells apart, but NVIDIA's.
-const FAMILIES: [Family; 10] = [
+const FAMILIES: [Family; 11] = [
     Family::Adreno(630),
     Family::Adreno(730),
     Family::Mali(MaliArchitecture::Midgard),
     Family::Mali(MaliArchitecture::Bifrost),
     Family::Mali(MaliArchitecture::Valhall),
     Family::PowerVr,
+    Family::VideoCore,
     Family::Intel,
     Family::Apple,
     Family::Amd,

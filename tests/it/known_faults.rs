@@ -56,6 +56,13 @@ const DEVICES: &[(&str, [Device; 2])] = &[
         ],
     ),
     (
+        "Adreno 7xx's sums of products of bytes",
+        [
+            (Family::Adreno(750), "Turnip Adreno (TM) 750", "Vulkan", "turnip Mesa driver Mesa 25.0.7"),
+            (Family::Adreno(750), "Adreno (TM) 750", "Vulkan", QUALCOMM),
+        ],
+    ),
+    (
         "Mali-G720",
         [
             (Family::Mali(MaliArchitecture::Unknown), "Mali-G720 MC8", "Vulkan", "Mali-G720 v1.r49p1"),
@@ -269,10 +276,11 @@ fn quirks_that_drivers_have_are_those_of_the_table() {
             Quirk::FlushPeriodically,
             Quirk::CompilesOneAtATime,
             Quirk::PartsInOrder,
+            Quirk::WrongDotsOfBytes,
         ]
         .map(|quirk| faults(device).has(quirk))
     };
-    assert_eq!(quirks(MALI[0]), [false, true, true, true, false, false]);
-    assert_eq!(quirks(NVIDIA[0]), [false, false, false, false, true, true]);
-    assert_eq!(quirks(NVIDIA[1]), [false; 6]);
+    assert_eq!(quirks(MALI[0]), [false, true, true, true, false, false, false]);
+    assert_eq!(quirks(NVIDIA[0]), [false, false, false, false, true, true, false]);
+    assert_eq!(quirks(NVIDIA[1]), [false; 7]);
 }

@@ -59,7 +59,7 @@ pub(super) fn binding(operand: Operand, access: Access) -> Binding {
 }
 
 pub(super) fn large(limits: &Limits) -> bool {
-    !matches!(limits.family, Family::CpuDriver | Family::Adreno(_) | Family::Mali(_) | Family::PowerVr)
+    !limits.family.is_mobile() && limits.family != Family::CpuDriver
 }
 
 /// The pattern of the copied buffer.

@@ -93,24 +93,26 @@ impl List {
         let mut problems: Vec<Box<dyn Op>> = (entry.examples)(precision)?;
         problems.retain(|op| op.precision() == precision);
         for op in &problems {
-            let untuned = match work_group::untuned(&**op, WorkGroup::Table, limits) {
-                Ok(choice) => {
-                    let launch = op.plan(&choice, limits)?;
-                    self.add(&launch, entry.name.to_owned(), problem(&**op), true)?;
-                    Some(choice)
-                }
-                Err(error) => {
-                    self.refuse(entry.name, "", reason(error));
-                    None
-                }
-            };
+            // Some ops have kernels in one layout alone, and a session may have either.
+            let mut untuned = Vec::new();
+            for layout in work_group::layouts(&**op, limits) {
+                let choice = work_group::untuned_in(&**op, WorkGroup::Table, layout, limits)?;
+                let launch = op.plan(&choice, limits)?;
+                self.add(&launch, entry.name.to_owned(), problem(&**op), true)?;
+                untuned.push(choice);
+            }
+            if untuned.is_empty()
+                && let Err(error) = work_group::untuned(&**op, WorkGroup::Table, limits)
+            {
+                self.refuse(entry.name, "", reason(error));
+            }
             if !space {
                 continue;
             }
             let kernels = op.kernels();
             for (kernel, tile) in kernels.space(limits) {
                 for choice in choices(kernel, tile, limits) {
-                    if Some(choice) == untuned {
+                    if untuned.contains(&choice) {
                         continue;
                     }
                     match kernel.fits(&choice, limits) {

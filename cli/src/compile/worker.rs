@@ -126,10 +126,19 @@ pub(super) fn watch(
     progress: &dyn Fn(usize, usize),
 ) -> Result<Report> {
     let mut said = Said::default();
+    let mut crashed = None;
     while said.count().is_none_or(|count| said.outcomes.len() < count) {
         let first = said.outcomes.len();
         let mut worker = Worker::start(command(first)?)?;
         worker.listen(limit, &mut said, progress)?;
+        // A crash that does not come again is none of the kernel's.
+        if matches!(said.outcomes.last(), Some(Outcome::Crashed { .. }))
+            && crashed != Some(said.outcomes.len())
+        {
+            crashed = Some(said.outcomes.len());
+            said.outcomes.pop();
+            continue;
+        }
         if said.outcomes.len() == first && said.count() != Some(first) {
             let words = worker.last_words();
             match words.rsplit_once("; error: ") {
@@ -305,6 +314,25 @@ mod tests {
         let Outcome::Crashed { reason } = &report.kernels[1].outcome else { panic!("{report:?}") };
         assert!(reason.contains("signal: 11") && reason.contains("ir3_ra.c:12: assertion"), "{reason}");
         assert_eq!((report.means.as_deref(), &*report.device.name), (Some("asked"), "one"));
+    }
+
+    #[test]
+    fn a_crash_that_does_not_come_again_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = format!(
+            r#"for kernel in 0 1; do
+                [ $kernel -lt $1 ] && continue
+                echo "{{\"begin\":$kernel}}"
+                if [ $kernel = 1 ] && mkdir {}/once 2>/dev/null; then kill -SEGV $$; fi
+                echo "{{\"end\":{{\"kernel\":$kernel,\"outcome\":{{\"compiled\":{{\"seconds\":0.5,\"programs\":[]}}}},\"means\":null}}}}"
+            done
+            echo '"done"'"#,
+            folder.path().display()
+        );
+        let report = report(&script, 2, SECONDS).expect("a report");
+        let fine = Outcome::Compiled { seconds: 0.5, programs: Vec::new() };
+        assert!(report.kernels.iter().all(|kernel| kernel.outcome == fine), "{report:?}");
+        assert!(folder.path().join("once").exists(), "it crashed once");
     }
 
     #[test]

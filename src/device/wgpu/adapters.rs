@@ -17,7 +17,7 @@ const INDIRECT_VARIABLE: &str = "WGPU_VALIDATION_INDIRECT_CALL";
 /// With the last instance the loader unloads the drivers. NVIDIA's (580.159, Linux) leaves a destructor of
 /// thread-local values behind: a thread that used it crashed when it ended. And it does not survive that two
 /// threads make an instance at once (<https://github.com/gfx-rs/wgpu/issues/5930>).
-static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
+static INSTANCE: LazyLock<Option<Opened>> = LazyLock::new(|| {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     if cfg!(not(target_family = "wasm")) {
         descriptor = descriptor.with_env();
@@ -28,24 +28,38 @@ static INSTANCE: LazyLock<Option<wgpu::Instance>> = LazyLock::new(|| {
     if std::env::var_os(INDIRECT_VARIABLE).is_none() {
         descriptor.flags.remove(wgpu::InstanceFlags::VALIDATION_INDIRECT_CALL);
     }
+    // wgpu hides those unless it is told not to, and nobody would know why there is no device.
+    let all = wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER;
+    let takes_all = descriptor.flags.contains(all);
+    descriptor.flags.insert(all);
     // wgpu refuses to make an instance without an API.
-    let instance = (!descriptor.backends.is_empty()).then(|| wgpu::Instance::new(descriptor));
+    let instance = (!descriptor.backends.is_empty())
+        .then(|| Opened { instance: wgpu::Instance::new(descriptor), takes_all });
     #[cfg(target_os = "linux")]
     super::quiet::without_compositor();
     instance
 });
 
+struct Opened {
+    instance: wgpu::Instance,
+    /// Whether wgpu's own variable takes drivers that are not conformant like others.
+    takes_all: bool,
+}
+
 /// The adapters of the primary APIs that can compute, the best first.
 pub(super) struct Adapters {
     pub(super) seen: Vec<(wgpu::Adapter, Identity)>,
+    /// Those whose driver did not pass Vulkan's conformance tests. They are for who asks for them by name.
+    pub(super) not_conformant: Vec<(wgpu::Adapter, Identity)>,
     /// Those that the environment hides, and why, for people.
     pub(super) hidden: Vec<String>,
 }
 
 impl Adapters {
     pub(super) async fn all() -> Self {
-        let Some(instance) = &*INSTANCE else { return Adapters { seen: Vec::new(), hidden: Vec::new() } };
-        let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
+        let none = Adapters { seen: Vec::new(), not_conformant: Vec::new(), hidden: Vec::new() };
+        let Some(opened) = &*INSTANCE else { return none };
+        let mut adapters = opened.instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
         adapters.retain(has_compute);
         // A stable sort: wgpu lists Vulkan and Metal before DX12.
         sorted::sort_by_key(&mut adapters, |adapter: &wgpu::Adapter| match adapter.get_info().device_type {
@@ -55,11 +69,17 @@ impl Adapters {
             wgpu::DeviceType::Other => 3,
             wgpu::DeviceType::Cpu => 4,
         });
-        let seen = adapters.into_iter().map(|adapter| {
-            let identity = identity(&adapter);
-            (adapter, identity)
-        });
-        let all = Adapters { seen: seen.collect(), hidden: Vec::new() };
+        let mut all = none;
+        for adapter in adapters {
+            let described = described(&adapter);
+            let identity = identified(&adapter, &described);
+            let to = if described.not_conformant && !opened.takes_all {
+                &mut all.not_conformant
+            } else {
+                &mut all.seen
+            };
+            to.push((adapter, identity));
+        }
         #[cfg(not(target_family = "wasm"))]
         if let Some(visible) = Visible::from_environment() {
             return all.seen_through(&visible);
@@ -99,38 +119,60 @@ impl Adapters {
         let kept = slots.into_iter().zip(kept.into_iter().map(|(_, adapter)| adapter));
         let mut seen: Vec<_> = others.into_iter().chain(kept).collect();
         sorted::sort_by_key(&mut seen, |(slot, _)| *slot);
-        Adapters { seen: seen.into_iter().map(|(_, adapter)| adapter).collect(), hidden }
+        Adapters { seen: seen.into_iter().map(|(_, adapter)| adapter).collect(), hidden, ..self }
     }
 }
 
 /// Which card an adapter is.
 pub(super) fn identity(adapter: &wgpu::Adapter) -> Identity {
-    Identity { pci: adapter.get_info().device_pci_bus_id.parse().ok(), uuid: uuid(adapter) }
+    identified(adapter, &described(adapter))
 }
 
-/// What Vulkan says of it; wgpu's own description has no UUID.
+fn identified(adapter: &wgpu::Adapter, described: &Described) -> Identity {
+    Identity { pci: adapter.get_info().device_pci_bus_id.parse().ok(), uuid: described.uuid }
+}
+
+/// What Vulkan says of an adapter and wgpu's description leaves out.
+#[derive(Default)]
+struct Described {
+    uuid: Option<DeviceUuid>,
+    /// The version of the conformance tests that the driver passed is 0. MoltenVK's is, and is taken all the same.
+    not_conformant: bool,
+}
+
 #[cfg(not(any(target_family = "wasm", target_vendor = "apple")))]
-fn uuid(adapter: &wgpu::Adapter) -> Option<DeviceUuid> {
+fn described(adapter: &wgpu::Adapter) -> Described {
+    use ash::vk;
     // SAFETY: nothing is destroyed; the handles are used while the guard holds the adapter.
-    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let Some(vulkan) = (unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }) else {
+        return Described::default();
+    };
     let (shared, device) = (vulkan.shared_instance(), vulkan.raw_physical_device());
     let instance = shared.raw_instance();
-    if shared.instance_api_version() < ash::vk::API_VERSION_1_1 {
-        return None;
+    if shared.instance_api_version() < vk::API_VERSION_1_1 {
+        return Described::default();
     }
     // SAFETY: the device is of this instance.
-    let properties = unsafe { instance.get_physical_device_properties(device) };
-    if properties.api_version < ash::vk::API_VERSION_1_1 {
-        return None;
+    let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
+    let mut id = vk::PhysicalDeviceIDProperties::default();
+    let mut driver = vk::PhysicalDeviceDriverProperties::default();
+    let tells = version >= vk::API_VERSION_1_2
+        || vulkan.physical_device_capabilities().supports_extension(ash::khr::driver_properties::NAME);
+    let identified = version >= vk::API_VERSION_1_1;
+    let mut properties = vk::PhysicalDeviceProperties2::default();
+    if identified {
+        properties = properties.push_next(&mut id);
     }
-    let mut id = ash::vk::PhysicalDeviceIDProperties::default();
-    let mut properties = ash::vk::PhysicalDeviceProperties2::default().push_next(&mut id);
-    // SAFETY: the device is of this instance, and both know Vulkan 1.1, whose structures these are.
+    if tells {
+        properties = properties.push_next(&mut driver);
+    }
+    // SAFETY: the device is of this instance, which knows Vulkan 1.1, and knows these structures.
     unsafe { instance.get_physical_device_properties2(device, &mut properties) };
-    Some(DeviceUuid(id.device_uuid))
+    let passed = driver.conformance_version.major > 0 || driver.driver_id == vk::DriverId::MOLTENVK;
+    Described { uuid: identified.then_some(DeviceUuid(id.device_uuid)), not_conformant: tells && !passed }
 }
 
 #[cfg(any(target_family = "wasm", target_vendor = "apple"))]
-fn uuid(_: &wgpu::Adapter) -> Option<DeviceUuid> {
-    None
+fn described(_: &wgpu::Adapter) -> Described {
+    Described::default()
 }

@@ -19,6 +19,10 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+/// Why an adapter is not taken that nobody named.
+const NOT_CONFORMANT: &str = "its driver did not pass Vulkan's conformance tests, so that results may be wrong: it is opened if a \
+                              part of its name, its PCI address or its UUID asks for it";
+
 /// A part of the name of the adapter to open, in any case.
 const ADAPTER_VARIABLE: &str = "DIPTYCH_WGPU_ADAPTER";
 
@@ -43,17 +47,29 @@ impl WgpuDevice {
         environment(ADAPTER_VARIABLE).map(DeviceChoice::Name)
     }
 
-    /// Opens the best of the adapters that are wanted.
+    /// Opens the best of the adapters that are wanted. One whose driver is not conformant is opened if it is asked for by name,
+    /// address or identifier.
     pub(crate) async fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let adapters = Adapters::all().await;
         let mut tried = adapters.hidden;
-        for (index, (adapter, identity)) in adapters.seen.into_iter().enumerate() {
+        let conformant = adapters.seen.len();
+        for (index, (adapter, identity)) in
+            adapters.seen.into_iter().chain(adapters.not_conformant).enumerate()
+        {
             let info = adapter.get_info();
             let seen = format!("{} ({})", info.name, api_name(info.backend));
             let is_cpu = info.device_type == wgpu::DeviceType::Cpu;
-            if let Some(obstacle) = choice.obstacle(index, &info.name, identity, is_cpu) {
+            let not_conformant = index >= conformant;
+            let unnamed = (not_conformant && !choice.is_of_one()).then(|| NOT_CONFORMANT.to_owned());
+            if let Some(obstacle) = unnamed.or_else(|| choice.obstacle(index, &info.name, identity, is_cpu)) {
                 tried.push(format!("{seen}: {obstacle}"));
                 continue;
+            }
+            if not_conformant {
+                tracing::warn!(
+                    "{seen}: its driver ({}) is not conformant: results may be wrong",
+                    info.driver
+                );
             }
             match open_adapter(&adapter, options).await {
                 Ok(device) => return Ok(device),
@@ -73,6 +89,22 @@ impl WgpuDevice {
     #[cfg(not(target_family = "wasm"))]
     pub fn list() -> Vec<DeviceInfo> {
         crate::task::block_on(Self::list_async())
+    }
+
+    /// [`WgpuDevice::list`], or if there is none why those are left out that there are.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn listed() -> Result<Vec<DeviceInfo>> {
+        let listed = Self::list();
+        let adapters = crate::task::block_on(Adapters::all());
+        if !listed.is_empty() || adapters.not_conformant.is_empty() {
+            return Ok(listed);
+        }
+        let refused = adapters.not_conformant.iter().map(|(adapter, _)| {
+            let info = adapter.get_info();
+            format!("{} ({}): {NOT_CONFORMANT}", info.name, api_name(info.backend))
+        });
+        let wanted = DeviceChoice::Best.to_string();
+        Err(Error::NoDevice { backend: "wgpu".to_owned(), wanted, tried: refused.collect() })
     }
 
     /// [`WgpuDevice::list`], awaited.

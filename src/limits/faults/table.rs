@@ -76,6 +76,16 @@ pub const FAULTS: &[Fault] = &[
         source: "ggml-org/llama.cpp #25906",
     },
     Fault {
+        name: "Adreno 7xx's sums of products of bytes",
+        on: Devices { families: Families::AdrenoSeries(7), api: "Vulkan", driver: "turnip", ..Devices::ANY },
+        seen: "Mesa's compiler crashes at kernels whose four sums go on with the products of one word's bytes and four others' (25.0.7): \
+               it makes one instruction of them that has one result, as ir3_supports_vectorized_nir_op does not exclude \
+               sdot_4x8_iadd",
+        avoided: Avoided::Quirk(Quirk::WrongDotsOfBytes),
+        remedy: "bytes are unpacked before they are multiplied",
+        source: "this crate's own runs",
+    },
+    Fault {
         name: "Mali-G720",
         on: Devices { families: Families::Mali, name: "g720", api: "Vulkan", ..Devices::ANY },
         seen: "a YOLOv8 with ncnn's defaults, halves among them, finds other boxes than the CPU; llama.cpp's products fail 167 of 860 \

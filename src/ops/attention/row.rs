@@ -17,6 +17,18 @@ const TILES: [[u32; 3]; 6] = [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], 
 /// Slices of a work-group, at most: what is joined at the end.
 const MOST_SLICES: usize = 32;
 
+/// Units that an invocation has on their way, at most.
+const MOST_LOADS: usize = 8;
+
+/// Units that an invocation has on their way, of a work-group of `size`: a third to a half of its registers hold them.
+fn loads(size: usize, limits: &Limits) -> usize {
+    match limits.registers(extent(size), true) {
+        Some(..64) => 2,
+        Some(64) => 4,
+        _ => MOST_LOADS,
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Row;
 
@@ -93,18 +105,20 @@ impl Kernel<AttentionOp> for Row {
         op.params(op.lanes())
     }
 
-    fn constants(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Constants {
+    fn constants(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Constants {
         let (size, lanes) = (choice.tile[0] as usize, op.lanes());
         let [wide, slices, columns] = shared(op, size);
         let [queries, shares, partial, joined] = kept(op, choice.tile);
         let Sizes { depth, width, .. } = op.sizes;
-        op.constants(&[
+        let most = loads(size, limits);
+        let fewer = (most < MOST_LOADS).then_some(("LOADS", most));
+        let of_tile = [
             ("LANES", lanes),
             ("SIZE", size),
             ("ROWS", choice.tile[1] as usize),
             ("D", depth / lanes),
             ("E", width / lanes),
-            ("AHEAD", (depth / lanes).min(8)),
+            ("AHEAD", (depth / lanes).min(most)),
             ("WIDE", wide),
             ("SLICES", slices),
             ("COLUMNS", columns),
@@ -112,6 +126,7 @@ impl Kernel<AttentionOp> for Row {
             ("SHARES", shares),
             ("PARTIAL", partial),
             ("JOINED", joined / lanes),
-        ])
+        ];
+        op.constants(&of_tile.into_iter().chain(fewer).collect::<Vec<_>>())
     }
 }

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::registers::Registers;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent};
 use crate::ops::split;
 
@@ -51,9 +51,10 @@ impl Kernel<Conv2dOp> for Direct {
         })
     }
 
-    /// Not known well enough to refuse a choice: compilers keep more or fewer loads under way.
-    fn registers(&self, _op: &Conv2dOp, _choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        None
+    /// Not known well enough to refuse a choice, but where registers are fewest: compilers keep more or fewer loads under way.
+    fn registers(&self, _op: &Conv2dOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        let of_tile = || Registers::alone(registers::of_pixels(choice.tile[0], choice.tile[2]));
+        limits.family.has_few_registers().then(of_tile)
     }
 
     fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

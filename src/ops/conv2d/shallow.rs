@@ -79,9 +79,9 @@ impl Kernel<Conv2dOp> for Shallow {
         share * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
-    /// See [`Family::is_early_adreno`].
+    /// See [`Family::spills_windows`].
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
-        !limits.family.is_early_adreno()
+        !limits.family.spills_windows()
     }
 
     fn form(&self, _op: &Conv2dOp, operand: Operand, _choice: &Choice) -> Option<Form> {

@@ -56,9 +56,9 @@ impl Kernel<Conv2dOp> for Sliding {
         SHARE * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
 
-    /// See [`Family::is_early_adreno`](crate::limits::Family::is_early_adreno).
+    /// See [`Family::spills_windows`](crate::limits::Family::spills_windows).
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
-        !limits.family.is_early_adreno()
+        !limits.family.spills_windows()
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {

@@ -4,9 +4,10 @@ use super::DynamicConv2dOp;
 use crate::emit::{Binding, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::bytes::{LANES, bytes};
+use crate::ops::bytes::{self, LANES, bytes};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent};
 
 /// Words of output channels, and pixels of a row.
@@ -38,6 +39,10 @@ impl Kernel<DynamicConv2dOp> for Direct {
         ]
     }
 
+    fn registers(&self, _op: &DynamicConv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        Some(Registers::alone(registers::of_bytes(choice.tile[1], choice.tile[0])))
+    }
+
     fn ordinary(&self) -> Ordinary {
         Ordinary::Size([16, 4, 1])
     }
@@ -58,7 +63,7 @@ impl Kernel<DynamicConv2dOp> for Direct {
         op.params()
     }
 
-    fn constants(&self, op: &DynamicConv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+    fn constants(&self, op: &DynamicConv2dOp, choice: &Choice, limits: &Limits) -> Constants {
         let of = |value: bool| Value::U32(value.into());
         let own = [
             ("TILE_X", Value::U32(choice.tile[0])),
@@ -66,7 +71,8 @@ impl Kernel<DynamicConv2dOp> for Direct {
             ("INTEGERS", of(op.sums)),
             ("WIDE_DST", of(op.width() == 4)),
         ];
-        spec::window_constants(&op.windows).into_iter().chain(own).collect()
+        let unpacked = bytes::unpacked(limits);
+        spec::window_constants(&op.windows).into_iter().chain(own).chain(unpacked).collect()
     }
 
     /// Weights as four words, of as many output channels, for each word of a window and word of output channels, and the sums of

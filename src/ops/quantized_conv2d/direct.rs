@@ -96,13 +96,14 @@ impl Kernel<QuantizedConv2dOp> for Direct {
         bytes::params(windows, op.outside, &op.range).into_iter().chain(words).collect()
     }
 
-    fn constants(&self, op: &QuantizedConv2dOp, choice: &Choice, _limits: &Limits) -> Constants {
+    fn constants(&self, op: &QuantizedConv2dOp, choice: &Choice, limits: &Limits) -> Constants {
         let [x, y, splits] = choice.tile;
         let mut tile =
             vec![("TILE_X", Value::U32(x)), ("TILE_Y", Value::U32(y)), ("SPLITS", Value::U32(splits))];
         if splits > 1 {
             tile.push(("SUMS", Value::U32(sums(choice.tile, choice.work_group))));
         }
+        tile.extend(bytes::unpacked(limits));
         spec::window_constants(&op.windows).into_iter().chain(tile).collect()
     }
 

@@ -11,6 +11,7 @@ use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
 
 /// Terms staged at a time: whole words of any bits.
@@ -53,6 +54,13 @@ impl Kernel<QuantizedGemmOp> for Tiled {
     fn offers(&self, op: &QuantizedGemmOp, _limits: &Limits) -> Vec<Offer> {
         let fits = |tile: &[u32; 3]| op.m > FEW || tile[1] <= 2;
         offers(1, TILES.into_iter().filter(fits))
+    }
+
+    /// A tile of a product, and what the loads of the next step are, where they go and come from, and a word's scale and zero.
+    fn registers(&self, op: &QuantizedGemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        let [loads_x, loads_w] = op.loads(choice)?;
+        let product = registers::of_product(choice.tile[0], choice.tile[1]);
+        Some(Registers::with_barriers(product + 6 * loads_x + 6 * loads_w))
     }
 
     fn grid(&self, op: &QuantizedGemmOp, tile: [u32; 3]) -> [u32; 3] {
