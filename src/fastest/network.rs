@@ -187,7 +187,8 @@ fn made_up(port: &Port) -> Result<HostTensor> {
     HostTensor::new(port.dims, (0..port.dims.elements()).map(value).collect::<Vec<f32>>())
 }
 
-#[cfg(all(test, any(feature = "tflite", feature = "onnx")))]
+#[cfg(test)]
+#[cfg(any(feature = "tflite", feature = "onnx"))]
 mod tests {
     use super::*;
     use std::num::NonZeroUsize;
