@@ -172,11 +172,11 @@ function divide(folder, name) {
     "",
   ].join("\n");
   change(folder, name, head, [
+    ["queueMicrotask(arg0);", "queueMicrotask(rest.task(arg0));"],
     ...shortened,
     [`module_or_path = new URL('${name}_bg.wasm', import.meta.url);`, "module_or_path = main;"],
     ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
     ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
-    ["queueMicrotask(arg0);", "queueMicrotask(rest.task(arg0));"],
   ]);
   console.log(`${name}: ${rare.length} of ${functions.length} functions are in the rest`);
 }

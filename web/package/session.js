@@ -5,11 +5,11 @@ import { readable, readBack, target } from "./buffers.js";
 import { bytesOf, formatOf } from "./bytes.js";
 import { externalOf } from "./external.js";
 import { arranged, isBuffer } from "./inputs.js";
+import { nextTask, stopOf } from "./tasks.js";
 import { fileFor, firstOf, moduleOf } from "./modules.js";
 import { check, checkInputs, checkLoad, near } from "./options.js";
 import { isPicture } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
-import { nextTask, stopOf } from "./tasks.js";
 
 /** How long a call may go on after its device was lost. */
 const GIVE_UP_MS = 500;
