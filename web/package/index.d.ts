@@ -262,8 +262,9 @@ export interface Session {
    */
   restore(options?: { device?: GPUDevice }): Promise<void>;
   /**
-   * Ends the session once the calls before it have ended, and destroys its device. The page's own device stays: what the session
-   * had on it is freed when the browser collects it, or when the page destroys the device.
+   * Ends the session once the calls before it have ended, and destroys its device. In a worker it ends at once, and these calls fail.
+   * The page's own device stays: what the session had on it is freed when the browser collects it, or when the page destroys the
+   * device.
    */
   free(): Promise<void>;
 }
