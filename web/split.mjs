@@ -172,6 +172,7 @@ function divide(folder, name) {
     "",
   ].join("\n");
   change(folder, name, head, [
+    ["queueMicrotask(arg0);", "queueMicrotask(rest.task(arg0));"],
     ...shortened,
     [`module_or_path = new URL('${name}_bg.wasm', import.meta.url);`, "module_or_path = main;"],
     ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],

@@ -2,7 +2,14 @@
 
 /** The numbers or truths of a list as a typed array. Integers are exact, and an array says itself whether they fit. */
 export function typed(list, { name, dtype }) {
-  if (dtype === "f32" || dtype === "f16") {
+  const isFloat = dtype === "f32" || dtype === "f16";
+  const types = isFloat ? ["number", "boolean"] : ["number", "boolean", "bigint"];
+  const wrong = list.findIndex((one) => !types.includes(typeof one));
+  if (wrong >= 0) {
+    const wanted = isFloat ? "numbers" : "whole numbers";
+    throw new TypeError(`input "${name}": found ${typeof list[wrong]} at element ${wrong}, wanted ${wanted} (${dtype})`);
+  }
+  if (isFloat) {
     return Float32Array.from(list);
   }
   try {

@@ -56,15 +56,22 @@ export async function bytesOf(model, { what = "model", signal, onProgress = () =
   const chunks = [];
   let done = 0;
   const reader = response.body.getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    chunks.push(next.value);
-    if (done === 0 && next.value.length >= FIRST) {
-      onBegun(next.value);
+  // A stream that gives nothing for long ends at once, too.
+  const stop = () => reader.cancel(signal.reason).catch(() => {});
+  signal?.addEventListener("abort", stop);
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      chunks.push(next.value);
+      if (done === 0 && next.value.length >= FIRST) {
+        onBegun(next.value);
+      }
+      done += next.value.length;
+      onProgress(done, total || undefined);
     }
-    done += next.value.length;
-    onProgress(done, total || undefined);
-    signal?.throwIfAborted();
+  } finally {
+    signal?.removeEventListener("abort", stop);
   }
+  signal?.throwIfAborted();
   const bytes = new Uint8Array(done);
   let offset = 0;
   for (const chunk of chunks) {

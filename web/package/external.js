@@ -97,7 +97,12 @@ function beside(location, model) {
   if (!(typeof own === "string" || own instanceof URL) || own === "") {
     return undefined;
   }
-  const base = new URL(".", addressOf(own));
+  const full = addressOf(own);
+  // There is nothing beside an address such as blob: or data:.
+  if (["blob:", "data:"].includes(full.protocol)) {
+    return undefined;
+  }
+  const base = new URL(".", full);
   const address = new URL(location.split("/").map(encodeURIComponent).join("/"), base);
   return address.href.startsWith(base.href) ? address : undefined;
 }
@@ -111,7 +116,7 @@ export async function externalOf(model, bytes, given = {}, { signal, onProgress 
       throw new Error(`externalData: found "${name}", but ${has}`);
     }
   }
-  const files = locations.map((location) => [location, given[location] ?? beside(location, model)]);
+  const files = locations.map((location) => [location, Object.hasOwn(given, location) ? given[location] : beside(location, model)]);
   for (const [location, source] of files) {
     if (source === undefined) {
       const how = `externalData: { ${JSON.stringify(location)}: its URL or bytes }`;

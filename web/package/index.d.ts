@@ -21,7 +21,8 @@ export type Fit = "fill" | "letterbox" | "cover";
 export interface PictureInput {
   source: Picture;
   /**
-   * Of all channels or of each: 127.5 and 127.5 give -1 to 1, 0 and 255 give 0 to 1. Without them those of the model's metadata.
+   * Of all channels or of each: 127.5 and 127.5 give -1 to 1, 0 and 255 give 0 to 1. An array has one number, or one for each channel
+   * of the input. Without them those of the model's metadata.
    * Where a file has none, a picture for an input of floats or i8 is refused without them; other integers are the bytes.
    */
   mean?: number | number[];
@@ -33,7 +34,9 @@ export interface PictureInput {
 /**
  * The value of an input. A picture is resized by a 2D canvas. On WebGPU a texture takes it from there and a kernel makes
  * the numbers of it, unless the input has four channels, the CPU computes a part of the network, or the model leaves
- * extents open: then the canvas is read, as on the CPU. Height and width that are open are the picture's. A picture may change or be closed as soon as the call has returned. A `GPUBuffer`
+ * extents open: then the canvas is read, as on the CPU. Height and width that are open are the picture's. What is transparent
+ * shows black, unless the input has four channels, of which the last is alpha. A picture may change or be closed as soon as the
+ * call has returned. An array must not change until its run has ended. A `GPUBuffer`
  * of the session's device holds a word of 32 bits for each element, in the order of the input's dimensions: f32, but i32 for
  * `i64` and `i32`, and u32 for `u32`. With usage `STORAGE` it is bound as it is,
  * else it is copied on the device and needs `COPY_SRC`.
@@ -227,12 +230,20 @@ export interface Session {
   readonly lost: Promise<string>;
 
   /** Runs the network: outputs by name, each the array of its port's `dtype`. Calls made meanwhile wait their turn. */
-  run<Output extends Elements = Float32Array>(inputs: Inputs): Promise<Record<string, Output>>;
+  run<Output extends Elements = Float32Array>(
+    inputs: Inputs,
+    options?: { tensors?: false; buffers?: false },
+  ): Promise<Record<string, Output>>;
   /** The same with each output's extents in this run. What comes out can go in again. */
   run<Output extends Elements = Float32Array>(
     inputs: Inputs,
-    options: { tensors: true },
+    options: { tensors: true; buffers?: false },
   ): Promise<Record<string, Tensor<Output>>>;
+  /** One of the two, as `tensors` says when the program runs. */
+  run<Output extends Elements = Float32Array>(
+    inputs: Inputs,
+    options: { tensors?: boolean; buffers?: false },
+  ): Promise<Record<string, Output> | Record<string, Tensor<Output>>>;
   /**
    * The same with outputs as buffers on the session's device: those given by name, or new ones, which are the page's. With
    * buffers on either side, extents that the model leaves open are those of the last run.
@@ -245,8 +256,16 @@ export interface Session {
    * that has the tuner, and holds the model a second time until it is over.
    */
   tune(options?: TuneOptions): Promise<TuneResult>;
-  /** Makes everything anew after the device was lost. */
+  /**
+   * Makes everything anew after the device was lost, on a device of the session's own if none is given. None can be given to a worker.
+   * A call that fails with a `StoppedError` leaves a network that cannot be used; it is made anew too.
+   */
   restore(options?: { device?: GPUDevice }): Promise<void>;
+  /**
+   * Ends the session once the calls before it have ended, and destroys its device. In a worker it ends at once, and these calls fail.
+   * The page's own device stays: what the session had on it is freed when the browser collects it, or when the page destroys the
+   * device.
+   */
   free(): Promise<void>;
 }
 
@@ -267,3 +286,15 @@ export declare function transform(
   to: [number, number],
   fit?: Fit,
 ): { offset: [number, number]; size: [number, number]; back(position: [number, number]): [number, number] };
+
+// Not all versions of TypeScript know WebGPU. Where one does, or `@webgpu/types` is installed, its declarations are merged with these.
+declare global {
+  interface GPUDevice {
+    readonly queue: GPUQueue;
+  }
+  interface GPUQueue {}
+  interface GPUBuffer {
+    readonly size: number;
+    readonly usage: number;
+  }
+}

@@ -13,10 +13,11 @@ function apart(a, b) {
   return row[b.length];
 }
 
-/** `; did you mean "x"?` for the nearest of the known words, if one is near. */
+/** `; did you mean "x"?` for the nearest of the known words, if it differs in one letter, or in two of a longer word. */
 export function near(word, known) {
   const [nearest] = [...known].sort((a, b) => apart(word, a) - apart(word, b));
-  const close = nearest !== undefined && apart(word, nearest) <= Math.max(2, word.length / 3);
+  const letters = nearest === undefined ? Infinity : apart(word, nearest);
+  const close = letters <= Math.min(2, Math.ceil(word.length / 3)) && letters < word.length;
   return close ? `; did you mean "${nearest}"?` : "";
 }
 
@@ -30,6 +31,13 @@ export function check(of, options, known) {
       const guess = near(name, known) || ".";
       throw new TypeError(`${of}: option "${name}" is unknown${guess} The options are ${known.join(", ")}.`);
     }
+  }
+}
+
+/** Refuses inputs that are no object of them. */
+export function checkInputs(of, inputs) {
+  if (inputs === null || typeof inputs !== "object") {
+    throw new TypeError(`${of}: found ${inputs === null ? "null" : typeof inputs}, wanted an object with a value for each input`);
   }
 }
 
@@ -51,6 +59,18 @@ const LOAD = [
 /** Checks the options of `load`. */
 export function checkLoad(options) {
   check("load", options, LOAD);
+  const { signal } = options;
+  const seed = options.seed ?? 0;
+  if (!((typeof seed === "bigint" || Number.isSafeInteger(seed)) && seed >= 0 && seed < 2n ** 64n)) {
+    const said = typeof seed === "string" ? `"${seed}"` : String(seed);
+    throw new TypeError(`seed: found ${said}, wanted a whole number from 0 to ${2n ** 64n - 1n}, beyond 2^53 as a bigint`);
+  }
+  if (signal !== undefined && signal !== null && typeof signal.addEventListener !== "function") {
+    throw new TypeError(`signal: found ${typeof signal}, wanted an AbortSignal`);
+  }
+  if (options.device && options.backend === "cpu") {
+    throw new TypeError('device: found a GPUDevice with backend "cpu"; leave out one of them');
+  }
   oneOf("backend", options.backend, ["auto", "webgpu", "cpu"]);
   oneOf("precision", options.precision, ["f32", "f16s", "f16"]);
 }

@@ -88,8 +88,8 @@ function context(width, height, willReadFrequently) {
   return drawing;
 }
 
-/** A picture drawn at this size, black around it. */
-function drawn(source, width, height, fit, willReadFrequently) {
+/** A picture drawn at this size. What is around it and behind it is black, or transparent where alpha is an input's channel. */
+function drawn(source, width, height, fit, willReadFrequently, channels) {
   const [w, h] = sizeOf(source);
   if (!(w > 0 && h > 0)) {
     throw new Error("found a picture without pixels: wait until it has loaded");
@@ -101,8 +101,11 @@ function drawn(source, width, height, fit, willReadFrequently) {
   }
   const { offset, size } = transform([w, h], [width, height], fit);
   const drawing = context(width, height, willReadFrequently);
-  drawing.fillStyle = "#000";
-  drawing.fillRect(0, 0, width, height);
+  drawing.clearRect(0, 0, width, height);
+  if (channels !== 4) {
+    drawing.fillStyle = "#000";
+    drawing.fillRect(0, 0, width, height);
+  }
   // Smoothing over all pixels that fall together when a picture shrinks.
   drawing.imageSmoothingEnabled = true;
   drawing.imageSmoothingQuality = "high";
@@ -110,12 +113,42 @@ function drawn(source, width, height, fit, willReadFrequently) {
   return drawing;
 }
 
+/** What `act` reads from the canvas of this kind. It is given up after an error: a picture of another origin taints it for good. */
+function taken(willReadFrequently, act) {
+  try {
+    return act();
+  } catch (error) {
+    delete canvases[willReadFrequently];
+    if (error.name === "SecurityError") {
+      throw new Error("found a picture of another origin, wanted one that its server shares with this page (crossorigin=\"anonymous\")", { cause: error });
+    }
+    throw error;
+  }
+}
+
+function isOpaque(bytes) {
+  for (let alpha = 3; alpha < bytes.length; alpha += 4) {
+    if (bytes[alpha] !== 255) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** Whether a picture's bytes are what a canvas of this size would give of it. */
+const isPlain = (source, width, height, channels) =>
+  source instanceof ImageData &&
+  source.width === width &&
+  source.height === height &&
+  source.data instanceof Uint8ClampedArray &&
+  (channels === 4 || isOpaque(source.data));
+
 /** The pixels of a picture at this size, RGBA. */
-function read(source, width, height, fit) {
-  if (source instanceof ImageData && source.width === width && source.height === height) {
+function read(source, width, height, fit, channels) {
+  if (isPlain(source, width, height, channels)) {
     return source.data;
   }
-  return drawn(source, width, height, fit, true).getImageData(0, 0, width, height).data;
+  return taken(true, () => drawn(source, width, height, fit, true, channels).getImageData(0, 0, width, height)).data;
 }
 
 /** Whether an input's numbers need not be whole. */
@@ -125,7 +158,7 @@ const isFloat = ({ dtype }) => dtype === "f32" || dtype === "f16";
  * Mean and deviation of a picture's bytes: those of the call, else of the model's metadata. An input of bytes, or of larger
  * integers, else takes them as they are.
  */
-function scaling(given, normalisation, port) {
+function scaling(given, normalisation, port, channels) {
   check(`picture of input "${port.name}"`, given, ["source", "fit", "mean", "deviation"]);
   const known = (index) => {
     if (normalisation?.length) {
@@ -146,6 +179,10 @@ function scaling(given, normalisation, port) {
     if (!([value].flat().every((one) => Number.isFinite(one) && (name === "mean" || one !== 0)))) {
       throw new TypeError(`${name} of input "${port.name}": found ${JSON.stringify(value)}, wanted ${wanted}`);
     }
+    if (Array.isArray(given[name]) && ![1, channels].includes(value.length)) {
+      const each = channels === 1 ? "one" : `one or ${channels}, which are its channels`;
+      throw new TypeError(`${name} of input "${port.name}": found ${value.length} numbers, wanted ${each}`);
+    }
   }
   return [mean, deviation];
 }
@@ -159,8 +196,8 @@ const each = (value, channel) => (Array.isArray(value) ? value[Math.min(channel,
  */
 export function pixels({ source, fit = "fill", ...given }, port, normalisation) {
   const { height, width, channels, planar } = pictureShape(port);
-  const [mean, deviation] = scaling(given, normalisation, port);
-  const bytes = read(source, width, height, fit);
+  const [mean, deviation] = scaling(given, normalisation, port, channels);
+  const bytes = read(source, width, height, fit, channels);
   const count = width * height;
   const values = new Float32Array(count * channels);
   for (let channel = 0; channel < channels; channel++) {
@@ -190,12 +227,19 @@ export const showable = (port) => isFloat(port) && pictureShape(port).channels !
  */
 export function shown({ source, fit = "fill", ...given }, port, normalisation, device, idle) {
   const { height, width, channels } = pictureShape(port);
-  const [mean, deviation] = scaling(given, normalisation, port).map((value) => Float32Array.from([0, 1, 2], (c) => each(value, c)));
-  const { canvas } = drawn(source, width, height, fit, false);
+  const [mean, deviation] = scaling(given, normalisation, port, channels).map((value) => Float32Array.from([0, 1, 2], (c) => each(value, c)));
   const found = idle.findIndex((texture) => texture.width === width && texture.height === height);
   const usage = GPUTextureUsage.TEXTURE_BINDING | GPUTextureUsage.COPY_DST | GPUTextureUsage.RENDER_ATTACHMENT;
   const texture =
     found < 0 ? device.createTexture({ size: [width, height], format: "rgba8unorm", usage }) : idle.splice(found, 1)[0];
-  device.queue.copyExternalImageToTexture({ source: canvas }, { texture }, [width, height]);
+  try {
+    taken(false, () => {
+      const { canvas } = drawn(source, width, height, fit, false, channels);
+      device.queue.copyExternalImageToTexture({ source: canvas }, { texture }, [width, height]);
+    });
+  } catch (error) {
+    idle.push(texture);
+    throw error;
+  }
   return { texture, mean, deviation, gray: channels === 1 };
 }

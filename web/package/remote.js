@@ -2,7 +2,7 @@
 
 import { bytesOf } from "./bytes.js";
 import { addressOf } from "./files.js";
-import { check } from "./options.js";
+import { check, checkInputs } from "./options.js";
 import { isPicture } from "./pictures.js";
 
 /**
@@ -36,11 +36,30 @@ async function movable(source) {
   return source instanceof Response ? source.blob() : source;
 }
 
+/**
+ * A value that goes to a worker as it is now: a part of a larger buffer by itself, because all of its buffer would go with it, and
+ * a copy of ImageData, which the page may change while other pictures are made ready.
+ */
+function copied(value) {
+  if (value instanceof ImageData) {
+    return structuredClone(value);
+  }
+  if (ArrayBuffer.isView(value) && value.byteLength < value.buffer.byteLength) {
+    return value.slice?.() ?? value;
+  }
+  if (value?.source instanceof ImageData) {
+    return { ...value, source: copied(value.source) };
+  }
+  return value?.dims ? { ...value, data: copied(value.data) } : value;
+}
+
 export class RemoteSession {
   #worker;
   #calls = new Map();
   #count = 0;
   #tellLost;
+  /** Why there is no worker any more. */
+  #ended;
 
   static async load(model, { worker: _, device, onProgress, signal, wasm, ...options } = {}) {
     if (device) {
@@ -61,6 +80,7 @@ export class RemoteSession {
     const stop = () => session.#end(signal.reason);
     signal?.addEventListener("abort", stop);
     try {
+      signal?.throwIfAborted();
       Object.assign(session, await session.#ask("load", given, [], onProgress));
     } catch (error) {
       session.free();
@@ -88,23 +108,22 @@ export class RemoteSession {
         call?.resolve(result);
       }
     };
-    this.#worker.onerror = (event) => this.#fail(new Error(`the worker failed: ${event.message ?? "it did not start"}`));
-  }
-
-  #fail(error) {
-    for (const { reject } of this.#calls.values()) {
-      reject(error);
-    }
-    this.#calls.clear();
+    this.#worker.onerror = (event) => this.#end(new Error(`the worker failed: ${event.message ?? "it did not start"}`));
   }
 
   #ask(call, given = {}, transfer = [], onProgress) {
     if (!this.#worker) {
-      return Promise.reject(new Error("the session was freed"));
+      return Promise.reject(this.#ended);
     }
     const id = ++this.#count;
     const answer = new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject, onProgress }));
-    this.#worker.postMessage({ id, call, ...given }, transfer);
+    try {
+      this.#worker.postMessage({ id, call, ...given }, transfer);
+    } catch (error) {
+      this.#calls.delete(id);
+      transfer.forEach((picture) => picture.close());
+      return Promise.reject(error);
+    }
     return answer;
   }
 
@@ -115,10 +134,10 @@ export class RemoteSession {
       Object.entries(inputs).map(async ([name, value]) => {
         const source = isPicture(value) ? value : value?.source;
         if (!isPicture(source) || source instanceof ImageData) {
-          return [name, value];
+          return [name, copied(value)];
         }
-        const own = typeof VideoFrame !== "undefined" && source instanceof VideoFrame;
-        const picture = own ? source.clone() : await createImageBitmap(source);
+        const frame = typeof VideoFrame !== "undefined" && source instanceof VideoFrame;
+        const picture = frame ? source.clone() : await createImageBitmap(source);
         transfer.push(picture);
         return [name, isPicture(value) ? picture : { ...value, source: picture }];
       }),
@@ -128,6 +147,7 @@ export class RemoteSession {
 
   async run(inputs, options = {}) {
     check("run", options, ["buffers", "tensors"]);
+    checkInputs("run", inputs);
     const { buffers, tensors } = options;
     if (buffers) {
       throw new Error("option buffers: a GPUBuffer cannot leave a worker");
@@ -137,6 +157,7 @@ export class RemoteSession {
   }
 
   async profile(inputs) {
+    checkInputs("profile", inputs);
     const [moved, transfer] = await this.#movable(inputs);
     return this.#ran("profile", { inputs: moved }, transfer);
   }
@@ -148,16 +169,21 @@ export class RemoteSession {
     return result;
   }
 
-  async tune({ onProgress, signal: _, ...options } = {}) {
-    check("tune", options, ["budgetMs", "stepMs"]);
-    const { result, session } = await this.#ask("tune", { options }, [], onProgress);
+  async tune(options = {}) {
+    check("tune", options, ["budgetMs", "stepMs", "onProgress", "signal"]);
+    const { onProgress, signal: _, ...given } = options;
+    const { result, session } = await this.#ask("tune", { options: given }, [], onProgress);
     Object.assign(this, session);
     return result;
   }
 
-  async restore() {
-    this.lost = new Promise((resolve) => (this.#tellLost = resolve));
+  async restore(options = {}) {
+    check("restore", options, ["device"]);
+    if (options.device) {
+      throw new Error("option device: a GPUDevice cannot go to a worker");
+    }
     Object.assign(this, await this.#ask("restore"));
+    this.lost = new Promise((resolve) => (this.#tellLost = resolve));
   }
 
   /** Destroys the worker's device, as a browser may at any time: for tests of what happens then. */
@@ -169,9 +195,14 @@ export class RemoteSession {
     this.#end(new Error("the session was freed"));
   }
 
+  /** Ends the worker, and all calls with this error: those of now, and those to come. */
   #end(reason) {
     this.#worker?.terminate();
     this.#worker = undefined;
-    this.#fail(reason);
+    this.#ended = reason;
+    for (const { reject } of this.#calls.values()) {
+      reject(reason);
+    }
+    this.#calls.clear();
   }
 }

@@ -9,9 +9,36 @@ export class Rest {
   #imports;
   #main;
   #exports;
+  /** What rejects the promises that wait for the module: a trap, or a second file that does not come, settles none of them. */
+  #waiting = new Set();
 
   constructor(url) {
     this.#url = url;
+  }
+
+  /** A task that the module queues. If it throws, all calls that wait for the module fail with a `StoppedError`. */
+  task(run) {
+    return () => {
+      try {
+        run();
+      } catch (error) {
+        if (!this.#waiting.size) {
+          throw error;
+        }
+        const stopped = new Error(`the network stopped: ${error.message}`, { cause: error });
+        stopped.name = "StoppedError";
+        this.#waiting.forEach((reject) => reject(stopped));
+        this.#waiting.clear();
+      }
+    };
+  }
+
+  /** What a call of the module gives, or an error if the module stops before it ends. */
+  settled(promise) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      promise.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+    });
   }
 
   /** Says where the file is, if not beside the other one. */

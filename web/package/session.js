@@ -1,12 +1,14 @@
 // A session on this thread: the page's, or a worker's.
 
 import { chosen } from "./backend.js";
-import { readable, readBack, target, typed } from "./buffers.js";
+import { readable, readBack, target } from "./buffers.js";
 import { bytesOf, formatOf } from "./bytes.js";
 import { externalOf } from "./external.js";
+import { arranged, isBuffer } from "./inputs.js";
+import { nextTask, stopOf } from "./tasks.js";
 import { fileFor, firstOf, moduleOf } from "./modules.js";
-import { check, near } from "./options.js";
-import { isPicture, pictureDims, pixels, showable, shown } from "./pictures.js";
+import { check, checkInputs, checkLoad, near } from "./options.js";
+import { isPicture } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
 
 /** How long a call may go on after its device was lost. */
@@ -14,8 +16,12 @@ const GIVE_UP_MS = 500;
 /** How much later than a call that it makes fail a loss is told. */
 const TELL_MS = 50;
 
+/** What a call of a module gives, or an error if the module stops before it ends. */
+const settled = ({ rest }, promise) => (rest ? rest.settled(promise) : promise);
+
 /** An engine of a module on the backend that was chosen. */
-const engineOf = ({ Engine }, { device }, { backend }) => (device ? Engine.adopt(device) : Engine.open(backend));
+const engineOf = (module, { device }, { backend }) =>
+  settled(module, device ? module.Engine.adopt(device) : module.Engine.open(backend));
 
 /** What the engine says, and why it is this one. */
 function infoOf(engine, { reason }) {
@@ -55,8 +61,11 @@ async function opened(options, format, act) {
 /** What a session would run on. */
 export function probe(options) {
   return opened(options, undefined, async (_, engine, way) => {
-    const info = infoOf(engine, way);
+    const [info, device] = [infoOf(engine, way), engine.device()];
     engine.free();
+    if (!options.device) {
+      device?.destroy();
+    }
     return info;
   });
 }
@@ -64,28 +73,6 @@ export function probe(options) {
 /** What a model is called in errors: its address, if it has one. */
 const nameOfModel = (model) =>
   typeof model === "string" || model instanceof URL ? `model ${model}` : model?.name ? `model ${model.name}` : "model";
-
-/** A promise that fails when a signal says so, and a function that ends it. */
-function stopOf(signal) {
-  let stop, end;
-  const stopped = new Promise((resolve, reject) => {
-    end = resolve;
-    stop = () => reject(signal.reason);
-    signal?.addEventListener("abort", stop);
-  });
-  stopped.catch(() => {});
-  return [stopped, () => (signal?.removeEventListener("abort", stop), end())];
-}
-
-const nextTask = () =>
-  new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
-  });
 
 function lostError(reason) {
   const error = new Error(`the device was lost: ${reason || "no reason was given"}`);
@@ -103,6 +90,8 @@ export class LocalSession {
   #files = [];
   #options;
   #lostReason;
+  /** The error of a module that stopped in the midst of a call: the network cannot be used any more. */
+  #stopped;
   /** Textures of pictures, and buffers of outputs with those that they are read through: nothing uses them. */
   #idle = { textures: [], outputs: [] };
   #queue = Promise.resolve();
@@ -147,17 +136,26 @@ export class LocalSession {
     const stored = keep ? await readRecord(info.device.name, this.#bytes) : { key: undefined, text: "" };
     const told = (text) => onProgress({ stage: "build", ...buildProgress(JSON.parse(text)) });
     const [stopped, end] = stopOf(signal);
-    const made = module.Network.build(engine, this.#bytes, this.#files, this.#settings(), stored.text, told, stopped);
-    const network = await made.finally(end).catch((error) => {
-      release(engine);
+    let network;
+    try {
+      const made = module.Network.build(engine, this.#bytes, this.#files, this.#settings(), stored.text, told, stopped);
+      network = await settled(module, made.finally(() => end()));
+      signal?.throwIfAborted();
+    } catch (error) {
+      // A module that stopped would stop again in the task that waits for this.
+      end(error?.name !== "StoppedError");
+      release(network, engine);
+      if (!options.device) {
+        device?.destroy();
+      }
       throw error;
-    });
+    }
     this.#module = module;
     this.#engine = engine;
     this.#network = network;
     this.#key = stored.key;
-    this.#lostReason = undefined;
-    this.#idle = { textures: [], outputs: [] };
+    this.#lostReason = this.#stopped = undefined;
+    this.#discard();
     /** The backend, the device, and why it is this one. */
     this.info = info;
     /** The GPUDevice it runs on; undefined on the CPU. */
@@ -169,11 +167,13 @@ export class LocalSession {
     this.optionalInputs = JSON.parse(network.optional());
     const lost = device?.lost.then((lost) => {
       const reason = lost.message || lost.reason;
-      if (this.device === device) {
-        this.#lostReason = reason;
-        // What waits for a lost device is told soon, as a rule.
-        setTimeout(() => this.device === device && this.#giveUp(lostError(reason)), GIVE_UP_MS);
+      if (!this.#network || this.device !== device) {
+        // It was freed, or made anew on another device: this one was not taken away.
+        return new Promise(() => {});
       }
+      this.#lostReason = reason;
+      // What waits for a lost device is told soon, as a rule.
+      setTimeout(() => this.device === device && this.#giveUp(lostError(reason)), GIVE_UP_MS);
       return reason;
     });
     /** Settles with the reason when the device is lost; never on the CPU. */
@@ -219,7 +219,7 @@ export class LocalSession {
         const module = await moduleOf("full", options.wasm);
         await this.#buildBy(module, await engineOf(module, options, {}), { reason: this.info.reason }, options);
         release(network, engine);
-        return act(this.#network);
+        return settled(this.#module, act(this.#network));
       });
       if (this.open) {
         this.#describe();
@@ -238,12 +238,18 @@ export class LocalSession {
       if (this.#lostReason !== undefined) {
         throw lostError(this.#lostReason);
       }
+      if (this.#stopped) {
+        throw this.#stopped;
+      }
       try {
         return await new Promise((resolve, reject) => {
           this.#giveUp = reject;
-          act(this.#network).then(resolve, reject);
+          settled(this.#module, act(this.#network)).then(resolve, reject);
         });
       } catch (error) {
+        if (error?.name === "StoppedError") {
+          this.#stopped = error;
+        }
         // The loss is told a little later than the call that it makes fail.
         await Promise.race([this.lost, new Promise((resolve) => setTimeout(resolve, TELL_MS))]);
         throw this.#lostReason === undefined ? error : lostError(this.#lostReason);
@@ -253,77 +259,74 @@ export class LocalSession {
     return done;
   }
 
-  /**
-   * Names and values of inputs, and the extents that are known of them: pictures as numbers, or as textures on the device;
-   * buffers as they are.
-   */
-  #arrange(inputs, onDevice = false) {
-    const names = Object.keys(inputs);
-    const extents = names.map(() => undefined);
-    const values = names.map((name, index) => {
-      const value = inputs[name];
-      const port = [...this.inputs, ...this.optionalInputs].find((input) => input.name === name);
-      if (!port) {
-        const known = this.inputs.map((input) => input.name).join(", ");
-        throw new Error(`input "${name}" is unknown, the network has ${known}${near(name, this.inputs.map(({ name }) => name))}`);
-      }
-      const place = this.inputs.indexOf(port);
-      if (isPicture(value) || isPicture(value?.source)) {
-        const picture = isPicture(value) ? { source: value } : value;
-        const normalisation = this.model.normalisation[place];
-        if (onDevice && showable(port)) {
-          return shown(picture, port, normalisation, this.device, this.#idle.textures);
-        }
-        const dims = pictureDims(port, picture.source);
-        extents[index] = dims;
-        return pixels(picture, { ...port, dims }, normalisation);
-      }
-      const data = isTensor(value) ? value.data : value;
-      extents[index] = data === value ? undefined : [...value.dims];
-      return Array.isArray(data) ? typed(data, port) : data;
-    });
-    return [names, values, extents];
-  }
-
   async run(inputs, options = {}) {
     check("run", options, ["buffers", "tensors"]);
+    checkInputs("run", inputs);
     const { buffers, tensors } = options;
     const onDevice = (value) => isBuffer(value) || (this.#shows && (isPicture(value) || isPicture(value?.source)));
     if (buffers || Object.values(inputs).some(onDevice)) {
-      const outputs = await this.#runOnDevice(inputs, buffers);
+      // As they are now: another run may decide other extents meanwhile.
+      const ports = this.outputs;
+      const outputs = await this.#runOnDevice(inputs, buffers, ports);
       const tensor = ({ name, dims }) => [name, { data: outputs[name], dims }];
-      return tensors && !buffers ? Object.fromEntries(this.outputs.map(tensor)) : outputs;
+      return tensors && !buffers ? Object.fromEntries(ports.map(tensor)) : outputs;
     }
-    const given = this.#arrange(inputs);
+    const given = arranged(inputs, this);
     const [outputs, ports] = await this.#planned((network) => network.run(...given));
     const tensor = (data, dims) => (tensors ? { data, dims } : data);
     return Object.fromEntries(ports.map(({ name, dims }, place) => [name, tensor(outputs[place], dims)]));
   }
 
-  async #runOnDevice(inputs, buffers) {
+  async #runOnDevice(inputs, buffers, ports) {
     const device = this.device;
     if (!device) {
       throw new Error("found a GPUBuffer, wanted typed arrays: the network runs on the CPU");
     }
-    const [names, values, extents] = this.#arrange(inputs, true);
     const own = buffers === undefined || buffers === true ? {} : buffers;
-    const idle = this.#idle;
-    const kept = buffers ? undefined : (idle.outputs.pop() ?? this.outputs.map((port) => readable(device, port)));
-    const targets = this.outputs.map((port, place) => kept?.[place].source ?? own[port.name] ?? target(device, port));
-    const read = await this.#next(async (network) => {
-      await network.run_on_device(names, values, extents, targets);
-      // What is done with them from now on is done after this run.
-      idle.textures.push(...values.map(({ texture }) => texture).filter(Boolean));
-      return kept && readBack(device, kept);
-    });
-    if (kept) {
-      idle.outputs.push(kept);
+    const known = ports.map(({ name }) => name);
+    const unknown = Object.keys(own).find((name) => !known.includes(name));
+    if (unknown !== undefined) {
+      throw new Error(`option buffers: output "${unknown}" is unknown, the network has ${known.join(", ")}${near(unknown, known)}`);
     }
-    return Object.fromEntries(this.outputs.map(({ name }, place) => [name, (read ?? targets)[place]]));
+    const idle = this.#idle;
+    const textures = [];
+    const made = [];
+    try {
+      const [names, values, extents] = arranged(inputs, this, { idle: idle.textures, used: textures });
+      const kept = buffers ? undefined : (idle.outputs.pop() ?? ports.map((port) => readable(device, port)));
+      made.push(...(kept ?? []).flatMap(({ source, staging }) => [source, staging]));
+      const create = (port) => {
+        made.push(target(device, port));
+        return made.at(-1);
+      };
+      const targets = ports.map((port, place) => kept?.[place].source ?? own[port.name] ?? create(port));
+      const read = await this.#next(async (network) => {
+        await network.run_on_device(names, values, extents, targets);
+        // What is done with them from now on is done after this run.
+        idle.textures.push(...textures.splice(0));
+        return kept && readBack(device, kept);
+      });
+      if (kept) {
+        idle.outputs.push(kept);
+      }
+      return Object.fromEntries(known.map((name, place) => [name, (read ?? targets)[place]]));
+    } catch (error) {
+      idle.textures.push(...textures.splice(0));
+      made.forEach((buffer) => buffer.destroy());
+      throw error;
+    }
+  }
+
+  /** Destroys what pictures and outputs left for other runs. */
+  #discard() {
+    this.#idle.textures.forEach((texture) => texture.destroy());
+    this.#idle.outputs.flat().forEach(({ source, staging }) => (source.destroy(), staging.destroy()));
+    this.#idle = { textures: [], outputs: [] };
   }
 
   async profile(inputs) {
-    const given = this.#arrange(inputs);
+    checkInputs("profile", inputs);
+    const given = arranged(inputs, this);
     const [profile] = await this.#planned((network) => network.profile(...given));
     return JSON.parse(profile);
   }
@@ -338,14 +341,14 @@ export class LocalSession {
     const verdicts = [];
     // The tuner may be another module's than the network, on the same device.
     const own = module === this.#module;
-    const engine = own ? this.#engine : await module.Engine.adopt(this.device);
+    const engine = own ? this.#engine : await settled(module, module.Engine.adopt(this.device));
     let tuning, progress, record;
     try {
       tuning = await this.#next(async (network) =>
         module.Tuning.begin(engine, this.#bytes, this.#files, this.#settings(this.#dimensions()), network.record(), budgetMs),
       );
       do {
-        progress = JSON.parse(await this.#next(() => tuning.step(stepMs, verdicts.length)));
+        progress = JSON.parse(await this.#next(() => settled(module, tuning.step(stepMs, verdicts.length))));
         verdicts.push(...progress.verdicts);
         progress.elapsedMs = performance.now() - start;
         onProgress(progress);
@@ -362,17 +365,29 @@ export class LocalSession {
   }
 
   /** Makes everything anew after the device was lost, on another device if one is given. */
-  async restore({ device } = {}) {
-    await this.#queue;
-    const [engine, network] = [this.#engine, this.#network];
-    await this.#build({ ...this.#options, device: device ?? undefined });
-    release(network, engine);
+  restore(options = {}) {
+    const done = this.#queue.then(async () => {
+      check("restore", options, ["device"]);
+      if (!this.#network) {
+        throw new Error("the session was freed");
+      }
+      const [engine, network, old] = [this.#engine, this.#network, this.#options.device ? undefined : this.device];
+      const now = { ...this.#options, device: options.device };
+      checkLoad(now);
+      await this.#build(now);
+      this.#options = now;
+      release(network, engine);
+      old?.destroy();
+    });
+    this.#queue = done.catch(() => {});
+    return done;
   }
 
   free() {
     this.#queue = this.#queue.then(() => {
       release(this.#network, this.#engine);
       this.#network = this.#engine = undefined;
+      this.#discard();
       // The page's own device is the page's to destroy.
       if (!this.#options.device) {
         this.device?.destroy();
@@ -397,11 +412,6 @@ function release(...owned) {
     }
   }
 }
-
-/** Whether it is numbers with their extents. */
-const isTensor = (value) => Array.isArray(value?.dims) && value.data !== undefined;
-
-const isBuffer = (value) => typeof GPUBuffer !== "undefined" && value instanceof GPUBuffer;
 
 /** What the browser tells of a GPU: as a rule vendor and architecture. */
 function nameOf({ adapterInfo = {} }) {

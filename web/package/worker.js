@@ -12,6 +12,13 @@ const plain = () => {
 /** A run's result, and the session as it was in it. */
 const ran = (result) => ({ result, session: session.open ? plain() : undefined });
 
+/** Pictures that came here are this side's to close. */
+function close(inputs) {
+  for (const value of Object.values(inputs)) {
+    (value?.source ?? value)?.close?.();
+  }
+}
+
 function watch() {
   session.lost.then((reason) => postMessage({ lost: reason }));
 }
@@ -24,18 +31,11 @@ const calls = {
     return [plain()];
   },
   async run(_, { inputs, tensors }) {
-    try {
-      const outputs = await session.run(inputs, { tensors });
-      return [ran(outputs), Object.values(outputs).map((values) => (values.data ?? values).buffer)];
-    } finally {
-      // Pictures that came here are this side's to close.
-      for (const value of Object.values(inputs)) {
-        (value?.source ?? value)?.close?.();
-      }
-    }
+    const outputs = await session.run(inputs, { tensors }).finally(() => close(inputs));
+    return [ran(outputs), Object.values(outputs).map((values) => (values.data ?? values).buffer)];
   },
   async profile(_, { inputs }) {
-    return [ran(await session.profile(inputs))];
+    return [ran(await session.profile(inputs).finally(() => close(inputs)))];
   },
   async tune(id, { options }) {
     const onProgress = (progress) => postMessage({ id, progress });

@@ -161,7 +161,10 @@ async function loopBeside(lane) {
         await lane.look(found[0], found[1]);
       }
     } catch (error) {
-      fail(error);
+      // One that was freed is not beside any more.
+      if (state.beside === lane) {
+        fail(error);
+      }
     }
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
@@ -208,6 +211,7 @@ function choose(source) {
   state.wake?.();
   for (const id of ["film", "camera"]) {
     at(id).classList.toggle("chosen", id === source);
+    at(id).setAttribute("aria-pressed", id === source);
   }
   if (source !== "camera") {
     state.video?.srcObject?.getTracks().forEach((track) => track.stop());
@@ -298,8 +302,9 @@ async function tune() {
 async function profile() {
   const { lane } = state;
   at("profile").disabled = true;
+  let source;
   try {
-    const source = await createImageBitmap(frame.canvas);
+    source = await createImageBitmap(frame.canvas);
     const profile = await lane.session.profile({ [lane.input.name]: { source, ...RANGE } });
     at("nodes").hidden = false;
     charts.steps(at("nodes"), profile);
@@ -307,6 +312,7 @@ async function profile() {
   } catch (error) {
     fail(error);
   }
+  source?.close();
   at("profile").disabled = false;
 }
 

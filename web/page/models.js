@@ -39,6 +39,7 @@ export class Models {
   async load(model, weights = []) {
     const turn = ++this.#turn;
     at("outputs").replaceChildren();
+    at("any-error").hidden = true;
     const say = (text) => turn === this.#turn && (at("any-note").textContent = text);
     await this.session?.free();
     this.session = undefined;
@@ -59,6 +60,9 @@ export class Models {
       this.name = name;
       await this.run();
     } catch (error) {
+      if (turn !== this.#turn) {
+        return;
+      }
       say("");
       at("any-error").hidden = false;
       at("any-error").textContent = error.message;
@@ -91,14 +95,18 @@ export class Models {
     }
     at("any-error").hidden = true;
     at("range").parentElement.hidden = !session.inputs.some(isPictureLike);
+    let picture;
     try {
       const [inputs, given] = this.#inputs();
       const source = Object.values(inputs).find((value) => value.source)?.source;
-      const picture = source && (await createImageBitmap(source));
+      picture = source && (await createImageBitmap(source));
       await session.run(inputs, { tensors: true });
       const began = performance.now();
       const outputs = await session.run(inputs, { tensors: true });
       const took = performance.now() - began;
+      if (session !== this.session) {
+        return;
+      }
       const port = session.inputs.find(isPictureLike);
       const width = port && (port.dims[1] <= 4 ? port.dims[3] : port.dims[2]);
       show(at("outputs"), outputs, session.model.labels, picture, width);
@@ -106,9 +114,14 @@ export class Models {
       at("any-note").textContent =
         `${this.name}: ready in ${(this.loadedMs / 1000).toFixed(1)} s, a run takes ${took.toFixed(1)} ms on ${where}; ${given.join(", ")}.`;
     } catch (error) {
+      if (session !== this.session) {
+        return;
+      }
       at("any-note").textContent = `${this.name} is loaded, and does not run:`;
       at("any-error").hidden = false;
       at("any-error").textContent = error.message;
+    } finally {
+      picture?.close();
     }
   }
 }

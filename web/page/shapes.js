@@ -3,6 +3,8 @@
 const SHOWN_CHANNELS = 8;
 const SHOWN_ROWS = 10;
 const MIN_SIDE = 8;
+/** Pixels of a map's side that are shown at most: of larger ones every second, third and so on. */
+const MAX_SIDE = 1024;
 
 /** An extent without those of 1 before it. */
 const plain = (dims) => dims.slice(dims.findIndex((extent) => extent !== 1 || dims.length === 1) === -1 ? -1 : dims.findIndex((extent) => extent !== 1));
@@ -49,19 +51,26 @@ export function kindOf(dims) {
   return own.length <= 1 ? { kind: "scores", count: a ?? 1 } : { kind: "table", columns: own.at(-1) };
 }
 
+/** Of how many rows and columns of a map one is shown. */
+const stepOf = ({ height, width }) => Math.ceil(Math.max(height, width) / MAX_SIDE);
+
 /** One channel, or three as colours, from the least value to the most. */
-function picture(data, { height, width, channels, planar }, shown, [least, most]) {
-  const canvas = element("canvas", { width, height });
+function picture(data, kind, shown, [least, most]) {
+  const { height, width, channels, planar } = kind;
+  const step = stepOf(kind);
+  const [rows, columns] = [Math.ceil(height / step), Math.ceil(width / step)];
+  const canvas = element("canvas", { width: columns, height: rows });
   const context = canvas.getContext("2d");
-  const pixels = context.createImageData(width, height);
+  const pixels = context.createImageData(columns, rows);
   const scale = most > least ? 255 / (most - least) : 0;
-  for (let at = 0; at < height * width; at++) {
+  for (let to = 0; to < rows * columns; to++) {
+    const at = step * (Math.floor(to / columns) * width + (to % columns));
     for (let colour = 0; colour < 3; colour++) {
       const channel = shown[Math.min(colour, shown.length - 1)];
       const value = Number(planar ? data[channel * height * width + at] : data[at * channels + channel]);
-      pixels.data[4 * at + colour] = (value - least) * scale;
+      pixels.data[4 * to + colour] = (value - least) * scale;
     }
-    pixels.data[4 * at + 3] = 255;
+    pixels.data[4 * to + 3] = 255;
   }
   context.putImageData(pixels, 0, 0);
   return canvas;
@@ -74,7 +83,8 @@ function maps(data, kind) {
   for (let channel = 0; channel < Math.min(kind.channels, SHOWN_CHANNELS); channel++) {
     all.push(figure([channel], kind.channels === 1 ? "" : `channel ${channel}`));
   }
-  const more = kind.channels > SHOWN_CHANNELS ? `, ${SHOWN_CHANNELS} of ${kind.channels} channels` : "";
+  const some = kind.channels > SHOWN_CHANNELS ? `, ${SHOWN_CHANNELS} of ${kind.channels} channels` : "";
+  const more = stepOf(kind) > 1 ? `${some}, one of ${stepOf(kind)} rows and columns` : some;
   return [element("p", { textContent: `black ${number(ends[0])}, white ${number(ends[1])}${more}` }), element("div", { className: "maps" }, ...all)];
 }
 
@@ -112,8 +122,22 @@ function table(rows, heads) {
   return element("div", { className: "wide" }, element("table", {}, row(heads, "th"), ...rows.map((cells) => row(cells, "td"))));
 }
 
+/** The places of the largest elements, the largest first. */
+export function largest(data, count) {
+  const value = (at) => (Number.isNaN(Number(data[at])) ? -Infinity : Number(data[at]));
+  const places = [];
+  for (let at = 0; at < data.length; at++) {
+    if (places.length < count || value(at) > value(places.at(-1))) {
+      const before = places.findIndex((place) => value(at) > value(place));
+      places.splice(before < 0 ? places.length : before, 0, at);
+      places.splice(count);
+    }
+  }
+  return places;
+}
+
 function scores(data, { count }, labels) {
-  const order = [...data.keys()].sort((a, b) => Number(data[b]) - Number(data[a])).slice(0, SHOWN_ROWS);
+  const order = largest(data, SHOWN_ROWS);
   const says = count > SHOWN_ROWS ? `the ${SHOWN_ROWS} largest of ${count}` : "";
   return [element("p", { textContent: says }), table(order.map((at) => [labels?.[at] ?? `element ${at}`, number(data[at])]), ["what", "value"])];
 }

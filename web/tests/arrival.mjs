@@ -99,12 +99,28 @@ export function arrivals({ test, ensure, site, fetched }) {
           }
         });
         told[worker] = [before, during, kernels > 0, await load(new AbortController().signal)];
+        // In the task of the call, as React's StrictMode does.
+        const task = new AbortController();
+        const early = load(task.signal);
+        task.abort();
+        told[worker].push(await early);
+        // A download that stands still.
+        const still = new AbortController();
+        let cancelled = false;
+        const body = new ReadableStream({ cancel: () => (cancelled = true) });
+        const stalled = Diptych.load(new Response(body), { backend: "webgpu", worker, signal: still.signal }).then(() => "loaded", ({ name }) => name);
+        setTimeout(() => still.abort(), 100);
+        told[worker].push(await stalled, cancelled);
       }
+      // Between the download and the preparation, where the tuner's record is read.
+      const stop = new AbortController();
+      indexedDB.open = (...given) => (stop.abort(), IDBFactory.prototype.open.apply(indexedDB, given));
+      told.between = await Diptych.load("posenet_figures.tflite", { backend: "webgpu", signal: stop.signal }).then(() => "loaded", ({ name }) => name);
       return told;
     });
-    const wanted = ["AbortError", "AbortError", true, "loaded"];
-    ensure(JSON.stringify(found) === JSON.stringify({ false: wanted, true: wanted }), JSON.stringify(found));
-    return "before and while kernels are compiled, here and in a worker";
+    const wanted = ["AbortError", "AbortError", true, "loaded", "AbortError", "AbortError", true];
+    ensure(JSON.stringify(found) === JSON.stringify({ false: wanted, true: wanted, between: "AbortError" }), JSON.stringify(found));
+    return "before, in the task of the call, while nothing arrives, and while kernels are compiled, here and in a worker";
   });
 
   test("weights in files beside an ONNX model", SOFTWARE_GPU, async (open) => {

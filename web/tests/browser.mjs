@@ -6,6 +6,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { lifetimes } from "./lifetimes.mjs";
 import { arrivals } from "./arrival.mjs";
 import { Chromium, NO_GPU, SOFTWARE_GPU } from "./chromium.mjs";
 import { serve } from "../serve.mjs";
@@ -431,6 +432,8 @@ test("the camera's frames are looked at", SOFTWARE_GPU, async (open) => {
   ensure(!errors.length, errors.join("; "));
   return "the browser's test picture";
 });
+
+lifetimes({ test, ensure, site });
 
 const fetched = [];
 arrivals({ test, ensure, site, fetched });

@@ -1,8 +1,8 @@
-// The npm package as its users have it: packed, installed, imported by Node, and built into a page by Vite.
+// The npm package as its users have it: packed, installed, imported by Node, compiled by TypeScript, and built into a page by Vite.
 //
 //   node package.mjs SITE FOLDER
 //
-// FOLDER is where it is installed, with Vite and React.
+// FOLDER is where it is installed, with Vite, React and TypeScript.
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -42,7 +42,7 @@ function react() {
 }
 
 function install(archive) {
-  const wanted = { name: "user", private: true, type: "module", dependencies: { "diptych-web": `file:${archive}`, react: "19.3.1", "react-dom": "19.3.1" }, devDependencies: { vite: "8.3.8" } };
+  const wanted = { name: "user", private: true, type: "module", dependencies: { "diptych-web": `file:${archive}`, react: "19.3.1", "react-dom": "19.3.1" }, devDependencies: { vite: "8.3.8", typescript: "5.9.3", "typescript-7": "npm:typescript@7.0.2", "@webgpu/types": "0.1.74" } };
   writeFileSync(join(folder, "package.json"), JSON.stringify(wanted));
   run("npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock");
 }
@@ -64,6 +64,21 @@ function inNode() {
   ensure(info.backend === "cpu" && last === 3 && outputs === 4, JSON.stringify([info, last, outputs]));
   ensure(/there are no workers here/.test(worker), worker);
   console.log(`ok Node ${process.version} on the CPU: ${info.reason}`);
+}
+
+/** The types, where TypeScript knows nothing of WebGPU, where a package tells it, and where it knows WebGPU itself. */
+function inTypeScript() {
+  copyFileSync(join(here, "types.ts"), join(folder, "types.ts"));
+  for (const [compiler, types] of [["typescript", []], ["typescript", ["@webgpu/types"]], ["typescript-7", []]]) {
+    const options = { strict: true, noEmit: true, target: "es2022", module: "nodenext", lib: ["es2022", "dom"], types };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["types.ts"] }));
+    try {
+      run("node", `node_modules/${compiler}/bin/tsc`, "-p", ".");
+    } catch (error) {
+      throw new Error(`${compiler} ${types}: ${error.stdout}`);
+    }
+  }
+  console.log("ok the types, by TypeScript 5.9 and 7.0");
 }
 
 async function inVite() {
@@ -107,4 +122,5 @@ async function inVite() {
 
 install(packed());
 inNode();
+inTypeScript();
 await inVite();

@@ -33,6 +33,12 @@ const model = (...parts) => file(...parts, field(11, value("x", [1, 64])), field
 /** `y = relu(x)`, or what another operator makes of x. */
 export const tiny = (operator = "Relu") => model(node(["x"], "y", operator));
 
+/** `y = relu(x)` of a square picture with this many channels, the channels last. */
+export function picture(channels, side) {
+  const dims = [1, side, side, channels];
+  return file(node(["x"], "y", "Relu"), field(11, value("x", dims)), field(12, value("y", dims)));
+}
+
 /** `y = x + softmax(0)`, where the second term is the same at each run. */
 export function folded() {
   const zeros = bytes(field(1, 1), field(1, 64), field(2, FLOAT), field(8, "c"), field(9, new Array(256).fill(0)));

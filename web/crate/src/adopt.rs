@@ -15,6 +15,8 @@ use wasm_bindgen::prelude::*;
 struct Replaced<'a> {
     object: &'a JsValue,
     name: &'static str,
+    /// The descriptor of the object's own property, if it had one.
+    own: JsValue,
 }
 
 impl<'a> Replaced<'a> {
@@ -23,17 +25,22 @@ impl<'a> Replaced<'a> {
         Reflect::set(&descriptor, &"configurable".into(), &JsValue::TRUE)?;
         Reflect::set(&descriptor, &"value".into(), value)?;
         let target = object.unchecked_ref::<Object>();
+        let own = Object::get_own_property_descriptor(target, &name.into());
         if !Reflect::define_property(target, &name.into(), &descriptor)? {
             return Err(crate::error(format!("found a {name} that cannot be replaced")));
         }
-        Ok(Replaced { object, name })
+        Ok(Replaced { object, name, own })
     }
 }
 
 impl Drop for Replaced<'_> {
-    /// The browser's own property is the prototype's, and shows again.
+    /// The browser's property is the prototype's, and shows again. One that the page has set on the object itself is set again.
     fn drop(&mut self) {
-        let _ = Reflect::delete_property(self.object.unchecked_ref::<Object>(), &self.name.into());
+        let target = self.object.unchecked_ref::<Object>();
+        let _ = Reflect::delete_property(target, &self.name.into());
+        if let Some(own) = self.own.dyn_ref::<Object>() {
+            let _ = Reflect::define_property(target, &self.name.into(), own);
+        }
     }
 }
 

@@ -22,18 +22,6 @@ pub use tuning::Tuning;
 
 use wasm_bindgen::prelude::*;
 
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = console, js_name = error)]
-    fn log(text: &str);
-}
-
-/// Says in the console what went wrong where the module stops: `unreachable` alone says nothing.
-#[wasm_bindgen(start)]
-fn start() {
-    std::panic::set_hook(Box::new(|info| log(&format!("diptych: {info}"))));
-}
-
 /// A JavaScript `Error` with the message of the crate's error, or of whatever else has one.
 fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
