@@ -153,7 +153,7 @@ mod tests {
             let elements = given.elements::<u8>().expect("bytes");
             for (place, (&byte, &float)) in elements.iter().zip(&*found.to_f32()).enumerate() {
                 let (mean, deviation) = pairs[channel(place)];
-                assert_eq!(float, ((f64::from(byte) - mean as f64) / deviation as f64) as f32, "{place}");
+                assert_eq!(float, ((f64::from(byte) - mean) / deviation) as f32, "{place}");
             }
         }
         for extents in [[1, 2, 2, 1], [0, 2, 2, 1], [1, 64, 64, 1]] {
