@@ -97,23 +97,37 @@ macro_rules! kernels {
                         let Some(src) = src.get(start..start.saturating_add(reach)) else { return };
                         $(let $values = src.as_ptr().wrapping_add($row * row_stride);)*
                         let mut k = 0;
+                        macro_rules! step {
+                            () => {
+                                // SAFETY: the panel has as many vectors as there are values, which was checked above.
+                                let own = unsafe { *columns };
+                                columns = columns.wrapping_add(1);
+                                $(
+                                    // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
+                                    let value = simd.splat_f32s(unsafe { *$values.add(k) });
+                                    $sum = simd.mul_add_e_f32s(value, own[0], $sum);
+                                    if V == 2 {
+                                        $other = simd.mul_add_e_f32s(value, own[V - 1], $other);
+                                    }
+                                )*
+                                k += 1;
+                            };
+                        }
+                        // WebAssembly's addresses are a variable and a constant: steps that go together share the variables.
+                        if cfg!(target_family = "wasm") {
+                            while run - k >= 4 {
+                                step!();
+                                step!();
+                                step!();
+                                step!();
+                            }
+                        }
                         while k < run {
                             if ahead < ahead_end {
                                 fetch(ahead, true);
                                 ahead = ahead.wrapping_add(LINE);
                             }
-                            // SAFETY: the panel has as many vectors as there are values, which was checked above.
-                            let own = unsafe { *columns };
-                            columns = columns.wrapping_add(1);
-                            $(
-                                // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
-                                let value = simd.splat_f32s(unsafe { *$values.add(k) });
-                                $sum = simd.mul_add_e_f32s(value, own[0], $sum);
-                                if V == 2 {
-                                    $other = simd.mul_add_e_f32s(value, own[V - 1], $other);
-                                }
-                            )*
-                            k += 1;
+                            step!();
                         }
                         tap += 1;
                     }
@@ -195,6 +209,35 @@ unsafe fn finished<S: Simd>(
     place: usize,
     first: bool,
 ) -> S::f32s {
+    // A module is several kilobytes smaller if what is rare is not in each kernel.
+    #[cfg(target_family = "wasm")]
+    match (after, residual) {
+        (After::Nothing | After::Bounds(_), None) => return after.apply(simd, sum, slope),
+        // SAFETY: the same.
+        _ => return unsafe { rarely_finished(simd, sum, after, slope, residual, place, first) },
+    }
+    #[cfg(not(target_family = "wasm"))]
+    // SAFETY: the same.
+    unsafe {
+        rarely_finished(simd, sum, after, slope, residual, place, first)
+    }
+}
+
+/// [`finished`], whatever is to be done.
+///
+/// # Safety
+/// The same.
+#[cfg_attr(target_family = "wasm", inline(never))]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
+unsafe fn rarely_finished<S: Simd>(
+    simd: S,
+    sum: S::f32s,
+    after: After,
+    slope: S::f32s,
+    residual: Option<*const f32>,
+    place: usize,
+    first: bool,
+) -> S::f32s {
     let Some(residual) = residual else { return after.apply(simd, sum, slope) };
     // SAFETY: there is a vector.
     let residual = unsafe { residual.add(place).cast::<S::f32s>().read_unaligned() };
@@ -244,7 +287,8 @@ impl Block<'_, '_> {
     }
 
     /// Finishes and stores the sums of one row.
-    #[inline(always)]
+    #[cfg_attr(target_family = "wasm", inline(never))]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     fn store<S: Simd, const V: usize>(
         &mut self,
         simd: S,
