@@ -68,13 +68,16 @@ function read(folder, name) {
 const SMALL = ["-Oz", "--low-memory-unused", "--strip-debug", "--strip-producers"];
 
 /**
- * A text in which multiplications and additions at once are one after the other, which is what relaxed SIMD does on machines that
- * have no such instruction.
+ * A text without relaxed SIMD, in which everything gives what relaxed SIMD gives on some machine: multiplications and additions one
+ * after the other, and of two numbers one of which is NaN the first.
  */
 function plainly(text) {
-  const found = text.replace(/\(f32x4\.relaxed_madd(?=\s)/g, "(call $relaxed_madd");
-  if (/relaxed/.test(found.replaceAll("call $relaxed_madd", ""))) {
-    throw new Error("found another instruction of relaxed SIMD than f32x4.relaxed_madd");
+  const found = text
+    .replace(/\(f32x4\.relaxed_madd(?=\s)/g, "(call $relaxed_madd")
+    .replace(/\((f32x4|f64x2)\.relaxed_(min|max)(?=\s)/g, "($1.p$2");
+  const other = /\(\w+x\d+\.relaxed_\w+/.exec(found);
+  if (other) {
+    throw new Error(`found ${other[0].slice(1)}, wanted no instruction of relaxed SIMD but madd, min and max`);
   }
   return found;
 }
@@ -102,15 +105,16 @@ function writeText(folder, file, forms, passes) {
   }
 }
 
-/** Changes what wasm-bindgen wrote, which each of these texts must be in, and puts `head` before it. */
+/** Changes what wasm-bindgen wrote, which must have each of these texts, and puts `head` before it. */
 function change(folder, name, head, changes) {
   const file = join(folder, `${name}.js`);
   let text = head + readFileSync(file, "utf8");
   for (const [from, to] of changes) {
-    if (!text.includes(from)) {
+    const changed = text.replaceAll(from, to);
+    if (changed === text) {
       throw new Error(`${file}: found no "${from}"; wasm-bindgen writes otherwise now`);
     }
-    text = text.replaceAll(from, to);
+    text = changed;
   }
   writeFileSync(file, text);
 }
@@ -195,8 +199,9 @@ function divide(folder, name) {
   change(folder, name, head, [
     ...shortened,
     [`module_or_path = new URL('${name}_bg.wasm', import.meta.url);`, "module_or_path = main;"],
-    ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
-    ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
+    // A module whose memory is shared is given the memory, and the size of a stack.
+    [/const imports = __wbg_get_imports\((memory)?\);/g, "const imports = rest.with(__wbg_get_imports($1));"],
+    [/return __wbg_finalize_init\(instance, module(.*)\);/g, "return __wbg_finalize_init(rest.of(instance), module$1);"],
   ]);
   console.log(`${name}: ${rare.length} of ${functions.length} functions are in the rest`);
 }
@@ -221,7 +226,7 @@ function count(folder, name) {
   const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
   const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);\n`;
   change(folder, name, head, [
-    ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
+    [/const imports = __wbg_get_imports\((memory)?\);/g, `const imports = { ...__wbg_get_imports($1), count: ${called} };`],
   ]);
 }
 

@@ -209,35 +209,6 @@ unsafe fn finished<S: Simd>(
     place: usize,
     first: bool,
 ) -> S::f32s {
-    // A module is several kilobytes smaller if what is rare is not in each kernel.
-    #[cfg(target_family = "wasm")]
-    match (after, residual) {
-        (After::Nothing | After::Bounds(_), None) => return after.apply(simd, sum, slope),
-        // SAFETY: the same.
-        _ => return unsafe { rarely_finished(simd, sum, after, slope, residual, place, first) },
-    }
-    #[cfg(not(target_family = "wasm"))]
-    // SAFETY: the same.
-    unsafe {
-        rarely_finished(simd, sum, after, slope, residual, place, first)
-    }
-}
-
-/// [`finished`], whatever is to be done.
-///
-/// # Safety
-/// The same.
-#[cfg_attr(target_family = "wasm", inline(never))]
-#[cfg_attr(not(target_family = "wasm"), inline(always))]
-unsafe fn rarely_finished<S: Simd>(
-    simd: S,
-    sum: S::f32s,
-    after: After,
-    slope: S::f32s,
-    residual: Option<*const f32>,
-    place: usize,
-    first: bool,
-) -> S::f32s {
     let Some(residual) = residual else { return after.apply(simd, sum, slope) };
     // SAFETY: there is a vector.
     let residual = unsafe { residual.add(place).cast::<S::f32s>().read_unaligned() };
@@ -287,8 +258,7 @@ impl Block<'_, '_> {
     }
 
     /// Finishes and stores the sums of one row.
-    #[cfg_attr(target_family = "wasm", inline(never))]
-    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[inline(always)]
     fn store<S: Simd, const V: usize>(
         &mut self,
         simd: S,

@@ -34,11 +34,11 @@ export const wanted = ({ threads } = {}) => threads ?? Math.min(navigator.hardwa
 /** Sees to it that a module has so many threads, its caller's included. Nobody waits for them: they help when they are there. */
 export function provide(module, threads) {
   module.helpers ??= 0;
-  const memory = module.memory();
+  const memory = module.shared_memory();
   for (; module.helpers < threads - 1; module.helpers += 1) {
     const helper = begun(() => new Worker(new URL("./helper.js", import.meta.url), { type: "module" }), "./helper.js");
     helper.onerror = ({ message }) => console.warn(`diptych: a thread of the CPU did not start: ${message ?? "no reason was given"}`);
-    helper.postMessage({ module: module.compiled(), memory });
+    helper.postMessage({ module: module.compiled_module(), memory });
   }
   module.set_threads(module.helpers + 1);
 }

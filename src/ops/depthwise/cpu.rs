@@ -389,9 +389,7 @@ impl<S: Simd> Store<S> for Finished<'_, '_> {
         load(simd, &self.lines.of.begin, self.place + v * S::F32_LANES)
     }
 
-    // A module is several kilobytes smaller if what is rare is not behind each sum.
-    #[cfg_attr(target_family = "wasm", inline(never))]
-    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[inline(always)]
     fn store(&mut self, simd: S, row: usize, p: usize, v: usize, sum: S::f32s) {
         let Lines { of, after, residual, .. } = *self.lines;
         let start = self.first + row * self.steps[0] + p * self.steps[1] + v * S::F32_LANES;

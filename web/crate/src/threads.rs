@@ -5,13 +5,13 @@ use wasm_bindgen::prelude::*;
 
 /// What a helper shares with the thread that started it.
 #[wasm_bindgen]
-pub fn memory() -> JsValue {
+pub fn shared_memory() -> JsValue {
     wasm_bindgen::memory()
 }
 
 /// The module, compiled.
 #[wasm_bindgen]
-pub fn compiled() -> JsValue {
+pub fn compiled_module() -> JsValue {
     wasm_bindgen::module()
 }
 
