@@ -31,14 +31,16 @@ export function obstacle({ threads } = {}) {
 /** How many threads a network has. */
 export const wanted = ({ threads } = {}) => threads ?? Math.min(navigator.hardwareConcurrency ?? 1, ENOUGH);
 
+/** Helpers that were begun. */
+let helpers = 0;
+
 /** Sees to it that a module has so many threads, its caller's included. Nobody waits for them: they help when they are there. */
 export function provide(module, threads) {
-  module.helpers ??= 0;
   const memory = module.shared_memory();
-  for (; module.helpers < threads - 1; module.helpers += 1) {
+  for (; helpers < threads - 1; helpers += 1) {
     const helper = begun(() => new Worker(new URL("./helper.js", import.meta.url), { type: "module" }), "./helper.js");
     helper.onerror = ({ message }) => console.warn(`diptych: a thread of the CPU did not start: ${message ?? "no reason was given"}`);
     helper.postMessage({ module: module.compiled_module(), memory });
   }
-  module.set_threads(module.helpers + 1);
+  module.set_threads(helpers + 1);
 }
