@@ -58,6 +58,7 @@ thread_local! {
 pub(crate) struct Load;
 
 /// Says how many threads runs may have, the caller's included. Helpers come when they are ready.
+#[cfg_attr(test, expect(unreachable_pub, reason = "a page's package calls it"))]
 pub fn set_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MOST + 1), Ordering::Relaxed);
 }
@@ -188,6 +189,7 @@ impl Drop for Inside {
 }
 
 /// Helps with runs of other threads, and does not return. A thread that may sleep calls it.
+#[cfg_attr(test, expect(unreachable_pub, reason = "a page's package calls it"))]
 pub fn help() {
     let own = std::thread::current();
     if !HELPERS.iter().any(|place| place.set(own.clone()).is_ok()) {
