@@ -187,7 +187,9 @@ export class LocalSession {
   }
 
   #settings(dimensions = this.#options.dimensions) {
-    const { precision, dequantize, seed, threads } = this.#options;
+    const { precision, dequantize, seed } = this.#options;
+    // Numbers are read by the module's second file.
+    const threads = this.#options.threads > 1 ? this.#options.threads : undefined;
     return JSON.stringify({ precision, dimensions, dequantize: Boolean(dequantize), seed: String(BigInt(seed ?? 0)), threads });
   }
 
