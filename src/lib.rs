@@ -101,6 +101,7 @@
 //! that is an error.
 
 #![recursion_limit = "256"]
+#![cfg_attr(optimize_attribute, feature(optimize_attribute))]
 #![warn(missing_docs, unreachable_pub)]
 // The library answers with an error; it does not stop the program.
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
@@ -264,6 +265,11 @@ pub mod internals {
     #[cfg(not(target_family = "wasm"))]
     pub use crate::tune_network::{Checked, Comparison, Finding};
 
+    /// The threads of a page.
+    #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+    pub mod crew {
+        pub use crate::cpu::workers::{help, set_threads};
+    }
     pub mod device {
         pub use crate::device::*;
     }

@@ -3,6 +3,7 @@
 //
 //   node split.mjs divide FOLDER NAME FEATURES...
 //       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
+//       With PLAIN=1 in the environment they also become NAME_plain_bg.wasm and NAME_plain_rest.wasm, without relaxed SIMD.
 //   node split.mjs count FOLDER NAME FEATURES...
 //       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions[NAME]
 //
@@ -12,10 +13,10 @@
 // is not rare.
 
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { digest, plain } from "./names.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [what, folder, name, ...features] = process.argv.slice(2);
@@ -40,16 +41,6 @@ function parts(text) {
   }
   return found.map((text) => ({ text, kind: /^ \((\w+)/.exec(text)[1], name: new RegExp(`^ \\(\\w+ (${NAME})`).exec(text)?.[1] }));
 }
-
-/** A name without what tells one build from another. */
-function plain(name) {
-  const bare = name.slice(1).replace(/^"|"$/g, "");
-  const text = bare.replace(/\\([0-9a-f]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
-  return text.replace(/\[[0-9a-f]{8,16}\]/g, "").replace(/::h[0-9a-f]{16}$/, "");
-}
-
-/** A plain name as `rare.txt` has it: names are long. */
-export const digest = (name) => createHash("sha256").update(name).digest("hex").slice(0, 10);
 
 /** What a function's text calls or refers to. */
 function references(text) {
@@ -76,7 +67,34 @@ function read(folder, name) {
 /** What makes a module small; names go. */
 const SMALL = ["-Oz", "--low-memory-unused", "--strip-debug", "--strip-producers"];
 
+/**
+ * A text without relaxed SIMD, in which everything gives what relaxed SIMD gives on some machine: multiplications and additions one
+ * after the other, and of two numbers one of which is NaN the first.
+ */
+function plainly(text) {
+  const found = text
+    .replace(/\(f32x4\.relaxed_madd(?=\s)/g, "(call $relaxed_madd")
+    .replace(/\((f32x4|f64x2)\.relaxed_(min|max)(?=\s)/g, "($1.p$2");
+  const other = /\(\w+x\d+\.relaxed_\w+/.exec(found);
+  if (other) {
+    throw new Error(`found ${other[0].slice(1)}, wanted no instruction of relaxed SIMD but madd, min and max`);
+  }
+  return found;
+}
+
+/** What it calls then, which wasm-opt puts in its place. */
+const MADD = ` (func $relaxed_madd (param v128 v128 v128) (result v128)
+  (f32x4.add (f32x4.mul (local.get 0) (local.get 1)) (local.get 2)))`;
+
 function write(folder, file, forms, passes) {
+  writeText(folder, file, forms, passes);
+  if (process.env.PLAIN) {
+    const plain = [...forms.map(plainly), MADD];
+    writeText(folder, file.replace(/_(?=\w+$)/, "_plain_"), plain, ["--inlining-optimizing", "--always-inline-max-function-size=20", ...passes]);
+  }
+}
+
+function writeText(folder, file, forms, passes) {
   const text = join(folder, `${file}.wat`);
   const wasm = join(folder, `${file}.wasm`);
   writeFileSync(text, `(module\n${forms.join("\n")}\n)\n`);
@@ -87,15 +105,16 @@ function write(folder, file, forms, passes) {
   }
 }
 
-/** Changes what wasm-bindgen wrote, which each of these texts must be in, and puts `head` before it. */
+/** Changes what wasm-bindgen wrote, which must have each of these texts, and puts `head` before it. */
 function change(folder, name, head, changes) {
   const file = join(folder, `${name}.js`);
   let text = head + readFileSync(file, "utf8");
   for (const [from, to] of changes) {
-    if (!text.includes(from)) {
+    const changed = text.replaceAll(from, to);
+    if (changed === text) {
       throw new Error(`${file}: found no "${from}"; wasm-bindgen writes otherwise now`);
     }
-    text = text.replaceAll(from, to);
+    text = changed;
   }
   writeFileSync(file, text);
 }
@@ -143,7 +162,7 @@ function divide(folder, name) {
       ...of("type").concat(of("rec"), of("import")).map(({ text }) => text),
       ...fromKept.map((name, at) => ` (import "rest" "${short(at)}" (func ${name} ${signature(rareNames.get(name))}))`),
       ...globals.map(({ text }) => text),
-      ...["memory", "data", "table", "elem", "export"].flatMap(of).map(({ text }) => text),
+      ...["memory", "data", "table", "elem", "start", "export"].flatMap(of).map(({ text }) => text),
       ...globals.map(({ name }, at) => ` (export "g${at}" (global ${name}))`),
       ...of("table").map(({ name }, at) => ` (export "t${at}" (table ${name}))`),
       ...fromRare.map((name, at) => ` (export "${short(at)}_" (func ${name}))`),
@@ -169,14 +188,21 @@ function divide(folder, name) {
     'import { Rest } from "../rest.js";',
     `export const main = new URL("${name}_bg.wasm", import.meta.url);`,
     `export const rest = new Rest(new URL("${name}_rest.wasm", import.meta.url));`,
+    ...(process.env.PLAIN
+      ? [
+          `export const plain = new URL("${name}_plain_bg.wasm", import.meta.url);`,
+          `export const plainRest = new URL("${name}_plain_rest.wasm", import.meta.url);`,
+        ]
+      : []),
     "",
   ].join("\n");
   change(folder, name, head, [
     ["queueMicrotask(arg0);", "queueMicrotask(rest.task(arg0));"],
     ...shortened,
     [`module_or_path = new URL('${name}_bg.wasm', import.meta.url);`, "module_or_path = main;"],
-    ["const imports = __wbg_get_imports();", "const imports = rest.with(__wbg_get_imports());"],
-    ["return __wbg_finalize_init(instance, module);", "return __wbg_finalize_init(rest.of(instance), module);"],
+    // A module whose memory is shared is given the memory, and the size of a stack.
+    [/const imports = __wbg_get_imports\((memory)?\);/g, "const imports = rest.with(__wbg_get_imports($1));"],
+    [/return __wbg_finalize_init\(instance, module(.*)\);/g, "return __wbg_finalize_init(rest.of(instance), module$1);"],
   ]);
   console.log(`${name}: ${rare.length} of ${functions.length} functions are in the rest`);
 }
@@ -201,7 +227,7 @@ function count(folder, name) {
   const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
   const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);\n`;
   change(folder, name, head, [
-    ["const imports = __wbg_get_imports();", `const imports = { ...__wbg_get_imports(), count: ${called} };`],
+    [/const imports = __wbg_get_imports\((memory)?\);/g, `const imports = { ...__wbg_get_imports($1), count: ${called} };`],
   ]);
 }
 

@@ -260,6 +260,13 @@ pub(crate) fn bounded<S: Simd>(simd: S, x: S::f32s, low: S::f32s, high: S::f32s)
     if SECOND_OF_NAN && S::F32_LANES > 1 {
         return simd.min_f32s(high, simd.max_f32s(low, x));
     }
+    #[cfg(all(target_family = "wasm", target_feature = "simd128"))]
+    if S::F32_LANES == 4 {
+        use core::arch::wasm32::{f32x4_pmax, f32x4_pmin, v128};
+        let [x, low, high]: [v128; 3] = [x, low, high].map(bytemuck::cast);
+        // Of `a` and `b`, `b` only if it is more than `a`, or less.
+        return bytemuck::cast(f32x4_pmin(f32x4_pmax(x, low), high));
+    }
     let x = simd.select_f32s(simd.less_than_f32s(x, low), low, x);
     simd.select_f32s(simd.greater_than_f32s(x, high), high, x)
 }

@@ -17,7 +17,7 @@ use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelves;
-use crate::cpu::workers::Load;
+use crate::cpu::workers;
 use crate::device::{Pending, Readback, Wait};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -84,7 +84,7 @@ struct CpuNetwork {
     /// Threads of a run at most.
     threads: usize,
     /// How many of them are worth it while other programs run.
-    load: std::sync::Mutex<Load>,
+    load: std::sync::Mutex<workers::Load>,
     steps: Vec<Step>,
     outputs: Vec<Place>,
     states: States,
@@ -275,7 +275,7 @@ impl CpuSession {
         let inputs = whole(inputs, &self.0.given)?;
         let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::new());
         for step in &self.0.steps {
-            run.step(step, &inputs)?;
+            workers::run(self.0.flops, self.0.threads, &self.0.load, || run.step(step, &inputs))?;
             turns.pass().await;
         }
         run.end(&inputs)

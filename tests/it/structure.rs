@@ -129,6 +129,10 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/cpu/bytes/neon_i8mm.rs", "the same"),
     ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
+    (
+        "src/cpu/workers/crew.rs",
+        "web workers call what lies on another one's stack; std's scopes begin threads",
+    ),
     ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];
 
@@ -140,6 +144,7 @@ const MAY_BLOCK: &[(&str, &[&str])] = &[
         "thread",
         &[
             "src/batch/mod.rs",
+            "src/cpu/workers/crew.rs",
             "src/cpu/workers/threads.rs",
             "src/device/opencl/order.rs",
             "src/device/opencl/patience.rs",

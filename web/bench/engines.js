@@ -2,10 +2,13 @@
 
 const values = (dims) => new Float32Array(dims.reduce((product, extent) => product * extent, 1)).fill(0.5);
 
+/** Threads of the CPU, where the page may have some: one for each processor. */
+const threads = globalThis.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency, 8) : 1;
+
 const ENGINES = {
   diptych: async (model, backend) => {
     const { Diptych } = await import("diptych-web");
-    const session = await Diptych.load(model, { backend, record: false });
+    const session = await Diptych.load(model, { backend, threads, record: false });
     const inputs = Object.fromEntries(session.inputs.map(({ name, dims }) => [name, { data: values(dims), dims }]));
     return async () => Object.values(await session.run(inputs));
   },
@@ -13,6 +16,7 @@ const ENGINES = {
     // Each has the file that its users would load.
     const { env, InferenceSession, Tensor } = await import(backend === "cpu" ? "onnxruntime-web/wasm" : "onnxruntime-web");
     env.wasm.wasmPaths = new URL("peers/onnxruntime-web/dist/", document.baseURI).href;
+    env.wasm.numThreads = threads;
     const session = await InferenceSession.create(model, { executionProviders: [backend === "cpu" ? "wasm" : "webgpu"] });
     const feeds = Object.fromEntries(
       session.inputMetadata.map(({ name, shape }) => [name, new Tensor("float32", values(shape), shape)]),
@@ -24,8 +28,9 @@ const ENGINES = {
   },
   "@litertjs/core": async (model, backend) => {
     const { loadAndCompile, loadLiteRt, Tensor } = await import("@litertjs/core");
-    await loadLiteRt(new URL("peers/@litertjs/core/wasm/", document.baseURI).href);
-    const compiled = await loadAndCompile(model, { accelerator: backend === "cpu" ? "wasm" : "webgpu" });
+    await loadLiteRt(new URL("peers/@litertjs/core/wasm/", document.baseURI).href, { threads: threads > 1 });
+    const accelerator = backend === "cpu" ? "wasm" : "webgpu";
+    const compiled = await loadAndCompile(model, { accelerator, cpuOptions: { numThreads: threads } });
     const given = compiled.getInputDetails().map(({ shape }) => [values([...shape]), [...shape]]);
     return async () => {
       const inputs = given.map(([array, shape]) => new Tensor(array, shape));

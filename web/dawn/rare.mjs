@@ -10,7 +10,7 @@ import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { serve } from "../serve.mjs";
-import { digest } from "../split.mjs";
+import { digest } from "../names.mjs";
 import { Chromium, SOFTWARE_GPU } from "../tests/chromium.mjs";
 import { provideWebGpu, swiftShader } from "./node.mjs";
 
@@ -150,7 +150,7 @@ async function perModel(site, models, namesOf) {
 
 async function all(site, models) {
   const modules = Object.fromEntries(
-    ["tflite", "onnx", "full"].map((name) => {
+    ["tflite", "onnx", "full", "cpu"].map((name) => {
       const functions = readFileSync(join(site, "diptych/wasm", `${name}_functions.json`), "utf8");
       return [name, JSON.parse(functions)];
     }),

@@ -1,5 +1,7 @@
 // Where a network runs, asked of the browser before any module is fetched.
 
+import { obstacle, wanted } from "./threads.js";
+
 const gpuOf = () => globalThis.navigator?.gpu;
 
 function without() {
@@ -11,13 +13,22 @@ function without() {
     : "this browser has no WebGPU";
 }
 
-/** `{ backend, reason }` for these options. An error if WebGPU was asked for and there is none. */
-export async function chosen({ backend = "auto", device }) {
+/** On the CPU, for this reason: on several threads where there may be some. */
+export function onCpu(reason, options) {
+  const lack = obstacle(options);
+  return lack === undefined
+    ? { backend: "cpu", reason, threads: wanted(options) }
+    : { backend: "cpu", reason: `${reason}; it computes on one thread, ${lack}`, threads: 1 };
+}
+
+/** `{ backend, reason, threads }` for these options. An error if WebGPU was asked for and there is none. */
+export async function chosen(options) {
+  const { backend = "auto", device } = options;
   if (device) {
     return { backend: "webgpu", reason: "the page's own device" };
   }
   if (backend === "cpu") {
-    return { backend, reason: "the CPU was asked for" };
+    return onCpu("the CPU was asked for", options);
   }
   let refused;
   const adapter = await gpuOf()?.requestAdapter().catch((error) => ((refused = error.message), null));
@@ -29,10 +40,10 @@ export async function chosen({ backend = "auto", device }) {
     return { backend, reason: "WebGPU was asked for" };
   }
   if (!adapter) {
-    return { backend: "cpu", reason: lack };
+    return onCpu(lack, options);
   }
   if (adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter) {
-    return { backend: "cpu", reason: "the browser's GPU is software, which is slower than the CPU" };
+    return onCpu("the browser's GPU is software, which is slower than the CPU", options);
   }
   return { backend: "webgpu", reason: "the browser's GPU" };
 }

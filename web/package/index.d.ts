@@ -91,8 +91,10 @@ export interface Info {
   backend: "webgpu" | "cpu";
   /** The GPU, as far as the browser tells. */
   device: { name: string; software: boolean; halves: boolean; timestamps: boolean } | null;
-  /** Why it is this one. */
+  /** Why it is this one; on the CPU also why it has one thread. */
   reason: string;
+  /** Threads of the CPU; undefined on WebGPU. */
+  threads?: number;
 }
 
 export interface Step {
@@ -129,6 +131,11 @@ export interface LoadOptions {
   backend?: "auto" | "webgpu" | "cpu";
   /** The page's own device. What it lacks of features and limits is not used. */
   device?: GPUDevice;
+  /**
+   * Threads of the CPU at most, from 1 to 64: as many as there are processors, up to 8, unless set. There is one where the page is
+   * not cross-origin isolated, and in Node.
+   */
+  threads?: number;
   /** In a worker, so that nothing runs on the calling thread; without `device` and `GPUBuffer`s. */
   worker?: boolean;
   onProgress?: (progress: LoadProgress) => void;

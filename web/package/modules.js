@@ -1,14 +1,19 @@
 // The WebAssembly files. A page loads the one that its model and backend need.
 
 import { addressOf, checkAnswer, responseOf } from "./files.js";
+import { isRelaxed } from "./threads.js";
 
 const FILES = {
   /** TensorFlow Lite on WebGPU. */
   tflite: () => import("./wasm/tflite.js"),
   /** ONNX on WebGPU. */
   onnx: () => import("./wasm/onnx.js"),
-  /** Both, the CPU, models that need it for a part of them, and the tuner. */
+  /** Both on WebGPU, models that need the CPU for a part of them, and the tuner. */
   full: () => import("./wasm/full.js"),
+  /** Both on the CPU. */
+  cpu: () => import("./wasm/cpu.js"),
+  /** The same on several threads. */
+  threads: () => import("./wasm/threads.js"),
 };
 
 /** Takes these modules' scripts where nothing can be imported later: in service workers. */
@@ -35,10 +40,14 @@ async function start(file, wasm) {
     throw inServiceWorker ? new Error('import "diptych-web/service-worker": a service worker imports everything when it starts') : error;
   });
   const at = (name) => new URL(name, folder(wasm));
+  const isPlain = module.plain && !isRelaxed();
+  const stem = isPlain ? `${file}_plain` : file;
   if (wasm !== undefined) {
-    module.rest?.at(at(`${file}_rest.wasm`));
+    module.rest?.at(at(`${stem}_rest.wasm`));
+  } else if (isPlain) {
+    module.rest?.at(module.plainRest);
   }
-  const main = wasm === undefined ? module.main : at(`${file}_bg.wasm`);
+  const main = wasm !== undefined ? at(`${stem}_bg.wasm`) : isPlain ? module.plain : module.main;
   const [response] = await Promise.all([responseOf(main), module.rest?.soon()]);
   await module.default({ module_or_path: checkAnswer("file", response) });
   return module;
@@ -49,8 +58,9 @@ function folder(wasm) {
   return href.endsWith("/") ? href : `${href}/`;
 }
 
-/** The file for a model of this format on this backend; the smallest without a format. */
-export const fileFor = (backend, format = "tflite") => (backend === "cpu" ? "full" : format);
+/** The file for a model of this format where it is to run; the smallest without a format. */
+export const fileFor = ({ backend, threads }, format = "tflite") =>
+  backend !== "cpu" ? format : threads > 1 ? "threads" : "cpu";
 
 /**
  * What `act` makes of a module, or of the one that has everything, if the first lacks what the model needs: then the error

@@ -53,7 +53,7 @@ export function oneOf(name, value, known) {
 
 const LOAD = [
   "backend", "device", "worker", "onProgress", "signal", "precision", "dequantize", "dimensions", "externalData", "seed",
-  "record", "wasm",
+  "record", "threads", "wasm",
 ];
 
 /** Checks the options of `load`. */
@@ -73,4 +73,8 @@ export function checkLoad(options) {
   }
   oneOf("backend", options.backend, ["auto", "webgpu", "cpu"]);
   oneOf("precision", options.precision, ["f32", "f16s", "f16"]);
+  const { threads } = options;
+  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1 && threads <= 64)) {
+    throw new TypeError(`threads: found ${threads}, wanted a whole number from 1 to 64`);
+  }
 }

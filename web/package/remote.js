@@ -4,28 +4,14 @@ import { bytesOf } from "./bytes.js";
 import { addressOf } from "./files.js";
 import { check, checkInputs } from "./options.js";
 import { isPicture } from "./pictures.js";
+import { begun } from "./workers.js";
 
-/**
- * A worker with this package's script. A browser runs no script of another origin as a worker, such as one of a network that
- * delivers packages, but one of the page's own that imports it.
- */
+/** A worker with this package's script. */
 function started() {
   if (typeof Worker === "undefined") {
     throw new Error("option worker: there are no workers here; leave it out");
   }
-  try {
-    return new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
-  } catch (error) {
-    if (error.name !== "SecurityError") {
-      throw error;
-    }
-    const [name, base] = ["./worker.js", import.meta.url];
-    const script = new Blob([`import ${JSON.stringify(new URL(name, base).href)};`], { type: "text/javascript" });
-    const address = URL.createObjectURL(script);
-    const worker = new Worker(address, { type: "module" });
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    return worker;
-  }
+  return begun(() => new Worker(new URL("./worker.js", import.meta.url), { type: "module" }), "./worker.js");
 }
 
 /** A source of bytes as a worker can have it: addresses in full, because a worker's are relative to its own. */

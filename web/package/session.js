@@ -1,6 +1,6 @@
 // A session on this thread: the page's, or a worker's.
 
-import { chosen } from "./backend.js";
+import { chosen, onCpu } from "./backend.js";
 import { readable, readBack, target } from "./buffers.js";
 import { bytesOf, formatOf } from "./bytes.js";
 import { externalOf } from "./external.js";
@@ -10,6 +10,7 @@ import { fileFor, firstOf, moduleOf } from "./modules.js";
 import { check, checkInputs, checkLoad, near } from "./options.js";
 import { isPicture } from "./pictures.js";
 import { readRecord, writeRecord } from "./store.js";
+import { provide } from "./threads.js";
 
 /** How long a call may go on after its device was lost. */
 const GIVE_UP_MS = 500;
@@ -20,12 +21,16 @@ const TELL_MS = 50;
 const settled = ({ rest }, promise) => (rest ? rest.settled(promise) : promise);
 
 /** An engine of a module on the backend that was chosen. */
-const engineOf = (module, { device }, { backend }) =>
-  settled(module, device ? module.Engine.adopt(device) : module.Engine.open(backend));
+async function engineOf(module, { device }, { backend, threads }) {
+  if (threads > 1) {
+    provide(module, threads);
+  }
+  return settled(module, device ? module.Engine.adopt(device) : module.Engine.open(backend));
+}
 
 /** What the engine says, and why it is this one. */
-function infoOf(engine, { reason }) {
-  const info = { ...JSON.parse(engine.info()), reason };
+function infoOf(engine, { reason, threads }) {
+  const info = { ...JSON.parse(engine.info()), reason, threads };
   if (info.device) {
     info.device.name = nameOf(engine.device()) || info.device.name;
   }
@@ -41,7 +46,7 @@ async function opened(options, format, act) {
   const mayPass = !options.device && (options.backend ?? "auto") === "auto" && way.backend === "webgpu";
   let refused;
   try {
-    return await firstOf(fileFor(way.backend, format), options.wasm, async (module) => {
+    return await firstOf(fileFor(way, format), options.wasm, async (module) => {
       const engine = await engineOf(module, options, way).catch((error) => {
         refused = error;
         throw error;
@@ -52,8 +57,8 @@ async function opened(options, format, act) {
     if (!(mayPass && error === refused)) {
       throw error;
     }
-    const cpu = { backend: "cpu", reason: `the browser's GPU gives no device (${error.message})` };
-    const module = await moduleOf("full", options.wasm);
+    const cpu = onCpu(`the browser's GPU gives no device (${error.message})`, options);
+    const module = await moduleOf(fileFor(cpu), options.wasm);
     return act(module, await engineOf(module, options, cpu), cpu);
   }
 }
@@ -106,7 +111,7 @@ export class LocalSession {
     // The module is on its way while the rest of the model is.
     const way = chosen(options);
     way.catch(() => {});
-    const begun = (first) => way.then(({ backend }) => moduleOf(fileFor(backend, formatOf(first)), options.wasm)).catch(() => {});
+    const begun = (first) => way.then((way) => moduleOf(fileFor(way, formatOf(first)), options.wasm)).catch(() => {});
     const bytes = await bytesOf(model, { signal, onProgress: download, onBegun: begun });
     await way;
     const format = formatOf(bytes, nameOfModel(model));
@@ -182,7 +187,9 @@ export class LocalSession {
 
   #settings(dimensions = this.#options.dimensions) {
     const { precision, dequantize, seed } = this.#options;
-    return JSON.stringify({ precision, dimensions, dequantize: Boolean(dequantize), seed: String(BigInt(seed ?? 0)) });
+    // Numbers are read by the module's second file.
+    const threads = this.#options.threads > 1 ? this.#options.threads : undefined;
+    return JSON.stringify({ precision, dimensions, dequantize: Boolean(dequantize), seed: String(BigInt(seed ?? 0)), threads });
   }
 
   /** All extents that the model leaves open, by name: those of the options, and those of the last run. */
@@ -333,6 +340,9 @@ export class LocalSession {
 
   async tune(options = {}) {
     check("tune", options, ["budgetMs", "stepMs", "onProgress", "signal"]);
+    if (!this.device) {
+      throw new Error("tune: the network runs on the CPU, which has one kernel for each step; wanted WebGPU");
+    }
     const { budgetMs = 5000, stepMs = 20, onProgress = () => {}, signal } = options;
     const module = await moduleOf("full", this.#options.wasm);
     // The tuner lies in the module's second file.

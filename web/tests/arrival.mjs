@@ -32,7 +32,7 @@ export function arrivals({ test, ensure, site, fetched }) {
         return session.info;
       }, stub);
       ensure(info.backend === "cpu", JSON.stringify(info));
-      ensure(modules() === "full", `fetched ${modules()}, wanted full alone`);
+      ensure(modules() === "cpu", `fetched ${modules()}, wanted cpu alone`);
       ensure(!/opencl|feature|wgpu/.test(info.reason), `a visitor reads "${info.reason}"`);
       begun();
       const refused = await page.evaluate(async () => {

@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { lifetimes } from "./lifetimes.mjs";
 import { arrivals } from "./arrival.mjs";
 import { Chromium, NO_GPU, SOFTWARE_GPU } from "./chromium.mjs";
-import { serve } from "../serve.mjs";
+import { threads } from "./threads.mjs";
+import { ISOLATED, serve } from "../serve.mjs";
 
 const [site, filter = ""] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
@@ -213,7 +214,7 @@ test("a page downloads the module that it needs", SOFTWARE_GPU, async (open) => 
     { backend: "webgpu", modules: "tflite onnx", y: 3 },
     { backend: "webgpu", modules: "tflite onnx onnx_rest", y: 0 },
     { backend: "webgpu", modules: "tflite onnx onnx_rest full", y: 3 + 1 / 64 },
-    { backend: "cpu", modules: "tflite onnx onnx_rest full", y: 3 },
+    { backend: "cpu", modules: "tflite onnx onnx_rest full cpu", y: 3 },
   ];
   ensure(JSON.stringify(found) === JSON.stringify(wanted), JSON.stringify(found));
   return found.map(({ modules }) => modules).join("; ");
@@ -437,9 +438,11 @@ lifetimes({ test, ensure, site });
 
 const fetched = [];
 arrivals({ test, ensure, site, fetched });
+threads({ test, ensure, fetched });
 
-const server = await serve(site, 0, { told: (path) => fetched.push(path) });
-const address = `http://localhost:${server.address().port}/`;
+const told = (path) => fetched.push(path);
+const servers = [await serve(site, 0, { told }), await serve(site, 0, { told, headers: ISOLATED })];
+const [address, isolatedAddress] = servers.map((server) => `http://localhost:${server.address().port}/`);
 let failed = 0;
 const chosen = tests.filter(({ name }) => name.includes(filter));
 for (const { name, flags, act } of chosen) {
@@ -447,8 +450,8 @@ for (const { name, flags, act } of chosen) {
   const start = Date.now();
   let pages = [];
   try {
-    const said = await act(async (query, size) => {
-      const page = await browser.page(address + query, size);
+    const said = await act(async (query, size, isolated = false) => {
+      const page = await browser.page((isolated ? isolatedAddress : address) + query, size);
       pages.push(page);
       return page;
     });
@@ -459,6 +462,6 @@ for (const { name, flags, act } of chosen) {
   }
   await browser.close();
 }
-server.close();
+servers.forEach((server) => server.close());
 console.log(`${chosen.length - failed} of ${chosen.length} tests passed`);
 process.exit(failed || !chosen.length ? 1 : 0);

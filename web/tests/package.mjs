@@ -26,7 +26,7 @@ function packed() {
   mkdirSync(folder, { recursive: true });
   const [{ filename, files, size, unpackedSize }] = JSON.parse(run("npm", "pack", "--json", join(site, "diptych")));
   const names = files.map(({ path }) => path);
-  for (const name of ["README.md", "package.json", "index.js", "index.d.ts", "service-worker.js", "worker.js", "licences/LICENSE-MIT", "licences/LICENSE-APACHE", "wasm/tflite_bg.wasm", "wasm/full_rest.wasm"]) {
+  for (const name of ["README.md", "package.json", "index.js", "index.d.ts", "service-worker.js", "worker.js", "licences/LICENSE-MIT", "licences/LICENSE-APACHE", "wasm/tflite_bg.wasm", "wasm/full_rest.wasm", "wasm/cpu_plain_bg.wasm", "wasm/threads_bg.wasm", "helper.js"]) {
     ensure(names.includes(name), `the package lacks ${name}: ${names.join(" ")}`);
   }
   console.log(`ok packed: ${names.length} files, ${size} bytes, ${unpackedSize} unpacked`);

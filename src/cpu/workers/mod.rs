@@ -1,14 +1,21 @@
-//! Who works on a run on the CPU: `threads`, or with the feature `parallel` left out the caller alone.
+//! Who works on a run on the CPU: `threads`; with the feature `parallel` left out the caller alone, or in a page whose threads
+//! share the module's memory a `crew` of web workers.
 
-#[cfg(not(feature = "parallel"))]
+#[cfg(not(any(feature = "parallel", all(target_family = "wasm", target_feature = "atomics"))))]
 mod alone;
+#[cfg(any(test, all(target_family = "wasm", target_feature = "atomics")))]
+mod crew;
 #[cfg(feature = "parallel")]
 mod load;
 #[cfg(feature = "parallel")]
 mod threads;
 
-#[cfg(not(feature = "parallel"))]
+#[cfg(not(any(feature = "parallel", all(target_family = "wasm", target_feature = "atomics"))))]
 pub(crate) use alone::{Load, each, run, workers};
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub(crate) use crew::{Load, each, run, workers};
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub use crew::{help, set_threads};
 #[cfg(feature = "parallel")]
 pub(crate) use load::Load;
 #[cfg(feature = "parallel")]

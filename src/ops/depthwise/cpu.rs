@@ -7,7 +7,7 @@
 
 use super::{DepthwiseOp, OP};
 use crate::cpu::aligned::Aligned;
-use crate::cpu::arch::Arch;
+use crate::cpu::arch::{Arch, apart};
 use crate::cpu::blocks::independent_rows;
 use crate::cpu::panels::lanes_for;
 use crate::cpu::products::{Products, Store, load, store};
@@ -284,11 +284,11 @@ impl Lines<'_> {
                     let bounds = [simd.splat_f32s(low), simd.splat_f32s(high)];
                     let bounded = matches!(self.after, After::Bounds(_));
                     let store = Bounded { begin, dst, first, steps, bounds, bounded };
-                    simd.vectorize(Each { products, simd, store });
+                    apart(simd, Each { products, simd, store });
                 }
                 _ => {
                     let store = Finished { lines: self, dst, first, steps, place, lanes };
-                    simd.vectorize(Each { products, simd, store });
+                    apart(simd, Each { products, simd, store });
                 }
             }
         }

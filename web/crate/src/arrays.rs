@@ -1,7 +1,9 @@
 //! JavaScript's typed arrays as tensors, and back.
 
 use crate::error;
-use diptych::{DType, Dims, FileInput, HostTensor, Port};
+#[cfg(feature = "gpu")]
+use diptych::Port;
+use diptych::{DType, Dims, FileInput, HostTensor};
 use js_sys::{
     Array, BigInt64Array, Float32Array, Int8Array, Int16Array, Int32Array, Reflect, Uint8Array,
     Uint8ClampedArray, Uint16Array, Uint32Array,
@@ -101,6 +103,7 @@ pub(crate) fn array(output: &HostTensor) -> JsValue {
 
 /// The words of 32 bits that a device's buffer holds of an input: integers of 32 and 64 bits as integers of 32, everything
 /// else as f32.
+#[cfg(feature = "gpu")]
 pub(crate) fn words(port: &Port, tensor: &HostTensor) -> Result<Vec<u8>, JsValue> {
     let range = match port.dtype {
         DType::I64 | DType::I32 => [i64::from(i32::MIN), i64::from(i32::MAX)],
@@ -129,6 +132,7 @@ pub(crate) fn words(port: &Port, tensor: &HostTensor) -> Result<Vec<u8>, JsValue
     Ok(bytes)
 }
 
+#[cfg(feature = "gpu")]
 fn misfit(port: &Port, value: impl std::fmt::Display, place: usize) -> JsValue {
     let wanted = match port.dtype {
         DType::U32 => "a number of u32",

@@ -1,6 +1,8 @@
 //! Where networks run: a WebGPU device of our own, the page's, or the CPU.
 
-use crate::{adopt, error, failed, json};
+#[cfg(feature = "gpu")]
+use crate::adopt;
+use crate::{error, failed, json};
 use diptych::{Backend, Context};
 use wasm_bindgen::prelude::*;
 
@@ -30,6 +32,7 @@ impl Engine {
     }
 
     /// Uses a `GPUDevice` of the page's.
+    #[cfg(feature = "gpu")]
     pub async fn adopt(device: JsValue) -> Result<Engine, JsValue> {
         let (adapter, device, queue) = adopt::device(&device).await?;
         let context = Context::from_wgpu(&adapter, device, queue).map_err(error)?;
@@ -42,8 +45,15 @@ impl Engine {
     }
 
     /// The `GPUDevice`; undefined on the CPU.
+    #[cfg(feature = "gpu")]
     pub fn device(&self) -> JsValue {
         let raw = self.context.wgpu().and_then(|(device, _)| device.as_webgpu());
         raw.map_or(JsValue::UNDEFINED, |raw| raw.clone().into())
+    }
+
+    /// There is no `GPUDevice` in a module for the CPU.
+    #[cfg(not(feature = "gpu"))]
+    pub fn device(&self) -> JsValue {
+        JsValue::UNDEFINED
     }
 }

@@ -1,7 +1,7 @@
 //! What goes to JavaScript as JSON.
 
 use diptych::{Backend, ContextInfo, FileInput, Port, Profile, Session, Step};
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 use diptych::{ProblemReport, TunerProgress};
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ pub(crate) fn profile(profile: &Profile) -> Value {
 }
 
 /// How far the tuner is.
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 pub(crate) fn progress(progress: &TunerProgress) -> Value {
     json!({
         "done": progress.done,
@@ -91,7 +91,7 @@ pub(crate) fn progress(progress: &TunerProgress) -> Value {
 }
 
 /// The verdict on one problem.
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 pub(crate) fn verdict(problem: &ProblemReport) -> Value {
     let us = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64() * 1e6);
     json!({

@@ -7,17 +7,22 @@
 #![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_family = "wasm")]
 
+#[cfg(feature = "gpu")]
 mod adopt;
 mod arrays;
 mod engine;
 mod json;
 mod network;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "gpu")]
+mod on_device;
+#[cfg(target_feature = "atomics")]
+mod threads;
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 mod tuning;
 
 pub use engine::Engine;
 pub use network::Network;
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 pub use tuning::Tuning;
 
 use wasm_bindgen::prelude::*;
@@ -40,6 +45,7 @@ fn failed(error: diptych::Error) -> JsValue {
 }
 
 /// What a JavaScript exception says.
+#[cfg(feature = "gpu")]
 fn message(thrown: &JsValue) -> String {
     match thrown.dyn_ref::<js_sys::Error>() {
         Some(error) => error.message().into(),

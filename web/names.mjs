@@ -1,0 +1,13 @@
+// Names of functions as `rare.txt` has them.
+
+import { createHash } from "node:crypto";
+
+/** A name without what tells one build from another. */
+export function plain(name) {
+  const bare = name.slice(1).replace(/^"|"$/g, "");
+  const text = bare.replace(/\\([0-9a-f]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
+  return text.replace(/\[[0-9a-f]{8,16}\]/g, "").replace(/::h[0-9a-f]{16}$/, "");
+}
+
+/** A plain name as `rare.txt` has it: names are long. */
+export const digest = (name) => createHash("sha256").update(name).digest("hex").slice(0, 10);
