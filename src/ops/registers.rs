@@ -109,7 +109,7 @@ mod tests {
         let choice = untuned(&*many, WorkGroup::Table, &limits).expect("a kernel all the same");
         assert_eq!((choice.variant, choice.tile), ("tiled", [1, 1, 1]));
         let error =
-            many.fits(&Choice::new("tiled", [1, 8, 1], [16, 8, 1]), &limits).expect_err("more than it has");
+            many.fits(&Choice::new("tiled", [1, 4, 1], [8, 8, 1]), &limits).expect_err("more than it has");
         assert!(error.to_string().contains("VideoCore has 48"), "{error}");
     }
 
