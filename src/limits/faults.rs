@@ -103,7 +103,7 @@ pub enum Quirk {
     FlushPeriodically,
     /// One program is compiled at a time, however many threads ask: nothing is compiled ahead.
     CompilesOneAtATime,
-    /// Sums of products of four bytes (`dot4I8Packed`) crash the compiler or come out wrong: bytes are unpacked before.
+    /// Sums of products of four bytes (`dot4I8Packed`) crash the compiler: bytes are unpacked before.
     WrongDotsOfBytes,
     /// Parts of a buffer are released in the reverse order of their making.
     PartsInOrder,

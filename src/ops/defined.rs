@@ -10,7 +10,6 @@ use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
 use super::reference::Reference;
-use super::registers;
 use super::spec;
 use super::stored::{channels, least};
 use super::turns;
@@ -367,13 +366,8 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         fits(self, choice, limits)?;
-        let Some(wanted) = self.kernel.registers(self.op, choice, limits) else { return Ok(()) };
-        match registers::obstacle(wanted, choice, limits) {
-            Some(reason) if !self.wants_fewest(wanted.wanted, choice, limits) => {
-                spec::reject(O::NAME, choice, reason)
-            }
-            _ => Ok(()),
-        }
+        let few = self.too_few_registers(choice, limits);
+        few.map_or(Ok(()), |reason| spec::reject(O::NAME, choice, reason))
     }
 
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch> {

@@ -11,9 +11,16 @@ use crate::limits::Limits;
 const SMALL: [u32; 3] = [8, 8, 1];
 
 impl<O: Definition> Bound<'_, O> {
+    /// Why registers keep `choice` from the device, if they do and another kernel or tile has them.
+    pub(super) fn too_few_registers(&self, choice: &Choice, limits: &Limits) -> Option<String> {
+        let wanted = self.kernel.registers(self.op, choice, limits)?;
+        let reason = registers::obstacle(wanted, choice, limits)?;
+        (!self.wants_fewest(wanted.wanted, choice, limits)).then_some(reason)
+    }
+
     /// Whether none of the op's kernels and tiles that an untuned session may run has the registers that it wants, nor wants
     /// fewer than so many: one that spills is better than none.
-    pub(super) fn wants_fewest(&self, wanted: u32, choice: &Choice, limits: &Limits) -> bool {
+    fn wants_fewest(&self, wanted: u32, choice: &Choice, limits: &Limits) -> bool {
         let kernels = O::kernels()
             .iter()
             .filter(|kernel| kernel.layouts().contains(&choice.layout) && kernel.untuned(self.op, limits));

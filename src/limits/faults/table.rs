@@ -78,7 +78,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "Adreno 7xx's sums of products of bytes",
         on: Devices { families: Families::AdrenoSeries(7), api: "Vulkan", driver: "turnip", ..Devices::ANY },
-        seen: "Mesa's compiler crashes at kernels whose four sums go on with the products of one word's bytes and four others' (25.0.7): \
+        seen: "Mesa's compiler crashes for an Adreno 750 at kernels whose four sums go on with the products of one word's bytes and four others' (25.0.7): \
                it makes one instruction of them that has one result, as ir3_supports_vectorized_nir_op does not exclude \
                sdot_4x8_iadd",
         avoided: Avoided::Quirk(Quirk::WrongDotsOfBytes),
