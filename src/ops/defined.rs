@@ -2,7 +2,7 @@
 //! is written here once.
 
 use super::bound::{BoundKernel, Kernels};
-use super::definition::Definition;
+use super::definition::{Definition, computed};
 use super::effort::Effort;
 use super::halves::Magnitudes;
 use super::kernel::{Kernel, Offer, Ordinary};
@@ -25,14 +25,6 @@ use crate::shape::Shape;
 use crate::sorted;
 use std::any::Any;
 use std::sync::Arc;
-
-/// What only the CPU computes, unless it was left out.
-fn computed<T>(op: &str, compute: impl FnOnce() -> Result<T>) -> Result<T> {
-    if cfg!(feature = "cpu") {
-        return compute();
-    }
-    Err(Error::without_cpu(format!("{op} on the CPU")))
-}
 
 impl<O: Definition> Sealed for O {}
 

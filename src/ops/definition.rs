@@ -10,7 +10,7 @@ use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::shape::Shape;
 use std::fmt;
@@ -128,4 +128,12 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     fn mixes_channels() -> bool {
         false
     }
+}
+
+/// What only the CPU computes, unless it was left out.
+pub(super) fn computed<T>(op: &str, compute: impl FnOnce() -> Result<T>) -> Result<T> {
+    if cfg!(feature = "cpu") {
+        return compute();
+    }
+    Err(Error::without_cpu(format!("{op} on the CPU")))
 }

@@ -8,6 +8,7 @@
 //! instead, which must not matter. Of a bias alone it would: what is left of a mean is some ulps, not zero.
 
 use crate::problem::{compare, output};
+use diptych::Limits;
 use diptych::internals::Form;
 use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
 use diptych::internals::emit::{Access, Binding, Element, KernelSource, Operand};
@@ -158,12 +159,12 @@ pub(crate) fn written(device: &dyn Device, op: &dyn Op, choice: &Choice) -> dipt
 /// Compiles and binds `op`'s kernel.
 async fn dispatch(
     device: &dyn Device,
+    limits: &Limits,
     op: &dyn Op,
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
     bind: &mut dyn FnMut(&Binding) -> diptych::Result<Resource>,
 ) -> diptych::Result<Dispatch> {
-    let limits = &device.info().limits;
     let launch = op.plan(choice, limits)?;
     let mut source = launch.spec.render_written(limits.dialect)?;
     mutate(&mut source);
@@ -216,7 +217,7 @@ async fn conversion(
     };
     let mut bind =
         |binding: &Binding| Ok(if binding.operand == Operand::Dst { dst.clone() } else { src.clone() });
-    dispatch(device, op, &choice, &|_| {}, &mut bind).await
+    dispatch(device, &device.info().limits, op, &choice, &|_| {}, &mut bind).await
 }
 
 /// Runs `choice` of `op`, its text changed by `mutate`, and compares with the oracle.
@@ -232,6 +233,22 @@ pub(crate) async fn check(
     mutate: &dyn Fn(&mut KernelSource),
 ) -> Result<(), String> {
     check_by(&compare, device, op, operands, expected, choice, mutate).await
+}
+
+/// Runs `choice` of `op` planned for a device of such limits, and compares with the oracle.
+///
+/// # Errors
+/// What failed, or the first element that is off.
+pub(crate) async fn check_within(
+    device: &dyn Device,
+    limits: &Limits,
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    expected: &Reference,
+    choice: &Choice,
+) -> Result<(), String> {
+    let outcome = run(device, limits, op, operands, choice, &|_| {}).await;
+    judged(&compare, op, operands, expected, choice, outcome)
 }
 
 /// How a result is compared with what was expected.
@@ -250,7 +267,19 @@ pub(crate) async fn check_by(
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
 ) -> Result<(), String> {
-    let outcome = run(device, op, operands, choice, mutate).await;
+    let outcome = run(device, &device.info().limits, op, operands, choice, mutate).await;
+    judged(compare, op, operands, expected, choice, outcome)
+}
+
+/// What a run left, compared with what was expected.
+fn judged(
+    compare: Comparison<'_>,
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    expected: &Reference,
+    choice: &Choice,
+    outcome: diptych::Result<Ran>,
+) -> Result<(), String> {
     let Ran { target, bytes, scratch } = outcome.map_err(|error| error.to_string())?;
     let stored = target.values(&bytes)?;
     if let Some((scratch, bytes)) = scratch {
@@ -292,6 +321,7 @@ struct Ran {
 /// Runs the kernel.
 async fn run(
     device: &dyn Device,
+    limits: &Limits,
     op: &dyn Op,
     operands: &Operands<'_>,
     choice: &Choice,
@@ -301,7 +331,7 @@ async fn run(
     let mut target: Option<Guarded> = None;
     let mut scratch: Option<Guarded> = None;
     let (mut fills, mut fetches) = (Vec::new(), Vec::new());
-    let main = dispatch(device, op, choice, mutate, &mut |binding| {
+    let main = dispatch(device, limits, op, choice, mutate, &mut |binding| {
         if let Some(bytes) = binding.scratch_bytes() {
             let guarded = Guarded::new(device, binding.element, &vec![0.0; bytes as usize / 4])?;
             return Ok(Resource::from(scratch.insert(guarded).slice.clone()));
