@@ -23,6 +23,7 @@ pub(crate) enum DeviceChoice {
 
 impl DeviceChoice {
     /// Whether it says which device it is about, and not where it is on a list.
+    #[cfg(any(feature = "wgpu", test))]
     pub(crate) const fn is_of_one(&self) -> bool {
         matches!(self, DeviceChoice::Name(_) | DeviceChoice::Pci(_) | DeviceChoice::Uuid(_))
     }

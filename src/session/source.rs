@@ -26,6 +26,10 @@ pub struct OpenAxis {
 #[derive(Debug, Clone)]
 pub(crate) struct OpenInput {
     /// Its place among the inputs of the file, those that are given while it is read included.
+    #[cfg_attr(
+        not(any(feature = "tflite", feature = "onnx")),
+        expect(dead_code, reason = "files alone have others")
+    )]
     pub(crate) place: usize,
     pub(crate) name: String,
     pub(crate) dtype: DType,

@@ -21,6 +21,7 @@ mod edges;
 mod elementwise;
 #[path = "../../../tests/conformance/gates.rs"]
 mod gates;
+#[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../tests/conformance/gpu.rs"]
 mod gpu;
 #[path = "../../../tests/conformance/integers.rs"]
