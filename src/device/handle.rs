@@ -89,7 +89,7 @@ pub struct Image {
 /// What the channels of an image hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Channels {
-    /// How many it has, of which the first is read as the first, and so on.
+    /// How many bytes of a texel are read in the order in which they lie: none where blue or alpha comes first.
     pub(crate) own: usize,
     /// How many of red, green and blue are read as they are meant, from red on: those of luminance are all three.
     pub(crate) colours: usize,

@@ -7,7 +7,7 @@
 use crate::app::{App, ClApp, WgpuApp, apps};
 use crate::pictures::{Read, network};
 use diptych::opencl3::memory::{
-    CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_R, CL_RGBA, CL_UNORM_INT8, Image,
+    CL_BGRA, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_R, CL_RGBA, CL_UNORM_INT8, Image,
 };
 use diptych::opencl3::types::{CL_BLOCKING, cl_image_desc, cl_image_format};
 use diptych::{
@@ -110,11 +110,15 @@ fn contents(shown: &Shown<'_>, way: Way) -> Vec<Vec<Vec<u8>>> {
     shown.frames.iter().map(of).collect()
 }
 
+/// In place of a number of channels: four, of which the first is blue.
+const FROM_BLUE: u32 = 5;
+
 impl WgpuApp {
     fn plane(&self, (size, channels, bytes): ([u32; 2], u32, Vec<u8>)) -> wgpu::TextureView {
         let format = match channels {
             1 => wgpu::TextureFormat::R8Unorm,
             2 => wgpu::TextureFormat::Rg8Unorm,
+            FROM_BLUE => wgpu::TextureFormat::Bgra8Unorm,
             _ => wgpu::TextureFormat::Rgba8Unorm,
         };
         let extent = wgpu::Extent3d { width: size[0], height: size[1], depth_or_array_layers: 1 };
@@ -130,7 +134,7 @@ impl WgpuApp {
         });
         let rows = wgpu::TexelCopyBufferLayout {
             offset: 0,
-            bytes_per_row: Some(channels * size[0]),
+            bytes_per_row: Some(channels.min(4) * size[0]),
             rows_per_image: None,
         };
         self.queue.write_texture(texture.as_image_copy(), &bytes, rows, extent);
@@ -171,7 +175,11 @@ impl ClApp {
         if channels == 2 {
             bytes = bytes.chunks(2).flat_map(|pair| [pair[0], pair[1], 0xa5, 0xa5]).collect();
         }
-        let order = if channels == 1 { CL_R } else { CL_RGBA };
+        let order = match channels {
+            1 => CL_R,
+            FROM_BLUE => CL_BGRA,
+            _ => CL_RGBA,
+        };
         let format = cl_image_format { image_channel_order: order, image_channel_data_type: CL_UNORM_INT8 };
         let [width, height] = size.map(|extent| extent as usize);
         let shape = cl_image_desc {
@@ -668,7 +676,9 @@ fn textures_of_too_few_channels_are_refused() {
     let (nv12, yuyv) = (layout(PixelFormat::Nv12), layout(PixelFormat::Yuyv));
     // Extents that the planes have, each with one channel.
     let flat = |size: [u32; 2]| (size, 1, vec![7; (size[0] * size[1]) as usize]);
+    let from_blue = || ([4, 6], FROM_BLUE, vec![7; 4 * 4 * 6]);
     let few = ["a texture of 1 channel for plane", "channels or more"];
+    let other = ["whose first channel is not red for plane 0", "4 channels or more"];
     let told = |found: Result<()>, words: [&str; 2]| {
         let error = found.expect_err("refused").to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
@@ -690,6 +700,10 @@ fn textures_of_too_few_channels_are_refused() {
                 let frames = Frames::new(&frames, Colours::default());
                 told(session.encode(&mut app.encoder(), &[("x", frames)], &[("y", &result)]), few);
             }
+            let swapped = app.plane(from_blue());
+            let swapped = [(Frame::of_planes(&[&swapped], yuyv).expect("a frame"), framing)];
+            let frames = Frames::new(&swapped, Colours::default());
+            told(session.encode(&mut app.encoder(), &[("x", frames)], &[("y", &result)]), other);
             let pictures = [(&luma, framing)];
             for (colours, words) in [
                 (Colours::default(), ["colours have 1 channel", "3 channels"]),
@@ -713,6 +727,10 @@ fn textures_of_too_few_channels_are_refused() {
                 let frames = Frames::new(&frames, Colours::default());
                 told(session.enqueue(&[("x", frames)], &[("y", &result)]), few);
             }
+            let swapped = app.plane(from_blue());
+            let swapped = [(Frame::of_planes(&[&swapped], yuyv).expect("a frame"), framing)];
+            let frames = Frames::new(&swapped, Colours::default());
+            told(session.enqueue(&[("x", frames)], &[("y", &result)]), other);
             let pictures = [(&luma, framing)];
             let pictures = Pictures::new(&pictures, Colours::default());
             told(

@@ -8,12 +8,12 @@ use crate::device::handle::Channels;
 use crate::device::{Buffer, Image, Recording, handle};
 use crate::error::{Error, Result};
 use cl3::memory::{
-    CL_A, CL_DEPTH, CL_FLOAT, CL_HALF_FLOAT, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT, CL_IMAGE_WIDTH, CL_INTENSITY,
-    CL_LUMINANCE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS, CL_MEM_OBJECT_BUFFER,
-    CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET, CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE, CL_MEM_WRITE_ONLY,
-    CL_R, CL_RA, CL_RG, CL_RGB, CL_RGBx as CL_RGBX, CL_RGx as CL_RGX, CL_Rx as CL_RX, CL_SNORM_INT8,
-    CL_SNORM_INT16, CL_UNORM_INT8, CL_UNORM_INT16, CL_sRGB as CL_SRGB, CL_sRGBx as CL_SRGBX, get_image_data,
-    get_mem_object_data,
+    CL_A, CL_ARGB, CL_BGRA, CL_DEPTH, CL_FLOAT, CL_HALF_FLOAT, CL_IMAGE_FORMAT, CL_IMAGE_HEIGHT,
+    CL_IMAGE_WIDTH, CL_INTENSITY, CL_LUMINANCE, CL_MEM_ASSOCIATED_MEMOBJECT, CL_MEM_CONTEXT, CL_MEM_FLAGS,
+    CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET, CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE,
+    CL_MEM_WRITE_ONLY, CL_R, CL_RA, CL_RG, CL_RGB, CL_RGBx as CL_RGBX, CL_RGx as CL_RGX, CL_Rx as CL_RX,
+    CL_SNORM_INT8, CL_SNORM_INT16, CL_UNORM_INT8, CL_UNORM_INT16, CL_sRGB as CL_SRGB, CL_sRGBx as CL_SRGBX,
+    get_image_data, get_mem_object_data,
 };
 use opencl3::memory::ClMem;
 use std::marker::PhantomData;
@@ -52,6 +52,7 @@ fn ask(raw: cl3::types::cl_mem, what: u32) -> Result<u64> {
 fn channels(order: u32) -> Channels {
     match order {
         CL_A => Channels { own: 0, colours: 0 },
+        CL_BGRA | CL_ARGB => Channels { own: 0, colours: 3 },
         CL_LUMINANCE | CL_INTENSITY => Channels { own: 1, colours: 3 },
         CL_R | CL_RX | CL_RA | CL_DEPTH => Channels::new(1),
         CL_RG | CL_RGX => Channels::new(2),

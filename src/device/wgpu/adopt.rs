@@ -55,7 +55,10 @@ impl WgpuDevice {
         }
         let raw = RawTexture { view: view.clone(), owner: self.inner.owner };
         let extent = [size.width as usize, size.height as usize];
-        let channels = handle::Channels::new(usize::from(format.components_with_aspect(aspect)));
+        let mut channels = handle::Channels::new(usize::from(format.components_with_aspect(aspect)));
+        if format.remove_srgb_suffix() == wgpu::TextureFormat::Bgra8Unorm {
+            channels.own = 0;
+        }
         Ok(Image { raw: handle::RawImage::Wgpu(raw), extent, channels })
     }
 

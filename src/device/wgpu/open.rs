@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-/// Why an adapter is not taken that nobody named.
+/// Why an adapter whose driver is not conformant is opened only by name, address or UUID.
 const NOT_CONFORMANT: &str = "its driver did not pass Vulkan's conformance tests, so that results may be wrong: it is opened if a \
                               part of its name, its PCI address or its UUID asks for it";
 

@@ -44,7 +44,10 @@ impl Held {
         for (plane, image) in images.iter().enumerate() {
             let (wanted, channels) = format.extent(plane, size);
             if image.channels.own < channels as usize {
-                let found = format!("a texture of {} for plane {plane}", channels_said(image.channels.own));
+                let found = match image.channels.own {
+                    0 => format!("a texture whose first channel is not red for plane {plane}"),
+                    own => format!("a texture of {} for plane {plane}", channels_said(own)),
+                };
                 return Err(Error::input(
                     what(),
                     found,

@@ -15,7 +15,7 @@ use kernel::WORK_GROUP;
 use std::sync::Arc;
 
 /// Sets of pictures whose recordings are kept, which keep their memory alive. Cameras and decoders give buffers of a pool in turns:
-/// a pool of more finds none of them here. Cameras have 4 to 8, and a decoder of H.264 keeps up to 16.
+/// with more buffers than this no set is kept until its turn comes again. Cameras have 4 to 8, and a decoder of H.264 keeps up to 16.
 const MAX_SETS: usize = 16;
 
 /// Pictures as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
