@@ -196,7 +196,7 @@ pub unsafe extern "C" fn diptych_options_threads(
 }
 
 /// Chooses an output, by name; several calls choose several. Without a call the session has all outputs of the file. What
-/// only the outputs need that were not chosen is not computed. Outputs keep the order of the file.
+/// no chosen output needs is not computed. Outputs keep the order of the file.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new, and `name` is text.

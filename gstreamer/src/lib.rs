@@ -52,7 +52,7 @@ fn pad_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     templates.into_iter().flatten().collect()
 }
 
-/// Takes back the offer to read frames of which metadata say that a part counts, which the elements do not.
+/// Removes `GstVideoCropMeta` from what upstream is offered, as the elements do not read it.
 fn refuse_crops(query: &mut gst::query::Allocation) {
     while let Some(place) = query.find_allocation_meta::<gst_video::VideoCropMeta>() {
         query.remove_nth_allocation_meta(place);

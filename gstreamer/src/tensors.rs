@@ -282,8 +282,8 @@ unsafe impl MetaAPI for TensorMeta {
     }
 }
 
-/// What the metadata's API and its implementation are registered as. Another copy of this crate in the process, such as a plugin's file
-/// beside a program that links the crate, has metadata of a layout of its own: what this copy adds and reads then has other names.
+/// The names by which GStreamer knows the metadata's API and its implementation. Another copy of this crate in the process, such as a
+/// plugin's file in a program that links the crate, may lay the metadata out differently, so that this copy then takes other names.
 static NAMES: LazyLock<[CString; 2]> = LazyLock::new(|| {
     let api = "GstDiptychTensorMetaAPI";
     let own = match glib::Type::from_name(api) {

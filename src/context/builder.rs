@@ -23,9 +23,10 @@ const DEVICE_VARIABLE: &str = "DIPTYCH_DEVICE";
 /// [`device`](Self::device) the last one counts. An environment variable that is set overrides what the code chose, where
 /// a method names one.
 ///
-/// Where none of them was called, `DIPTYCH_DEVICE` chooses, as a [`DeviceSelector`]; if it names a backend, only where
-/// the code asks for this one, for [`Backend::Auto`], or, if it is no CPU, for [`Backend::Gpu`], which stays a GPU. Of NVIDIA's cards only those are seen that `CUDA_VISIBLE_DEVICES`
-/// lists, on wgpu too, in the order of that list.
+/// Where none of them was called, `DIPTYCH_DEVICE` chooses, as a [`DeviceSelector`]. If it names a backend, it counts where the
+/// code asks for this one or for [`Backend::Auto`]. Where the code asks for [`Backend::Gpu`], `wgpu` and `opencl` count too, and
+/// the device must be a GPU. Of NVIDIA's cards only those are seen that `CUDA_VISIBLE_DEVICES` lists, on wgpu too, in the order
+/// of that list.
 ///
 /// ```
 /// use diptych::{Backend, Context};

@@ -13,10 +13,9 @@ use crate::device::wgpu::dmabuf::ImportedTexture;
 /// done before the next is submitted (a frame of Video4Linux that was dequeued is). Import each memory once, not each frame: a
 /// camera gives the same few in turns. The file descriptor may be closed after the call.
 ///
-/// Nothing is handed from one owner to another by the API for each frame: Vulkan is told of no transfer from the queue family of the
-/// other side (`VK_QUEUE_FAMILY_FOREIGN_EXT`), and OpenCL acquires the buffer once, when it is imported. Memory of a camera that is
-/// coherent with the GPU needs no more; where a GPU keeps what it has read of such memory in caches of its own, a later frame may
-/// be read from them, and is to be copied instead.
+/// A run does not acquire the memory from the other side: there is no ownership transfer from `VK_QUEUE_FAMILY_FOREIGN_EXT` on Vulkan,
+/// and OpenCL acquires the buffer once, when it is imported. That is enough where the GPU's caches are coherent with the camera's
+/// memory. On other GPUs a run may read an earlier frame from a cache: copy the frames there.
 impl Context {
     /// The first `bytes` bytes of a dma-buf as a buffer with usage `STORAGE`, `COPY_SRC` and `COPY_DST`, for
     /// [`Frame`](crate::Frame)s and [`BufferBinding`](crate::BufferBinding)s. It is for memory whose rows lie one behind the other

@@ -18,8 +18,8 @@ impl<O: Definition> Bound<'_, O> {
         (!self.wants_fewest(wanted.wanted, choice, limits)).then_some(reason)
     }
 
-    /// Whether none of the op's kernels and tiles that an untuned session may run has the registers that it wants, nor wants
-    /// fewer than so many: one that spills is better than none.
+    /// Whether every kernel and tile of the op that an untuned session may run spills, and none of them wants fewer than `wanted`
+    /// registers. A kernel that spills is better than none.
     fn wants_fewest(&self, wanted: u32, choice: &Choice, limits: &Limits) -> bool {
         let kernels = O::kernels()
             .iter()

@@ -174,7 +174,7 @@ impl Settings {
         })
     }
 
-    /// Opens the device. Of `fastest` that is what runs the network the fastest, by measurement.
+    /// Opens the device; for `fastest`, the one that took the least time for the network.
     pub(super) fn context(&self, graph: &Graph, session: &SessionOptions) -> Result<Context, Failure> {
         let cache = self.kernel_cache.as_deref().filter(|folder| !folder.is_empty());
         if self.backend.trim() == "fastest" {

@@ -204,7 +204,7 @@ pub fn help() {
     }
 }
 
-/// Waits until other steps than so many were handed out: how many were.
+/// Waits until the number of steps that were handed out is no longer `seen`, and returns it.
 fn next_after(seen: usize) -> usize {
     let mut since = Instant::now();
     loop {

@@ -26,7 +26,7 @@ pub(super) struct Frame<'a> {
     pub(super) bytes: HashMap<usize, Bytes>,
     /// Operators that are computed with others.
     pub(super) fused: HashSet<usize>,
-    /// Operators that only outputs need which were not chosen.
+    /// Operators that nothing but outputs which were not chosen needs.
     pub(super) unneeded: HashSet<usize>,
     /// Names of values that are rounded after they are computed, by tensor.
     pub(super) unrounded: HashMap<usize, String>,
