@@ -186,7 +186,7 @@ impl Choosing<'_> {
         let mut units: Vec<&Unit> = Vec::with_capacity(network.units().len());
         for unit in network.units() {
             let by_hand = self.options.choices.contains_key(&unit.name);
-            let op = unit.op(network.graph, self.options.precision)?;
+            let op = self.op_in(network.graph, unit, Layout::Nhwc)?;
             // What has one kernel, and no times, is not picked, nor what computes in rows too: its layout follows
             // from the bytes that the network moves, and its kernel from the record.
             if !by_hand

@@ -92,7 +92,10 @@ pub(crate) fn op_on(
         return Ok(op);
     }
     let wide = unit.op_of(graph, Precision::F32)?;
-    Ok(if wide.kernels().serve(layout, limits) { wide } else { op })
+    // What has no kernel in `layout` in either has rows.
+    let rows = |op: &dyn Op| op.kernels().serve(Layout::Nhwc, limits);
+    let in_rows = !op.kernels().serve(layout, limits) && !rows(&*op) && rows(&*wide);
+    Ok(if in_rows || wide.kernels().serve(layout, limits) { wide } else { op })
 }
 
 impl Choosing<'_> {

@@ -417,3 +417,44 @@ fn a_constant_of_half_rows_is_itself_where_a_map_is_in_f32() {
         assert_ne!(exact[0], found[0], "{}: {steps:#?}", context.info());
     }
 }
+
+/// Without half arithmetic WGSL has no single halves in buffers, so that rows are of f32; also where maps are asked for, which
+/// these ops do not have for rows of two axes.
+#[cfg(feature = "wgpu")]
+#[test]
+fn rows_are_of_f32_on_a_device_without_half_arithmetic() {
+    use diptych::{Layout, Picking, Place, wgpu};
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    let instance = wgpu::Instance::new(descriptor);
+    let Ok(adapter) = pollster::block_on(instance.request_adapter(&Default::default())) else { return };
+    let (features, required_limits) = Context::wgpu_requirements(&adapter);
+    let required_features = features - wgpu::Features::SHADER_F16;
+    let descriptor = wgpu::DeviceDescriptor { required_features, required_limits, ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).expect("a device");
+    let context = Context::from_wgpu(&adapter, device, queue).expect("a context");
+    assert!(!context.device().expect("a device").info().limits.native_half);
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[TOKENS, WIDTH]).expect("small")).expect("an input");
+    let y = block(&mut graph, "block", x, 1000);
+    graph.output(y).expect("an output");
+    let mean = graph.reduce("mean", y, Reduction::Mean, &[1], true).expect("a mean");
+    graph.output(mean).expect("an output");
+    let (exact, _) = run(&context, &graph, Precision::F32);
+    let maps = Picking::Preference(vec![Place { layout: Some(Layout::C4), ..Place::default() }]);
+    let by_node = graph.nodes().iter().map(|node| (node.name().to_owned(), Precision::F16Storage)).collect();
+    let halves = Precision::F16Storage;
+    for options in [
+        SessionOptions { precision: halves, ..SessionOptions::default() },
+        SessionOptions { precision: halves, pick: maps.clone(), ..SessionOptions::default() },
+        SessionOptions { precisions: by_node, pick: maps, ..SessionOptions::default() },
+    ] {
+        let mut session = Session::new(&context, &graph, options).expect("a session");
+        let steps = session.steps();
+        let rows = ["norm", "shares", "mean"];
+        let found = steps.iter().filter(|step| rows.iter().any(|name| step.name.ends_with(name)));
+        let found: Vec<_> = found.map(|step| (&step.name, step.precision)).collect();
+        assert!(found.len() >= 3 && found.iter().all(|(_, own)| *own == Precision::F32), "{found:?}");
+        let outputs = session.run(&[("x", &tensor(&[TOKENS, WIDTH], 5))]).expect("a run");
+        assert!(off(&exact, &outputs[0].to_f32()) < 30.0 / 2048.0);
+    }
+}
