@@ -1111,7 +1111,10 @@ impl Mistake {
         }
         let choice = crate::cases::choice(&**problem, variant, *tile, [8, 4, 1], &info.limits);
         let choice = choice.with_layout(*layout);
-        if (variant.starts_with("matrix") || variant.starts_with("wgmma") || *variant == "subgroup")
+        // Some are for devices with matrix units or subgroups, and some for those whose buffers have single halves.
+        if (variant.starts_with("matrix")
+            || variant.starts_with("wgmma")
+            || ["subgroup", "cast"].contains(variant))
             && let Err(error) = problem.fits(&choice, &info.limits)
         {
             println!("{info}: {what}: {error}");
