@@ -97,37 +97,25 @@ macro_rules! kernels {
                         let Some(src) = src.get(start..start.saturating_add(reach)) else { return };
                         $(let $values = src.as_ptr().wrapping_add($row * row_stride);)*
                         let mut k = 0;
-                        macro_rules! step {
-                            () => {
-                                // SAFETY: the panel has as many vectors as there are values, which was checked above.
-                                let own = unsafe { *columns };
-                                columns = columns.wrapping_add(1);
-                                $(
-                                    // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
-                                    let value = simd.splat_f32s(unsafe { *$values.add(k) });
-                                    $sum = simd.mul_add_e_f32s(value, own[0], $sum);
-                                    if V == 2 {
-                                        $other = simd.mul_add_e_f32s(value, own[V - 1], $other);
-                                    }
-                                )*
-                                k += 1;
-                            };
-                        }
-                        // WebAssembly's addresses are a variable and a constant: steps that go together share the variables.
-                        if cfg!(target_family = "wasm") {
-                            while run - k >= 4 {
-                                step!();
-                                step!();
-                                step!();
-                                step!();
-                            }
-                        }
+                        // One step at a time: where several were written one after the other, WebAssembly's compilers kept so
+                        // many values at once that an x86 CPU's registers did not hold them, and a step took 1.6 times as long.
                         while k < run {
                             if ahead < ahead_end {
                                 fetch(ahead, true);
                                 ahead = ahead.wrapping_add(LINE);
                             }
-                            step!();
+                            // SAFETY: the panel has as many vectors as there are values, which was checked above.
+                            let own = unsafe { *columns };
+                            columns = columns.wrapping_add(1);
+                            $(
+                                // SAFETY: `k` is less than `run`, so the place lies within `reach` values.
+                                let value = simd.splat_f32s(unsafe { *$values.add(k) });
+                                $sum = simd.mul_add_e_f32s(value, own[0], $sum);
+                                if V == 2 {
+                                    $other = simd.mul_add_e_f32s(value, own[V - 1], $other);
+                                }
+                            )*
+                            k += 1;
                         }
                         tap += 1;
                     }
