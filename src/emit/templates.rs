@@ -11,11 +11,21 @@ macro_rules! piece {
     ($name:literal) => {
         ($name, super::text!(concat!("../../shaders/", $name, ".wgsl")))
     };
-    // No browser has OpenCL.
+    // No page has OpenCL, nor cooperative matrices.
     ($name:literal, opencl) => {
         (
             $name,
             if cfg!(target_family = "wasm") { "" } else { include_str!(concat!("../../cl/", $name, ".cl")) },
+        )
+    };
+    ($name:literal, vulkan) => {
+        (
+            $name,
+            if cfg!(target_family = "wasm") {
+                ""
+            } else {
+                include_str!(concat!("../../shaders/", $name, ".wgsl"))
+            },
         )
     };
 }
@@ -34,7 +44,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/group_sum"),
     piece!("shared/hyperbolic"),
     piece!("shared/key"),
-    piece!("shared/matrix"),
+    piece!("shared/matrix", vulkan),
     piece!("shared/matrix_ptx", opencl),
     piece!("shared/matrix_ptx_finish", opencl),
     piece!("shared/matrix_ptx_words", opencl),

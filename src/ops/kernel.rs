@@ -26,6 +26,11 @@ pub struct VariantEntry {
     pub solo: Option<(Dialect, &'static str)>,
 }
 
+/// A text that no page can use, and none downloads.
+const fn outside_pages(text: &'static str) -> &'static str {
+    if cfg!(target_family = "wasm") { "" } else { text }
+}
+
 impl VariantEntry {
     /// A kernel in WGSL, from which OpenCL C is printed.
     pub(super) const fn wgsl(name: &'static str, text: &'static str) -> Self {
@@ -34,14 +39,17 @@ impl VariantEntry {
 
     /// The same with images, which only OpenCL has here.
     pub(super) const fn image(name: &'static str, text: &'static str) -> Self {
-        VariantEntry::wgsl(name, text).only(Dialect::OpenClC, "WGSL has no images here")
+        VariantEntry::wgsl(name, outside_pages(text)).only(Dialect::OpenClC, "WGSL has no images here")
+    }
+
+    /// A kernel in WGSL with what wgpu offers on Vulkan and not in pages, and why it is not in OpenCL C.
+    pub(super) const fn vulkan(name: &'static str, text: &'static str, why: &'static str) -> Self {
+        VariantEntry::wgsl(name, outside_pages(text)).only(Dialect::Wgsl, why)
     }
 
     /// A kernel in OpenCL C, and why it is not in WGSL.
     pub(super) const fn opencl(name: &'static str, text: &'static str, why: &'static str) -> Self {
-        // No browser has OpenCL.
-        let text = if cfg!(target_family = "wasm") { "" } else { text };
-        let template = Template { dialect: Dialect::OpenClC, text };
+        let template = Template { dialect: Dialect::OpenClC, text: outside_pages(text) };
         VariantEntry { name, template, solo: Some((Dialect::OpenClC, why)) }
     }
 

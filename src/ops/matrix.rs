@@ -11,7 +11,7 @@ use super::kernel::VariantEntry;
 use super::plan::Choice;
 use super::spec::extent;
 use crate::dtype::Precision;
-use crate::emit::{Dialect, Value};
+use crate::emit::Value;
 use crate::limits::{Limits, MatrixUnit};
 use crate::shape::Border;
 
@@ -53,8 +53,7 @@ pub(super) struct Matrix {
 impl Matrix {
     /// By cooperative matrices.
     pub(super) const fn cooperative(text: &'static str) -> Self {
-        let entry =
-            VariantEntry::wgsl("matrix", text).only(Dialect::Wgsl, "OpenCL C has no cooperative matrices");
+        let entry = VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices");
         Matrix { entry, cooperative: true }
     }
 

@@ -6,7 +6,7 @@
 use super::estimate::Group;
 use super::{AttentionOp, Sizes, estimate};
 use crate::dtype::DType;
-use crate::emit::{Binding, Dialect};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -43,8 +43,11 @@ pub(super) struct Matrix {
 }
 
 pub(super) const MATRIX: Matrix = Matrix {
-    entry: VariantEntry::wgsl("matrix", crate::emit::text!("../../../shaders/attention/matrix.wgsl"))
-        .only(Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
+    entry: VariantEntry::vulkan(
+        "matrix",
+        crate::emit::text!("../../../shaders/attention/matrix.wgsl"),
+        "OpenCL C has no cooperative matrices",
+    ),
     cooperative: true,
 };
 

@@ -8,7 +8,7 @@
 use super::GemmOp;
 use super::arguments::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -56,8 +56,11 @@ pub(super) struct Matrix {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const MATRIX: Matrix = Matrix {
-    entry: VariantEntry::wgsl("matrix", crate::emit::text!("../../../shaders/gemm/matrix.wgsl"))
-        .only(Dialect::Wgsl, "OpenCL C has no cooperative matrices"),
+    entry: VariantEntry::vulkan(
+        "matrix",
+        crate::emit::text!("../../../shaders/gemm/matrix.wgsl"),
+        "OpenCL C has no cooperative matrices",
+    ),
     cooperative: true,
     columns: 16,
     whole: 4,

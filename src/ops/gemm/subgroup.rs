@@ -8,7 +8,7 @@
 
 use super::GemmOp;
 use super::arguments::preference;
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -23,8 +23,11 @@ pub(super) struct Subgroup;
 
 impl Kernel<GemmOp> for Subgroup {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("subgroup", crate::emit::text!("../../../shaders/gemm/subgroup.wgsl"))
-            .only(Dialect::Wgsl, "no OpenCL driver at hand lists cl_khr_subgroups")
+        VariantEntry::vulkan(
+            "subgroup",
+            crate::emit::text!("../../../shaders/gemm/subgroup.wgsl"),
+            "no OpenCL driver at hand lists cl_khr_subgroups",
+        )
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
