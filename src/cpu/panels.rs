@@ -104,20 +104,7 @@ impl Panels {
         let values = shelf.packed(name, [depth, columns, lanes], || {
             let weights = weights();
             let mut values = Aligned::zeros(depth * padded);
-            for (panel, values) in values.chunks_mut(depth * width).enumerate() {
-                let own = values.len() / depth;
-                // A few rows of a panel at a time, which the first-level cache holds.
-                for (block, values) in values.chunks_mut(PACKED_ROWS * own).enumerate() {
-                    for slot in 0..own {
-                        let Some(column) = column_of(panel * width + slot, columns, lanes) else { continue };
-                        let first = column * depth + block * PACKED_ROWS;
-                        let weights = weights.get(first..first + values.len() / own).unwrap_or_default();
-                        for (value, slot) in weights.iter().zip(values.iter_mut().skip(slot).step_by(own)) {
-                            *slot = *value;
-                        }
-                    }
-                }
-            }
+            arch.dispatch(Pack { weights: &weights, values: &mut values, depth, columns });
             values
         });
         let height = HEIGHTS[usize::from(registers < 32)];
@@ -255,6 +242,41 @@ pub(crate) fn lanes_for(columns: Option<usize>) -> (Arch, usize) {
         }
     }
     (widest, lanes)
+}
+
+/// Lays `columns x depth` weights out as panels.
+struct Pack<'a> {
+    weights: &'a [f32],
+    values: &'a mut [f32],
+    depth: usize,
+    columns: usize,
+}
+
+impl WithSimd for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Pack { weights, values, depth, columns } = self;
+        let width = VECTORS * S::F32_LANES;
+        for (panel, values) in values.chunks_mut(depth * width).enumerate() {
+            let own = values.len() / depth;
+            // A few rows of a panel at a time, which the first-level cache holds.
+            for (block, values) in values.chunks_mut(PACKED_ROWS * own).enumerate() {
+                for slot in 0..own {
+                    let Some(column) = column_of(panel * width + slot, columns, S::F32_LANES) else {
+                        continue;
+                    };
+                    let first = column * depth + block * PACKED_ROWS;
+                    let weights = weights.get(first..first + values.len() / own).unwrap_or_default();
+                    // Indices, not iterators: whether those are inlined depends on the profile.
+                    for row in 0..weights.len() {
+                        values[row * own + slot] = weights[row];
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The lanes of a vector and the number of registers.

@@ -21,6 +21,8 @@ mod fold;
 mod kept;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod narrow;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod numbers;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), not(target_family = "wasm")))]

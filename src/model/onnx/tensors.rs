@@ -8,6 +8,7 @@ use crate::model::budget::Budget;
 use crate::model::build::{Kind, floats, integers};
 use crate::model::constant::{Constant, dims_of, elements_of};
 use crate::model::kept::{self, Kept};
+use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -230,9 +231,6 @@ pub(super) fn width(kind: Kind) -> usize {
 }
 
 fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) -> Result<Constant, Reason> {
-    fn all<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
-        bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect()
-    }
     let elements = elements_of(extents)?;
     if elements.checked_mul(width(kind)) != Some(bytes.len()) {
         let wanted = elements.saturating_mul(width(kind));
@@ -240,24 +238,24 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
     }
     budget.spend(bytes.len().saturating_mul(8 / width(kind).min(8)))?;
     match kind {
-        Kind::F32 => floats(extents, all(bytes, f32::from_le_bytes)),
+        Kind::F32 => floats(extents, copied(bytes, f32::from_le_bytes)),
         Kind::F16 if elements > 0 => {
-            let values: Vec<f16> = all(bytes, f16::from_le_bytes);
+            let values: Vec<f16> = copied(bytes, f16::from_le_bytes);
             let tensor = HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values);
             tensor.map(Constant::Floats).map_err(Reason::from)
         }
         Kind::F16 => floats(extents, Vec::new()),
-        Kind::Bf16 => floats(extents, all(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
-        Kind::F64 => floats(extents, all(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
-        Kind::Bool => integers(extents, all(bytes, |[byte]| i64::from(byte != 0))),
-        Kind::U4 | Kind::U8 => integers(extents, all(bytes, |[byte]| i64::from(byte))),
-        Kind::I4 | Kind::I8 => integers(extents, all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
-        Kind::I16 => integers(extents, all(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
-        Kind::U16 => integers(extents, all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
-        Kind::I32 => integers(extents, all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
-        Kind::U32 => integers(extents, all(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
+        Kind::Bf16 => floats(extents, each(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
+        Kind::F64 => floats(extents, each(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
+        Kind::Bool => integers(extents, each(bytes, |[byte]| i64::from(byte != 0))),
+        Kind::U4 | Kind::U8 => integers(extents, each(bytes, |[byte]| i64::from(byte))),
+        Kind::I4 | Kind::I8 => integers(extents, each(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
+        Kind::I16 => integers(extents, each(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
+        Kind::U16 => integers(extents, each(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
+        Kind::I32 => integers(extents, each(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
+        Kind::U32 => integers(extents, each(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
         Kind::I64 | Kind::U64 | Kind::Sequence | Kind::Nothing => {
-            integers(extents, all(bytes, i64::from_le_bytes))
+            integers(extents, each(bytes, i64::from_le_bytes))
         }
     }
 }

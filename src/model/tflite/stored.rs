@@ -8,6 +8,7 @@ use super::tables::at;
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::budget::Budget;
+use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
 use half::f16;
 
@@ -85,26 +86,23 @@ fn width(kind: i8) -> Result<usize, Reason> {
 }
 
 pub(super) fn decode(kind: i8, bytes: &[u8], elements: usize, budget: &mut Budget) -> Result<Stored, Reason> {
-    fn all<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
-        bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect()
-    }
     let integers = |values: Vec<i64>| Stored::Integers(values);
     if !matches!(kind, element::FLOAT32 | element::FLOAT16) {
         budget.spend(bytes.len().saturating_mul(8))?;
     }
     Ok(match kind {
-        element::FLOAT32 => Stored::F32(all(bytes, f32::from_le_bytes)),
-        element::FLOAT16 => Stored::F16(all(bytes, f16::from_le_bytes)),
-        element::FLOAT64 => Stored::F32(all(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
-        element::BFLOAT16 => Stored::F32(all(bytes, |[low, high]| f32::from_le_bytes([0, 0, low, high]))),
-        element::BOOL => integers(all(bytes, |[byte]| i64::from(byte != 0))),
-        element::UINT8 => integers(all(bytes, |[byte]| i64::from(byte))),
-        element::INT8 => integers(all(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
-        element::INT16 => integers(all(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
-        element::UINT16 => integers(all(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
-        element::INT32 => integers(all(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
-        element::UINT32 => integers(all(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
-        element::INT64 => integers(all(bytes, i64::from_le_bytes)),
+        element::FLOAT32 => Stored::F32(copied(bytes, f32::from_le_bytes)),
+        element::FLOAT16 => Stored::F16(copied(bytes, f16::from_le_bytes)),
+        element::FLOAT64 => Stored::F32(each(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
+        element::BFLOAT16 => Stored::F32(each(bytes, |[low, high]| f32::from_le_bytes([0, 0, low, high]))),
+        element::BOOL => integers(each(bytes, |[byte]| i64::from(byte != 0))),
+        element::UINT8 => integers(each(bytes, |[byte]| i64::from(byte))),
+        element::INT8 => integers(each(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
+        element::INT16 => integers(each(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
+        element::UINT16 => integers(each(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
+        element::INT32 => integers(each(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
+        element::UINT32 => integers(each(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
+        element::INT64 => integers(each(bytes, i64::from_le_bytes)),
         // Two in a byte, the first one in the low half; in two's complement.
         element::INT4 => {
             let halves = bytes.iter().flat_map(|&byte| [byte << 4, byte]);
