@@ -36,6 +36,6 @@ mod tests {
                 assert_eq!(bits(copied(bytes, f16::from_le_bytes)), bits(each(bytes, f16::from_le_bytes)));
             }
         }
-        assert_eq!(copied(&[], f32::from_le_bytes), []);
+        assert!(copied(&[], f32::from_le_bytes).is_empty());
     }
 }

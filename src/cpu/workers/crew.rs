@@ -5,8 +5,9 @@
 //! it looks again and again whether the helpers have finished the parts that they took, which are the last ones.
 //!
 //! Steps are cut for as many threads as there are meant to be, whoever is there already, so that results are the same
-//! to the bit.
+//! to the bit. [`Load`] says how many of them share a run while other programs want the processors.
 
+use super::load::Load;
 use crate::clock::Instant;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,14 +49,23 @@ struct Step {
     inside: usize,
 }
 
-thread_local! {
-    /// How many threads compute what this one asks for.
-    static TEAM: Cell<usize> = const { Cell::new(usize::MAX) };
+/// The threads that compute what a thread asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Team {
+    /// How many a step is cut for.
+    cut: usize,
+    /// How many share its parts.
+    sharing: usize,
 }
 
-/// What comparisons with other programs need on other systems.
-#[derive(Debug, Default)]
-pub(crate) struct Load;
+impl Team {
+    /// As many as there are.
+    const ALL: Team = Team { cut: usize::MAX, sharing: usize::MAX };
+}
+
+thread_local! {
+    static TEAM: Cell<Team> = const { Cell::new(Team::ALL) };
+}
 
 /// Says how many threads runs may have, the caller's included. Helpers come when they are ready.
 #[cfg_attr(test, expect(unreachable_pub, reason = "a page's package calls it"))]
@@ -65,15 +75,24 @@ pub fn set_threads(threads: usize) {
 
 /// Threads that a step may be cut for.
 pub(crate) fn workers() -> usize {
-    TEAM.get().min(THREADS.load(Ordering::Relaxed))
+    TEAM.get().cut.min(THREADS.load(Ordering::Relaxed))
+}
+
+/// Threads that share its parts.
+fn sharing() -> usize {
+    TEAM.get().sharing.min(workers())
 }
 
 /// A thread's team, put back as it was when the work ends or panics.
-struct Restore(usize);
+struct Restore(Team);
 
 impl Restore {
     fn team_of(threads: usize) -> Self {
-        Restore(TEAM.replace(threads))
+        Restore::team(threads, threads)
+    }
+
+    fn team(cut: usize, sharing: usize) -> Self {
+        Restore(TEAM.replace(Team { cut, sharing }))
     }
 }
 
@@ -84,15 +103,25 @@ impl Drop for Restore {
 }
 
 /// Does the work of a run of so many operations, which hands out parts with [`each`], on so many threads at most.
-pub(crate) fn run<T>(operations: u64, most: usize, _load: &Mutex<Load>, work: impl FnOnce() -> T) -> T {
+/// `load` is of runs of the same work.
+pub(crate) fn run<T>(operations: u64, most: usize, load: &Mutex<Load>, work: impl FnOnce() -> T) -> T {
     let pays = usize::try_from(operations / OPERATIONS_PER_WORKER).unwrap_or(usize::MAX);
-    let _restore = Restore::team_of(pays.min(most).min(workers()).max(1));
-    work()
+    let threads = pays.min(most).min(workers()).max(1);
+    if threads == 1 {
+        let _restore = Restore::team_of(1);
+        return work();
+    }
+    let sharing = held(load).begin(threads);
+    let _restore = Restore::team(threads, sharing);
+    let start = Instant::now();
+    let result = work();
+    held(load).end(sharing, start.elapsed());
+    result
 }
 
 /// Does the work with each of `parts`, perhaps on several threads, in no order.
 pub(crate) fn each<T: Send>(parts: impl ExactSizeIterator<Item = T>, work: impl Fn(T) + Sync) {
-    let threads = workers().min(parts.len());
+    let threads = sharing().min(parts.len());
     if threads <= 1 {
         // A part that is cut further is cut alike, whoever computes it.
         let _restore = (workers() > 1 && parts.len() > 1).then(|| Restore::team_of(1));
@@ -286,6 +315,18 @@ mod tests {
                 (workers(), now.1.into_inner())
             })
         };
+        // Runs that have become slow try fewer threads: this one alone has all parts of the next, and they are cut as before.
+        let slow = Mutex::default();
+        for took in [20, 20, 20, 40, 40, 40].map(Duration::from_millis) {
+            let mut load: MutexGuard<'_, Load> = held(&slow);
+            let threads = load.begin(2);
+            load.end(threads, took);
+        }
+        let own = std::thread::current().id();
+        run(u64::MAX, 2, &slow, || {
+            assert_eq!((workers(), sharing()), (2, 1));
+            each(0..64, |_| assert_eq!(std::thread::current().id(), own));
+        });
         for most in [1, 2, 3] {
             let (workers, at_once) = few(most);
             assert!(workers == most && at_once <= most, "{at_once} of {workers}, wanted {most} at most");
@@ -294,7 +335,7 @@ mod tests {
         let failed = std::panic::catch_unwind(|| {
             run(u64::MAX, usize::MAX, &Mutex::default(), || each(0..100, |_| panic!("as wanted")));
         });
-        assert!(failed.is_err() && TEAM.get() == usize::MAX);
+        assert!(failed.is_err() && TEAM.get() == Team::ALL);
         check(u64::MAX, usize::MAX);
     }
 }

@@ -5,7 +5,7 @@
 mod alone;
 #[cfg(any(test, all(target_family = "wasm", target_feature = "atomics")))]
 mod crew;
-#[cfg(feature = "parallel")]
+#[cfg(any(test, feature = "parallel", all(target_family = "wasm", target_feature = "atomics")))]
 mod load;
 #[cfg(feature = "parallel")]
 mod threads;
@@ -13,10 +13,10 @@ mod threads;
 #[cfg(not(any(feature = "parallel", all(target_family = "wasm", target_feature = "atomics"))))]
 pub(crate) use alone::{Load, each, run, workers};
 #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
-pub(crate) use crew::{Load, each, run, workers};
+pub(crate) use crew::{each, run, workers};
 #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
 pub use crew::{help, set_threads};
-#[cfg(feature = "parallel")]
+#[cfg(any(feature = "parallel", all(target_family = "wasm", target_feature = "atomics")))]
 pub(crate) use load::Load;
 #[cfg(feature = "parallel")]
 pub(crate) use threads::{each, run, workers};
