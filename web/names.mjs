@@ -1,6 +1,7 @@
 // Names of functions as `rare.txt` has them.
 
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 
 /** A name without what tells one build from another. */
 export function plain(name) {
@@ -11,3 +12,12 @@ export function plain(name) {
 
 /** A plain name as `rare.txt` has it: names are long. */
 export const digest = (name) => createHash("sha256").update(name).digest("hex").slice(0, 10);
+
+/** The digests of the functions that are rare in a module. */
+export function rareIn(module) {
+  // Modules that compute on the CPU alone are divided alike.
+  const counted = module === "threads" ? "cpu" : module;
+  const lines = readFileSync(new URL("rare.txt", import.meta.url), "utf8").trim().split("\n");
+  const named = lines.map((line) => line.split(" "));
+  return new Set(named.filter(([, ...modules]) => !modules.length || modules.includes(counted)).map(([digest]) => digest));
+}

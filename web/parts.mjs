@@ -6,14 +6,13 @@
 // FOLDER/NAME_bg.wasm has the names of its functions, as `scripts/web build` leaves it in target/web/modules/NAME.
 
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { digest, plain } from "./names.mjs";
+import { digest, plain, rareIn } from "./names.mjs";
 
 const [folder, name] = process.argv.slice(2);
 const bytes = readFileSync(join(folder, `${name}_bg.wasm`));
-const rare = new Set(readFileSync(join(dirname(fileURLToPath(import.meta.url)), "rare.txt"), "utf8").split("\n"));
+const rare = rareIn(name);
 
 let at = 8;
 function number() {

@@ -9,14 +9,14 @@
 //
 // FEATURES are what browsers have, as Binaryen's tools are told.
 //
-// Functions are rare that `rare.txt` lists, by digests of their names; `scripts/web rare` writes it. What it does not list
-// is not rare.
+// Functions are rare that `rare.txt` lists, by digests of their names, with the modules in which they are rare if they are not in
+// each; `scripts/web rare` writes it. What it does not list is not rare.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { digest, plain } from "./names.mjs";
+import { digest, plain, rareIn } from "./names.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [what, folder, name, ...features] = process.argv.slice(2);
@@ -137,7 +137,7 @@ function divide(folder, name) {
   const forms = read(folder, name);
   const of = (kind) => forms.filter((form) => form.kind === kind);
   const shortened = shorten(of("import"));
-  const listed = new Set(readFileSync(join(here, "rare.txt"), "utf8").split("\n"));
+  const listed = rareIn(name);
   const exported = new Set(of("export").map(({ text }) => new RegExp(`\\(func (${NAME})\\)`).exec(text)?.[1]));
   // Vectors do not go through JavaScript, by way of which the rest is called.
   const isRare = (form) => listed.has(digest(plain(form.name))) && !exported.has(form.name) && !signature(form).includes("v128");

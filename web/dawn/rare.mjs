@@ -1,21 +1,25 @@
-// Writes which functions few models need (../rare.txt): those that none of these models calls, from its bytes to results
-// and their profile, on WebGPU, there also on SwiftShader, and on the CPU, and no page in Chromium. `scripts/web rare` builds SITE for it, whose modules
-// count what is called.
+// Writes which functions few models need (../rare.txt): those of a module that none of these models calls in it, from its bytes to
+// results and their profile, on WebGPU, there also on SwiftShader, and on the CPU, and no page in Chromium. `scripts/web rare`
+// builds SITE for it, whose modules count what is called.
 //
 //   node rare.mjs SITE MODEL...
 
 import { fork } from "node:child_process";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, extname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { setFlagsFromString } from "node:v8";
 import { serve } from "../serve.mjs";
 import { digest } from "../names.mjs";
 import { Chromium, SOFTWARE_GPU } from "../tests/chromium.mjs";
 import { provideWebGpu, swiftShader } from "./node.mjs";
 
-/** Lines of a function's text below which it stays: the list would be long, and little gained. */
-const FEW_LINES = 12;
+/** Lines of a function's text below which it stays: calling it from the other file takes as many bytes. */
+const FEW_LINES = 6;
+
+/** The modules that are counted; `threads` is divided as `cpu` is. */
+const MODULES = ["tflite", "onnx", "full", "cpu"];
 
 /** What pages do, with pictures and when a device is lost. */
 const PAGES = /^(?!.*fmt::Debug).*(diptych_web|picture|lost)/i;
@@ -44,6 +48,8 @@ async function use(site, backend, model, number) {
     // The null device computes nothing, and any machine has it. Tests run on SwiftShader, for which other kernels are chosen.
     provideWebGpu(backend === "software" ? "vulkan" : "null");
   }
+  // Browsers have relaxed SIMD, Node 20 only if it is told.
+  setFlagsFromString("--experimental-wasm-relaxed-simd");
   const server = await serve(resolve(site));
   const { Diptych } = await import(pathToFileURL(resolve(site, "diptych/index.js")));
   const wasm = `http://127.0.0.1:${server.address().port}/diptych/wasm/`;
@@ -95,7 +101,7 @@ async function inPage(site) {
         await session.free();
       }
       for (const model of ["posenet_figures.tflite", tiny()]) {
-        const session = await Diptych.load(model, { backend: "cpu" });
+        const session = await Diptych.load(model, { backend: "cpu", threads: 1 });
         const [{ name: input, dims }] = session.inputs;
         const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
         await session.run(model === "posenet_figures.tflite" ? { [input]: { source: picture, mean: 127.5, deviation: 127.5 } } : numbers);
@@ -123,13 +129,13 @@ function called(site, backend, model, number) {
   });
 }
 
-/** What each model calls: the functions' names, those of all modules together. */
-async function perModel(site, models, namesOf) {
-  const found = [];
+/** Has each model run on each backend; `note` is told what it called. How many models of each format ran. */
+async function perModel(site, models, note) {
+  const ran = {};
   const left = [...models];
   const lane = async () => {
     for (let model = left.shift(); model !== undefined; model = left.shift()) {
-      const names = new Set();
+      let runs = false;
       for (const backend of ["webgpu", "software", "cpu"]) {
         let answer = {};
         for (let number = 0; number < TRIES.length && !answer.called; number += 1) {
@@ -137,38 +143,48 @@ async function perModel(site, models, namesOf) {
         }
         // A model that does not run says nothing.
         console.error(`${basename(model)}, ${backend}: ${answer.called ? "runs" : `left out: ${answer.error.slice(0, 100)}`}`);
-        namesOf(answer.called ?? {}).forEach((name) => names.add(name));
+        note(answer.called ?? {});
+        runs ||= answer.called !== undefined;
       }
-      if (names.size) {
-        found.push({ model, names });
-      }
+      ran[extname(model)] = (ran[extname(model)] ?? 0) + runs;
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, lane));
-  return found;
+  return ran;
 }
 
 async function all(site, models) {
-  const modules = Object.fromEntries(
-    ["tflite", "onnx", "full", "cpu"].map((name) => {
-      const functions = readFileSync(join(site, "diptych/wasm", `${name}_functions.json`), "utf8");
-      return [name, JSON.parse(functions)];
-    }),
+  const functions = Object.fromEntries(
+    MODULES.map((name) => [name, JSON.parse(readFileSync(join(site, "diptych/wasm", `${name}_functions.json`), "utf8"))]),
   );
-  const namesOf = (called) =>
-    Object.entries(called).flatMap(([module, numbers]) => numbers.map((number) => modules[module][number][0]));
-  const lines = new Map(Object.values(modules).flat());
-  const kept = new Set(namesOf(await inPage(site)));
-  const found = await perModel(site, models, namesOf);
-  found.forEach(({ names }) => names.forEach((name) => kept.add(name)));
-  for (const format of ["tflite", "onnx"]) {
-    console.error(`${found.filter(({ model }) => model.endsWith(`.${format}`)).length} models of ${format}`);
+  const kept = Object.fromEntries(MODULES.map((name) => [name, new Set()]));
+  const note = (called) => {
+    for (const [module, numbers] of Object.entries(called)) {
+      numbers.forEach((number) => kept[module].add(functions[module][number][0]));
+    }
+  };
+  note(await inPage(site));
+  for (const [format, count] of Object.entries(await perModel(site, models, note))) {
+    console.error(`${count} models of ${format}`);
   }
-  // Names of the compiler's own that are numbers mean another function in each build.
-  const isRare = (name) => !kept.has(name) && !/^\d*$/.test(name) && !PAGES.test(name) && lines.get(name) >= FEW_LINES;
-  const list = [...lines.keys()].filter(isRare).map(digest).sort();
-  writeFileSync(fileURLToPath(new URL("../rare.txt", import.meta.url)), list.map((digest) => `${digest}\n`).join(""));
-  console.error(`${list.length} functions are rare`);
+  const having = new Map();
+  const rare = new Map();
+  for (const module of MODULES) {
+    for (const [name, lines] of new Map(functions[module])) {
+      const add = (to) => to.set(name, [...(to.get(name) ?? []), module]);
+      add(having);
+      // Names of the compiler's own that are numbers mean another function in each build.
+      if (!kept[module].has(name) && !/^\d*$/.test(name) && !PAGES.test(name) && lines >= FEW_LINES) {
+        add(rare);
+      }
+    }
+  }
+  const line = ([name, modules]) => [digest(name), ...(modules.length < having.get(name).length ? modules : [])].join(" ");
+  const list = [...rare].map(line).sort();
+  writeFileSync(fileURLToPath(new URL("../rare.txt", import.meta.url)), list.map((line) => `${line}\n`).join(""));
+  for (const module of MODULES) {
+    console.error(`${module}: ${[...rare.values()].filter((modules) => modules.includes(module)).length} functions are rare`);
+  }
 }
 
 const [site, ...models] = process.argv.slice(2);

@@ -201,7 +201,7 @@ export interface TuneOptions {
   /** Milliseconds at a time, between which runs have their turn. */
   stepMs?: number;
   onProgress?: (progress: TuneProgress) => void;
-  /** Ends the tuning early; what was found is kept. Not in a worker. */
+  /** Ends the tuning early; what was found is kept. */
   signal?: AbortSignal;
 }
 

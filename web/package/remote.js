@@ -53,12 +53,15 @@ export class RemoteSession {
     }
     signal?.throwIfAborted();
     const session = new RemoteSession();
+    // A Response does not go to a worker, only its bytes do; files beside it are found by its address.
+    const address = model instanceof Response ? model.url : undefined;
     if (model instanceof Response) {
       model = await bytesOf(model, { signal });
     }
     const files = Object.entries(options.externalData ?? {}).map(async ([name, source]) => [name, await movable(source)]);
     const given = {
       model: await movable(model),
+      address,
       options: { ...options, externalData: Object.fromEntries(await Promise.all(files)), wasm: wasm && addressOf(wasm).href },
     };
     session.#start();
@@ -157,10 +160,20 @@ export class RemoteSession {
 
   async tune(options = {}) {
     check("tune", options, ["budgetMs", "stepMs", "onProgress", "signal"]);
-    const { onProgress, signal: _, ...given } = options;
-    const { result, session } = await this.#ask("tune", { options: given }, [], onProgress);
-    Object.assign(this, session);
-    return result;
+    const { onProgress, signal, ...given } = options;
+    const stop = () => this.#ask("stop").catch(() => {});
+    const tuned = this.#ask("tune", { options: given }, [], onProgress);
+    if (signal?.aborted) {
+      stop();
+    }
+    signal?.addEventListener("abort", stop);
+    try {
+      const { result, session } = await tuned;
+      Object.assign(this, session);
+      return result;
+    } finally {
+      signal?.removeEventListener("abort", stop);
+    }
   }
 
   async restore(options = {}) {

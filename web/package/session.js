@@ -104,7 +104,8 @@ export class LocalSession {
   #giveUp = () => {};
   #key;
 
-  static async load(model, options = {}) {
+  /** `address` is the model's where its bytes are given, for the files beside it. */
+  static async load(model, options = {}, address = model) {
     const { onProgress = () => {}, signal } = options;
     signal?.throwIfAborted();
     const download = (done, total) => onProgress({ stage: "download", done, total });
@@ -120,7 +121,7 @@ export class LocalSession {
       throw new Error("externalData: found a TensorFlow Lite file, which has its weights in itself");
     }
     const session = new LocalSession();
-    session.#files = format === "onnx" ? await externalOf(model, bytes, given, { signal, onProgress: download }) : [];
+    session.#files = format === "onnx" ? await externalOf(address, bytes, given, { signal, onProgress: download }) : [];
     session.#bytes = bytes;
     session.#format = format;
     session.#options = options;

@@ -3,6 +3,8 @@
 import { LocalSession } from "./session.js";
 
 let session;
+/** Ends the tuning that is under way. */
+let tuning;
 
 const plain = () => {
   const { info, inputs, optionalInputs, outputs, steps, memory, model, open } = session;
@@ -24,9 +26,9 @@ function watch() {
 }
 
 const calls = {
-  async load(id, { model, options }) {
+  async load(id, { model, address, options }) {
     const onProgress = (progress) => postMessage({ id, progress });
-    session = await LocalSession.load(model, { ...options, onProgress });
+    session = await LocalSession.load(model, { ...options, onProgress }, address);
     watch();
     return [plain()];
   },
@@ -39,8 +41,13 @@ const calls = {
   },
   async tune(id, { options }) {
     const onProgress = (progress) => postMessage({ id, progress });
-    const result = await session.tune({ ...options, onProgress });
+    tuning = new AbortController();
+    const result = await session.tune({ ...options, onProgress, signal: tuning.signal });
     return [{ result, session: plain() }];
+  },
+  async stop() {
+    tuning?.abort();
+    return [];
   },
   async restore() {
     await session.restore();

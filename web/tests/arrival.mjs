@@ -138,6 +138,7 @@ export function arrivals({ test, ensure, site, fetched }) {
         ["external.onnx", { backend: "cpu", worker: true }],
         [bytes, { backend: "webgpu", externalData: { "weights.bin": weights } }],
         [bytes, { backend: "cpu", worker: true, externalData: { "weights.bin": "weights.bin" } }],
+        [await fetch("external.onnx"), { backend: "cpu", worker: true }],
         [bytes, { backend: "webgpu" }],
       ]) {
         const run = async () => {
@@ -151,7 +152,7 @@ export function arrivals({ test, ensure, site, fetched }) {
       return told;
     });
     const [last, ...rows] = [found.pop(), ...found];
-    ensure(rows.join() === "1 64,1 64,8 8,1 64", JSON.stringify(found));
+    ensure(rows.join() === "1 64,1 64,8 8,1 64,1 64", JSON.stringify(found));
     ensure(/keeps weights in the file "weights.bin", wanted externalData/.test(last), last);
     return last;
   });

@@ -422,6 +422,28 @@ test("kernels are tuned in the page, and the verdicts kept", SOFTWARE_GPU, async
   return `${result.verdicts.length} verdicts (${result.clock}), ${result.changed.length} steps changed, ${recorded.length} of ${sources.length} steps by the record when loaded again ("${recorded[0]}"), ${found.ran} runs meanwhile; profile by ${found.clock}: ${found.us.toFixed(0)} us`;
 });
 
+test("tuning in a worker ends when it is told to", SOFTWARE_GPU, async (open) => {
+  const page = await open("blank.html");
+  const found = await page.evaluate(async () => {
+    const { Diptych } = await import("./diptych/index.js");
+    const session = await Diptych.load("posenet_figures.tflite", { backend: "webgpu", worker: true, record: false });
+    const budgetMs = 120_000;
+    const start = performance.now();
+    const stopped = [AbortSignal.abort(), new AbortController()];
+    const [before, during] = stopped.map((one) => one.signal ?? one);
+    const first = await session.tune({ budgetMs, signal: before });
+    const onProgress = ({ visited }) => visited > first.verdicts.length && stopped[1].abort();
+    const second = await session.tune({ budgetMs, onProgress, signal: during });
+    const ms = performance.now() - start;
+    const [input] = session.inputs;
+    const outputs = await session.run({ [input.name]: new Float32Array(input.dims.reduce((a, b) => a * b, 1)) });
+    await session.free();
+    return { ms, finished: [first.finished, second.finished], outputs: Object.keys(outputs).length };
+  });
+  ensure(found.ms < 100_000 && !found.finished.some(Boolean) && found.outputs > 1, JSON.stringify(found));
+  return `${Math.round(found.ms)} ms`;
+});
+
 test("the camera's frames are looked at", SOFTWARE_GPU, async (open) => {
   const page = await open("");
   await ready(page);
