@@ -68,7 +68,7 @@ pub enum Picking {
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
-    /// store f32 in every precision.
+    /// sum in f32 in every precision.
     pub precision: Precision,
     /// Where work-groups come from if the record has nothing.
     pub work_group: WorkGroup,
@@ -88,7 +88,7 @@ pub struct SessionOptions {
     /// uploads what they write, as it does for functions without a shader ([`crate::Custom::host`]).
     pub on_cpu: BTreeSet<String>,
     /// How many threads a session on the CPU uses at most, the caller's included: all of rayon's pool, unless set. The
-    /// session rounds the number down to a power of two. A small network uses fewer. On any device as many threads at most
+    /// session rounds a smaller number down to a power of two. A small network uses fewer. On any device as many threads at most
     /// prepare the session: they read the network, pack weights and compile kernels.
     /// [`LoadOptions::threads`](crate::LoadOptions::threads) is for reading the file.
     pub cpu_threads: Option<NonZeroUsize>,
@@ -98,7 +98,7 @@ pub struct SessionOptions {
     /// a session of a [`Graph`](crate::Graph) plans for the extents of each run, as one of a
     /// [`ModelFile`](crate::ModelFile) does. In that all dimensions are open that the file leaves open, and a range here bounds one.
     pub open: BTreeMap<String, Option<RangeInclusive<usize>>>,
-    /// What random numbers follow from ([`Graph::random`](crate::Graph::random), and the operators of files that draw): 0
+    /// The seed of random numbers ([`Graph::random`](crate::Graph::random), and the operators of files that draw): 0
     /// unless set. Two sessions of the same seed draw the same numbers, run for run, on every device to the bit; those of
     /// another seed are others.
     ///

@@ -517,7 +517,7 @@ enum diptych_status diptych_options_f16(struct diptych_options *options, bool f1
 enum diptych_status diptych_options_dequantize(struct diptych_options *options,
                                                bool dequantize);
 
-// What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
+// The seed of the random numbers that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
 // for run, on every device.
 //
 // # Safety

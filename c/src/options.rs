@@ -105,7 +105,7 @@ pub unsafe extern "C" fn diptych_options_dequantize(
     })
 }
 
-/// What random numbers follow from that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
+/// The seed of the random numbers that the model draws; 0 unless it is set. Sessions of one seed draw the same numbers, run
 /// for run, on every device.
 ///
 /// # Safety

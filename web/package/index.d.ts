@@ -133,7 +133,7 @@ export interface LoadOptions {
   device?: GPUDevice;
   /**
    * Threads of the CPU at most, from 1 to 64: as many as there are processors, up to 8, unless set. There is one where the page is
-   * not cross-origin isolated, and in Node.
+   * not cross-origin isolated, where the browser has no relaxed SIMD, and in Node.
    */
   threads?: number;
   /** In a worker, so that nothing runs on the calling thread; without `device` and `GPUBuffer`s. */
@@ -155,7 +155,7 @@ export interface LoadOptions {
   dequantize?: boolean;
   /** Fixes extents that the model leaves open, by name. Each run decides the others. */
   dimensions?: Record<string, number>;
-  /** What random numbers follow from that the model draws, 0 unless said otherwise: the same on every device. */
+  /** The seed of the random numbers that the model draws, 0 unless said otherwise: they are the same on every device. */
   seed?: number | bigint;
   /** Whether the tuner's record is kept in IndexedDB and asked; true unless said otherwise. */
   record?: boolean;

@@ -120,7 +120,7 @@ class Session:
     :param dims: Extents to fix although the file leaves them open, by name, such as ``{"batch": 8}``; an axis without a name
         is ``"image.1"``, its input's name and its number. The other ones each run decides.
     :param values: Inputs that are known beforehand and are no inputs of the session.
-    :param seed: What random numbers follow from that the model draws. Sessions of one seed draw the same numbers, run for
+    :param seed: The seed of the random numbers that the model draws. Sessions of one seed draw the same numbers, run for
         run, on every device; :meth:`reset` begins again.
     :param caches: Places for the keys and values that a decoder keeps from run to run (``past_key_values`` and
         ``present``): they stay on the device, and are no inputs and outputs of the session. The first run may have
