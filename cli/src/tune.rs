@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use diptych::internals::tune::Search;
 use diptych::internals::tune::db::Database;
 use diptych::internals::tune::journal::Journal;
-use diptych::{Layout, Model, Precision, Report, Tuner, TunerProgress};
+use diptych::{Layout, Model, Precision, Report, Tuner, TunerProgress, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -137,6 +137,24 @@ pub(crate) fn record(path: Option<&Path>) -> Result<(Database, PathBuf)> {
         return Ok((Database::open_file(&path)?, folder));
     }
     Ok((Database::open(&path)?, path))
+}
+
+/// Kernels by the record at `path`, or by the user's own.
+pub(crate) fn of_record(path: Option<&Path>) -> Result<Tuning> {
+    let of = |database| Tuning::Database(Arc::new(Mutex::new(database)));
+    if path.is_some() {
+        return Ok(of(record(path)?.0));
+    }
+    // Nobody asked for this one: a system without a home directory has none, and one that cannot be read keeps nobody
+    // from running a model.
+    let Ok(folder) = Database::default_dir() else { return Ok(Tuning::Default) };
+    Ok(Database::open(&folder).map_or_else(
+        |error| {
+            eprintln!("the tuner's record in {} is left aside: {error}", folder.display());
+            Tuning::Default
+        },
+        of,
+    ))
 }
 
 /// A bar on standard error, if that is a terminal.

@@ -99,7 +99,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();
     let cpu_threads = arguments.load.threads;
-    let options = SessionOptions { precision, calibration, on_cpu, cpu_threads, ..Default::default() };
+    // As `diptych run` has them.
+    let tuning = crate::tune::of_record(None)?;
+    let options =
+        SessionOptions { tuning, precision, calibration, on_cpu, cpu_threads, ..Default::default() };
     let context = arguments.on.context(&options, &[], None, |options| file.fastest(options))?;
     let session = Session::new(&context, &model.graph, options)?;
     let (parameters, parameter_bytes) = parameters(&model.graph)?;

@@ -22,7 +22,6 @@ use diptych::{
 use inputs::{Input, Pixels};
 use report::Report;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use trace::Trace;
 
@@ -146,9 +145,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NODE")]
     pub(crate) on_cpu: Vec<String>,
 
-    /// Choose kernels from the tuner's record, where it has a verdict.
+    /// Choose kernels from this record of the tuner, where it has a verdict. Without it, from the user's own, which
+    /// `diptych tune` writes to.
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
+
+    /// Choose kernels by the rule for untuned nodes, and read no record.
+    #[arg(long, conflicts_with = "db")]
+    pub(crate) untuned: bool,
 }
 
 /// The values of `--pick`.
@@ -259,10 +263,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
-    let tuning = match &arguments.db {
-        Some(path) => Tuning::Database(Arc::new(Mutex::new(crate::tune::record(Some(path))?.0))),
-        None => Tuning::Default,
-    };
+    let tuning =
+        if arguments.untuned { Tuning::Default } else { crate::tune::of_record(arguments.db.as_deref())? };
     let mut options = SessionOptions {
         tuning,
         pick: arguments.pick.clone(),

@@ -121,6 +121,33 @@ fn a_device_picks_by_preference_and_by_measured_times() {
     }
 }
 
+/// What `tune` found counts for runs that name no record, unless they are to be untuned.
+#[test]
+fn a_run_takes_kernels_from_the_users_own_record() {
+    let files = Files::new();
+    for (name, _) in devices() {
+        let home = files.folder.path().join(format!("{name} home"));
+        let own = |mut command: Command| {
+            command.env("XDG_CACHE_HOME", &home).env("HOME", &home).env("LOCALAPPDATA", &home);
+            let output = command.output().expect("the program starts");
+            let told = [&output.stdout[..], &output.stderr].concat();
+            let told = String::from_utf8_lossy(&told).into_owned();
+            assert!(output.status.success(), "{name}: {told}");
+            told
+        };
+        let run = |words: &[&str]| {
+            let mut command = files.command();
+            command.args(["--backend", &name]).args(words);
+            own(command).contains("measured")
+        };
+        assert!(!run(&[]), "{name}");
+        let mut tune = Command::new(env!("CARGO_BIN_EXE_diptych"));
+        tune.arg("tune").arg(&files.model).args(["--search", "table", "--backend", &name]);
+        own(tune);
+        assert!(run(&[]) && !run(&["--untuned"]), "{name}");
+    }
+}
+
 /// A device is named by a flag or, where none is, by the environment; both say so, and neither falls back.
 #[test]
 fn a_device_is_named_by_flag_or_environment() {
