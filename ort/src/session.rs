@@ -151,11 +151,13 @@ impl Session {
         path: &PathBuf,
         options: &SessionOptions,
     ) -> Result<Self, Failure> {
-        // A file that cannot be read is reported by what reads it in earnest.
-        let mut head = Vec::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
-        if read.is_ok() {
-            identity::element(&head)?;
+        // What cannot be read, and what is no file, as a pipe is, is reported by what reads it in earnest.
+        if path.is_file() {
+            let mut head = Vec::new();
+            let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
+            if read.is_ok() {
+                identity::element(&head)?;
+            }
         }
         Session::open(environment, options, |load| ModelFile::load(path, load))
     }

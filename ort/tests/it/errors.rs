@@ -36,6 +36,22 @@ fn files_that_are_not_there_are_named() {
     assert!(error.message().contains("no/such/model.onnx"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_model() {
+    let pipe = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
+    assert!(made.success());
+    let (send, receive) = std::sync::mpsc::channel();
+    let path = pipe.clone();
+    // Nobody writes into the pipe: opening it would wait for ever.
+    std::thread::spawn(move || send.send(on("cpu").commit_from_file(path).map(drop)));
+    let found = receive.recv_timeout(std::time::Duration::from_secs(60));
+    std::fs::remove_file(&pipe).expect("removed");
+    let error = found.expect("an end").expect_err("no file");
+    assert!(error.message().contains("found a pipe, wanted a regular file"), "{error}");
+}
+
 #[test]
 fn inputs_that_do_not_fit_are_refused() -> ort::Result<()> {
     let mut session = session(relu());
