@@ -8,7 +8,8 @@ use crate::options::SessionOptions;
 use crate::pointers::{hand_out, own, put, put_text, slice, slice_mut, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use diptych::{
-    Caches, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port, Tuning,
+    Caches, Context, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port,
+    Tuning,
 };
 use ort_sys::{
     OrtAllocator, OrtEnv, OrtLoggingLevel, OrtMemoryInfo, OrtPrepackedWeightsContainer, OrtSession,
@@ -82,14 +83,25 @@ impl Session {
         })?;
         options.goes_on()?;
         let device = options.device();
-        let context = environment.context(&device)?;
+        environment.on(&device, |context| Session::of(environment, options, file, &device, context))
+    }
+
+    /// A file's session on a device.
+    fn of(
+        environment: &Arc<Environment>,
+        options: &SessionOptions,
+        file: ModelFile,
+        device: &DeviceSelector,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let config = &options.config;
         let tuning = match &config.record {
             Some(folder) => Tuning::Database(Arc::new(Mutex::new(Database::open(folder)?))),
             None => Tuning::Default,
         };
         let threads = if options.shares_threads { environment.threads } else { options.threads };
         let mut session = file.session(
-            &context,
+            context,
             diptych::SessionOptions {
                 precision: config.precision,
                 tuning,
@@ -119,7 +131,7 @@ impl Session {
             outputs: given.iter().map(output).collect::<Result<_, _>>()?,
             engine: Engine::Network {
                 session: Box::new(Mutex::new(session)),
-                device,
+                device: device.clone(),
                 keeps: config.caches.is_some(),
             },
             about: file.info().clone(),
