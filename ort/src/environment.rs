@@ -1,5 +1,6 @@
 //! What all sessions of a program share: devices, a logger, numbers of threads.
 
+use crate::options::SessionOptions;
 use crate::pointers::{c_text, hand_out, own, own_mut, put, shared, text};
 use crate::status::{Failure, calls, wrong};
 use diptych::{Context, DeviceSelector};
@@ -49,6 +50,18 @@ pub(crate) fn threads(what: &str, count: c_int) -> Result<Option<NonZeroUsize>, 
     Ok(NonZeroUsize::new(count))
 }
 
+/// A level of messages as C has it.
+pub(crate) fn severity(level: c_int) -> Result<OrtLoggingLevel, Failure> {
+    Ok(match level {
+        0 => OrtLoggingLevel::ORT_LOGGING_LEVEL_VERBOSE,
+        1 => OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
+        2 => OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING,
+        3 => OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR,
+        4 => OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL,
+        other => return Err(wrong("logging level", format!("{other}"), "0 to 4")),
+    })
+}
+
 #[derive(Debug)]
 pub(crate) struct Environment {
     logger: Option<Logger>,
@@ -70,10 +83,11 @@ impl Environment {
         Arc::new(Environment { logger, level, id: id.to_owned(), threads, contexts: Mutex::default() })
     }
 
-    /// Tells the application's logger.
-    pub(crate) fn log(&self, own: Option<Logger>, level: OrtLoggingLevel, message: &str) {
-        if level as i32 >= self.level.load(Ordering::Relaxed)
-            && let Some(logger) = own.or(self.logger)
+    /// Tells a logger of the application's what sessions do: that of their options, or else the environment's.
+    pub(crate) fn log(&self, options: &SessionOptions, level: OrtLoggingLevel, message: &str) {
+        let least = options.severity.map_or_else(|| self.level.load(Ordering::Relaxed), |own| own as i32);
+        if level as i32 >= least
+            && let Some(logger) = options.logger.or(self.logger)
         {
             logger.log(level, &self.id, message);
         }
@@ -170,14 +184,7 @@ calls! {
 
     fn CreateEnvWithOptions(options: *const OrtEnvCreationOptions, out: *mut *mut OrtEnv) {
         let options = shared("options", options)?;
-        let level = match options.logging_severity_level {
-            0 => OrtLoggingLevel::ORT_LOGGING_LEVEL_VERBOSE,
-            1 => OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
-            2 => OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING,
-            3 => OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR,
-            4 => OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL,
-            other => return Err(wrong("logging level", format!("{other}"), "0 to 4")),
-        };
+        let level = severity(options.logging_severity_level)?;
         let logger =
             options.custom_logging_function.map(|function| Logger::new(function, options.custom_logging_param));
         let threads = options.threading_options;

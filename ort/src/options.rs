@@ -1,14 +1,14 @@
 //! How a session is opened.
 
 use crate::config::{Config, PREFIX};
-use crate::environment::{Logger, threads};
+use crate::environment::{Logger, severity, threads};
 use crate::pointers::{c_text, hand_out, own, own_mut, put, slice, text, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use crate::tensor::Given;
 use diptych::{DeviceSelector, HostTensor};
 use ort_sys::{
     ExecutionMode, GraphOptimizationLevel, OrtErrorCode, OrtExecutionProviderDevicePolicy,
-    OrtLoggingFunction, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
+    OrtLoggingFunction, OrtLoggingLevel, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
 };
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -31,6 +31,8 @@ pub(crate) struct SessionOptions {
     pub(crate) dimensions: BTreeMap<String, usize>,
     pub(crate) values: BTreeMap<String, HostTensor>,
     pub(crate) logger: Option<Logger>,
+    /// From which level on messages are told; that of the environment unless it is set.
+    pub(crate) severity: Option<OrtLoggingLevel>,
     canceled: AtomicBool,
     mode: ExecutionMode,
     reuses_memory: bool,
@@ -48,6 +50,7 @@ impl Default for SessionOptions {
             dimensions: BTreeMap::new(),
             values: BTreeMap::new(),
             logger: None,
+            severity: None,
             canceled: AtomicBool::new(false),
             mode: ExecutionMode::ORT_SEQUENTIAL,
             reuses_memory: true,
@@ -67,6 +70,7 @@ impl SessionOptions {
             dimensions: self.dimensions.clone(),
             values: self.values.clone(),
             logger: self.logger,
+            severity: self.severity,
             canceled: AtomicBool::new(false),
             mode: self.mode,
             reuses_memory: self.reuses_memory,
@@ -178,8 +182,9 @@ calls! {
         own_mut(options).map(|_| ())
     }
 
-    fn SetSessionLogSeverityLevel(options: *mut OrtSessionOptions, _level: c_int) {
-        own_mut(options).map(|_| ())
+    fn SetSessionLogSeverityLevel(options: *mut OrtSessionOptions, level: c_int) {
+        own_mut(options)?.severity = Some(severity(level)?);
+        Ok(())
     }
 
     fn SetUserLoggingFunction(

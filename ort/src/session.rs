@@ -120,7 +120,7 @@ impl Session {
         }
         options.goes_on()?;
         environment.log(
-            options.logger,
+            options,
             OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
             &format!("session on {}", context.info()),
         );
