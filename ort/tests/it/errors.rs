@@ -98,6 +98,17 @@ fn devices_and_entries_that_are_none_are_refused() {
     };
     assert!(refused("session.diptych.backend", "cpu:1").contains("wanted auto, gpu, cpu, wgpu or opencl"));
     assert!(refused("session.diptych.speed", "1").contains("wanted one of backend, caches"));
+    let layout = ort::session::builder::GqaValueLayout::BNHS;
+    for (key, refused) in [
+        ("session.gqa_value_layout", on("cpu").with_gqa_value_layout(layout)),
+        ("session.disable_cpu_ep_fallback", on("cpu").with_disable_cpu_fallback()),
+        ("session.set_denormal_as_zero", on("cpu").with_flush_to_zero()),
+        ("ep.enable_weightless", on("cpu").with_weightless()),
+    ] {
+        let error = refused.map(drop).expect_err(key);
+        assert_eq!(error.code(), ErrorCode::NotImplemented);
+        assert!(error.message().starts_with(&format!("the entry {key} with the value ")), "{error}");
+    }
     let error = on("opencl:99").commit_from_memory(&relu().build()).map(drop).expect_err("no device");
     assert_eq!(error.code(), ErrorCode::ExecutionProviderFailure);
     assert!(error.message().contains("no OpenCL device"), "{error}");

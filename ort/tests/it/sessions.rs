@@ -283,18 +283,27 @@ fn registered(builder: &mut SessionBuilder, name: &CStr, options: &[(&CStr, &CSt
 #[test]
 fn providers_are_registered_by_their_names() -> ort::Result<()> {
     let builder = || Session::builder(environment());
+    // The first one counts.
     let mut wgpu = builder()?;
     registered(
         &mut wgpu,
         c"WebGpuExecutionProvider",
         &[(c"deviceId", c"0"), (c"validationMode", c"disabled")],
     )?;
-    // The first one counts.
     registered(&mut wgpu, c"CPUExecutionProvider", &[])?;
-    assert_eq!(row(&mut wgpu.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    assert_eq!(row(&mut wgpu.clone().commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    let found = device(wgpu)?;
+    assert!(found.starts_with("wgpu: "), "{found}");
+    let mut cpu = builder()?;
+    registered(&mut cpu, c"CPUExecutionProvider", &[])?;
+    registered(&mut cpu, c"DiptychExecutionProvider", &[(c"backend", c"wgpu")])?;
+    let found = device(cpu)?;
+    assert!(found.starts_with("cpu: "), "{found}");
     let mut own = builder()?;
     registered(&mut own, c"DiptychExecutionProvider", &[(c"backend", c"cpu"), (c"seed", c"5")])?;
-    assert_eq!(row(&mut own.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    assert_eq!(row(&mut own.clone().commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    let found = device(own)?;
+    assert!(found.starts_with("cpu: "), "{found}");
 
     let error = registered(&mut builder()?, c"DiptychExecutionProvider", &[(c"speed", c"1")]);
     assert!(error.expect_err("no such option").message().starts_with("session.diptych.speed: found"));
