@@ -41,7 +41,8 @@ fn fetched(name: &str) -> Result<PathBuf> {
 #[cfg(not(feature = "hub"))]
 fn fetched(name: &str) -> Result<PathBuf> {
     anyhow::bail!(
-        "{SCHEME}{name}: this program was built without the feature hub: cargo install diptych-cli --features hub"
+        "{SCHEME}{name}: this program was built without the feature hub: in a clone, cargo install --path cli --features hub; \
+         from the first release on, cargo install diptych-cli --features hub"
     )
 }
 

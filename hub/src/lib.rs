@@ -17,18 +17,26 @@
 //! | `HF_HUB_CACHE` | the folder of the cache, if it is another one |
 //! | `HF_TOKEN` | the token, before that of the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | the address of the hub |
-//! | `HF_HUB_OFFLINE` | `1`: the cache alone is asked |
+//! | `HF_HUB_OFFLINE` | `1`, `ON`, `YES` or `TRUE`, in any case: the cache alone is asked |
+//!
+//! The hub at `HF_ENDPOINT` must be trusted: models come from it, and the token is sent to it. Where it redirects to
+//! another host, the token is not sent there. A file is put into the cache when all of its bytes have come; the beginning
+//! of one is kept, and the next call goes on from there.
 
 #![warn(clippy::expect_used, clippy::panic, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod cache;
+mod download;
 mod name;
+mod progress;
 mod scan;
 
 pub use name::Name;
 
-use hf_hub::api::sync::{ApiBuilder, ApiRepo};
-use hf_hub::{Cache, Repo, RepoType};
-use std::path::{Path, PathBuf};
+use cache::Folder;
+use download::{Client, Trouble};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What goes wrong.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +62,7 @@ pub enum Error {
         files: Vec<String>,
     },
     /// A file is not in the cache, and the hub is not asked.
-    #[error("{file} of {repository} is not in {}, and HF_HUB_OFFLINE is set", cache.display())]
+    #[error("{file} of {repository} is not in {}, and the hub is not asked (HF_HUB_OFFLINE or Hub::offline)", cache.display())]
     Offline {
         /// The repository.
         repository: String,
@@ -62,6 +70,16 @@ pub enum Error {
         file: String,
         /// The folder of the cache.
         cache: PathBuf,
+    },
+    /// A model has weights in a file that is not in its folder.
+    #[error("{file} of {repository}: found weights in {location:?}, wanted a file in the model's folder")]
+    Weights {
+        /// The repository.
+        repository: String,
+        /// The model's file.
+        file: String,
+        /// The file of its weights, as it is named there.
+        location: String,
     },
     /// The hub cannot be reached, or does not give what was asked for.
     #[error("{what} of {endpoint}: {message}")]
@@ -76,7 +94,7 @@ pub enum Error {
     /// No folder for the cache is known.
     #[error("found no home folder for the cache: set HF_HOME")]
     NoHome,
-    /// A file of the cache cannot be read.
+    /// A file of the cache cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -94,6 +112,15 @@ pub struct Hub {
     token: Option<String>,
     offline: bool,
     shows_progress: bool,
+    time_limit: Duration,
+}
+
+/// How long a hub is waited for unless the application says so.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// Whether a variable's text means yes, as `huggingface_hub` reads it.
+fn means_yes(text: &str) -> bool {
+    ["1", "on", "yes", "true"].iter().any(|yes| text.eq_ignore_ascii_case(yes))
 }
 
 /// A variable of the environment that says something.
@@ -115,19 +142,23 @@ impl Hub {
             let token = std::fs::read_to_string(home?.join("token")).ok()?;
             Some(token.trim().to_owned()).filter(|token| !token.is_empty())
         };
-        Ok(Hub {
-            cache,
-            endpoint: variable("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned()),
-            token: variable("HF_TOKEN").or_else(in_file),
-            offline: variable("HF_HUB_OFFLINE").is_some_and(|text| text != "0"),
-            shows_progress: false,
-        })
+        let endpoint = variable("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
+        let token = variable("HF_TOKEN").or_else(in_file);
+        let offline = variable("HF_HUB_OFFLINE").is_some_and(|text| means_yes(&text));
+        Ok(Hub { token, offline, ..Hub::new(endpoint, cache) })
     }
 
     /// A hub at an address, with a folder for what is fetched, and without a token.
     pub fn new(endpoint: impl Into<String>, cache: impl Into<PathBuf>) -> Self {
-        let (endpoint, cache) = (endpoint.into(), cache.into());
-        Hub { cache, endpoint, token: None, offline: false, shows_progress: false }
+        let endpoint = endpoint.into().trim_end_matches('/').to_owned();
+        Hub {
+            cache: cache.into(),
+            endpoint,
+            token: None,
+            offline: false,
+            shows_progress: false,
+            time_limit: TIME_LIMIT,
+        }
     }
 
     /// With a token, for models that are not everybody's.
@@ -144,7 +175,15 @@ impl Hub {
         self
     }
 
-    /// Whether a bar on stderr shows how much was fetched.
+    /// How long the hub is waited for: until an answer begins, and until more of a file comes. A minute unless it is set;
+    /// a connection is waited for half a minute at most. A file that comes slowly may take longer.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    /// Whether a bar on stderr shows how much was fetched, if that is a terminal.
     #[must_use]
     pub fn progress(mut self, shown: bool) -> Self {
         self.shows_progress = shown;
@@ -152,36 +191,32 @@ impl Hub {
     }
 
     /// The path of a model: of the file that is named, or else of the only .tflite or .onnx file of the repository. The files
-    /// in which an ONNX file has its weights lie beside it.
+    /// in which an ONNX file has its weights lie beside it, and are of the same commit.
     ///
     /// # Errors
     /// [`Error::Name`] for a name that is none; [`Error::Choice`] with the files, if none is named and there is not one
-    /// alone; [`Error::Offline`], [`Error::Request`] and [`Error::Io`] if a file cannot be had.
+    /// alone; [`Error::Weights`] if weights would lie outside of the model's folder; [`Error::Offline`],
+    /// [`Error::Request`] and [`Error::Io`] if a file cannot be had.
     pub fn fetch(&self, name: &str) -> Result<PathBuf, Error> {
         let name: Name = name.parse()?;
-        let repository = Asked { hub: self, name: &name, repo: repo(&name) };
+        let asked = Asked { hub: self, name: &name, folder: Folder::new(&self.cache, &name.repository) };
         let file = match &name.file {
             Some(file) => file.clone(),
-            None => repository.only_model()?,
+            None => asked.only_model()?,
         };
-        let path = repository.get(&file)?;
+        let (path, commit) = asked.get(&name.revision, &file)?;
         if file.to_ascii_lowercase().ends_with(".onnx") {
             let io = |source| Error::Io { path: path.clone(), source };
+            let folder = file.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
             for location in scan::external_files(&path).map_err(io)? {
-                // What leads out of the folder is not read by the loader either.
-                if name::is_plain(&location) {
-                    let folder =
-                        file.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-                    repository.get(&format!("{folder}{location}"))?;
-                }
+                let Some(weights) = name::within(&location) else {
+                    return Err(Error::Weights { repository: name.repository, file, location });
+                };
+                asked.get(&commit, &format!("{folder}{weights}"))?;
             }
         }
         Ok(path)
     }
-}
-
-fn repo(name: &Name) -> Repo {
-    Repo::with_revision(name.repository.clone(), RepoType::Model, name.revision.clone())
 }
 
 fn is_model(file: &str) -> bool {
@@ -193,57 +228,50 @@ fn is_model(file: &str) -> bool {
 struct Asked<'a> {
     hub: &'a Hub,
     name: &'a Name,
-    repo: Repo,
+    folder: Folder,
 }
 
 impl Asked<'_> {
-    fn failed(&self, what: &str, message: impl Into<String>) -> Error {
-        let what = format!("{what} of {}", self.name.repository);
-        Error::Request { what, endpoint: self.hub.endpoint.clone(), message: message.into() }
+    /// Asks the hub.
+    fn ask<T>(&self, what: &str, question: impl FnOnce(&Client) -> Result<T, Trouble>) -> Result<T, Error> {
+        let Hub { endpoint, token, shows_progress, time_limit, .. } = self.hub;
+        let agent = download::agent(*time_limit);
+        let client = Client { agent, endpoint, token: token.as_deref(), shows_progress: *shows_progress };
+        question(&client).map_err(|trouble| match trouble {
+            Trouble::Passing(message) | Trouble::Lasting(message) => {
+                let what = format!("{what} of {}", self.name.repository);
+                Error::Request { what, endpoint: endpoint.clone(), message }
+            }
+            Trouble::Disk(path, source) => Error::Io { path, source },
+        })
     }
 
-    /// Asks the hub. What panics there is an error here.
-    fn ask<T>(
-        &self,
-        what: &str,
-        question: impl FnOnce(&ApiRepo) -> Result<T, hf_hub::api::sync::ApiError>,
-    ) -> Result<T, Error> {
-        let asked = || {
-            let Hub { cache, endpoint, token, shows_progress, .. } = self.hub.clone();
-            let builder = ApiBuilder::from_cache(Cache::new(cache)).with_endpoint(endpoint).with_token(token);
-            let api = builder.with_progress(shows_progress).with_retries(3).build()?;
-            question(&api.repo(self.repo.clone()))
-        };
-        let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked));
-        let answer =
-            answer.map_err(|_| self.failed(what, "an answer that the crate hf-hub does not expect"))?;
-        answer.map_err(|error| self.failed(what, error.to_string()))
-    }
-
-    /// The path of a file, from the cache if it is there.
-    fn get(&self, file: &str) -> Result<PathBuf, Error> {
-        if let Some(path) = Cache::new(self.hub.cache.clone()).repo(self.repo.clone()).get(file) {
-            return Ok(path);
+    /// The path of a file and its commit, from the cache if it is there.
+    fn get(&self, revision: &str, file: &str) -> Result<(PathBuf, String), Error> {
+        if let Some(commit) = self.folder.commit(revision)
+            && let Some(path) = self.folder.file(&commit, file)
+        {
+            return Ok((path, commit));
         }
+        let repository = &self.name.repository;
         if self.hub.offline {
-            return Err(Error::Offline {
-                repository: self.name.repository.clone(),
-                file: file.to_owned(),
-                cache: self.hub.cache.clone(),
-            });
+            let cache = self.hub.cache.clone();
+            return Err(Error::Offline { repository: repository.clone(), file: file.to_owned(), cache });
         }
-        self.ask(file, |repo| repo.download(file))
+        self.ask(file, |client| client.fetch(&self.folder, repository, revision, file))
     }
 
     /// The only model of the repository: of what the hub lists, or else of what the cache has.
     fn only_model(&self) -> Result<String, Error> {
+        let Name { repository, revision, .. } = self.name;
+        let cached = || self.folder.files(revision);
         let files = if self.hub.offline {
-            self.cached()
+            cached()
         } else {
-            match self.ask("the list", ApiRepo::info) {
-                Ok(info) => info.siblings.into_iter().map(|file| file.rfilename).collect(),
+            match self.ask("the list", |client| client.list(repository, revision)) {
+                Ok(files) => files,
                 Err(error) => {
-                    let cached = self.cached();
+                    let cached = cached();
                     if cached.iter().any(|file| is_model(file)) { cached } else { return Err(error) }
                 }
             }
@@ -253,35 +281,18 @@ impl Asked<'_> {
         models.sort_unstable();
         match models.as_slice() {
             [one] => Ok(one.clone()),
-            _ => Err(Error::Choice { repository: self.name.repository.clone(), files: models }),
+            _ => Err(Error::Choice { repository: repository.clone(), files: models }),
         }
-    }
-
-    /// The files that the cache has of the repository.
-    fn cached(&self) -> Vec<String> {
-        let folder = self.hub.cache.join(self.repo.folder_name());
-        let commit = std::fs::read_to_string(folder.join("refs").join(self.repo.revision()));
-        let mut files = Vec::new();
-        if let Ok(commit) = commit
-            && name::is_plain(commit.trim())
-        {
-            listed(&folder.join("snapshots").join(commit.trim()), "", 8, &mut files);
-        }
-        files
     }
 }
 
-/// The files in a folder and its folders, down to a depth.
-fn listed(folder: &Path, before: &str, depth: usize, files: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        let path = entry.path();
-        if path.is_file() {
-            files.push(format!("{before}{name}"));
-        } else if path.is_dir() && depth > 0 {
-            listed(&path, &format!("{before}{name}/"), depth - 1, files);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_means_yes_by_some_words() {
+        assert!(["1", "ON", "on", "Yes", "TRUE"].into_iter().all(means_yes));
+        assert!(!["0", "OFF", "off", "no", "FALSE", "2", "", " 1"].into_iter().any(means_yes));
     }
 }

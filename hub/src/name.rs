@@ -18,12 +18,18 @@ pub struct Name {
 /// Whether a path has plain names alone, and so stays in its folder.
 pub(crate) fn is_plain(path: &str) -> bool {
     !path.is_empty()
-        && path.split('/').all(|part| {
-            !part.is_empty()
-                && part != "."
-                && part != ".."
-                && !part.contains(['\\', ':', '\0', '?', '#', '%'])
-        })
+        && path
+            .split('/')
+            .all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']))
+}
+
+/// A path from a folder without the parts that stay where they are, as in `./model.onnx_data`; nothing if it may lead out.
+pub(crate) fn within(path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    Some(parts.join("/")).filter(|path| is_plain(path))
 }
 
 impl FromStr for Name {
@@ -82,6 +88,10 @@ mod tests {
             let error = text.parse::<Name>().expect_err(text);
             assert!(error.to_string().contains("wanted OWNER/NAME, "), "{error}");
         }
-        assert!(!is_plain("C:x") && !is_plain("a\\b") && !is_plain("a?b"));
+        assert!(!is_plain("C:x") && !is_plain("a\\b") && is_plain("a?b#c%d"));
+        assert_eq!(within("./a//b/./c.bin").as_deref(), Some("a/b/c.bin"));
+        for path in ["", ".", "/etc/x", "../x", "a/../x", "./../x", "C:x", "a\\b"] {
+            assert_eq!(within(path), None, "{path}");
+        }
     }
 }

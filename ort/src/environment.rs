@@ -1,17 +1,18 @@
 //! What all sessions of a program share: devices, a logger, numbers of threads.
 
+use crate::options::SessionOptions;
 use crate::pointers::{c_text, hand_out, own, own_mut, put, shared, text};
 use crate::status::{Failure, calls, wrong};
 use diptych::{Context, DeviceSelector};
 use ort_sys::{
-    OrtEnv, OrtEnvCreationOptions, OrtEpDevice, OrtLanguageProjection, OrtLoggingFunction, OrtLoggingLevel,
-    OrtThreadingOptions,
+    OrtEnv, OrtEnvCreationOptions, OrtEpDevice, OrtErrorCode, OrtLanguageProjection, OrtLoggingFunction,
+    OrtLoggingLevel, OrtThreadingOptions,
 };
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A function of the application's that takes messages.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,18 @@ pub(crate) fn threads(what: &str, count: c_int) -> Result<Option<NonZeroUsize>, 
     Ok(NonZeroUsize::new(count))
 }
 
+/// A level of messages as C has it.
+pub(crate) fn severity(level: c_int) -> Result<OrtLoggingLevel, Failure> {
+    Ok(match level {
+        0 => OrtLoggingLevel::ORT_LOGGING_LEVEL_VERBOSE,
+        1 => OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
+        2 => OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING,
+        3 => OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR,
+        4 => OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL,
+        other => return Err(wrong("logging level", format!("{other}"), "0 to 4")),
+    })
+}
+
 #[derive(Debug)]
 pub(crate) struct Environment {
     logger: Option<Logger>,
@@ -70,29 +83,65 @@ impl Environment {
         Arc::new(Environment { logger, level, id: id.to_owned(), threads, contexts: Mutex::default() })
     }
 
-    /// Tells the application's logger.
-    pub(crate) fn log(&self, own: Option<Logger>, level: OrtLoggingLevel, message: &str) {
-        if level as i32 >= self.level.load(Ordering::Relaxed)
-            && let Some(logger) = own.or(self.logger)
+    /// Tells a logger of the application's what sessions do: that of their options, or else the environment's.
+    pub(crate) fn log(&self, options: &SessionOptions, level: OrtLoggingLevel, message: &str) {
+        let least = options.severity.map_or_else(|| self.level.load(Ordering::Relaxed), |own| own as i32);
+        if level as i32 >= least
+            && let Some(logger) = options.logger.or(self.logger)
         {
             logger.log(level, &self.id, message);
         }
     }
 
-    /// The device that a selector means.
-    pub(crate) fn context(&self, selector: &DeviceSelector) -> Result<Context, Failure> {
-        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, context)) = contexts.iter().find(|(own, _)| own == selector) {
-            return Ok(context.clone());
-        }
-        let context = Context::builder().device(selector.clone()).open()?;
-        contexts.push((selector.clone(), context.clone()));
-        Ok(context)
+    fn contexts(&self) -> MutexGuard<'_, Vec<(DeviceSelector, Context)>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a device that was lost: the next session opens it again.
-    pub(crate) fn forget(&self, selector: &DeviceSelector) {
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).retain(|(own, _)| own != selector);
+    /// Works on the device that a selector means. One that is lost meanwhile is opened again by the next session.
+    pub(crate) fn on<T>(
+        &self,
+        selector: &DeviceSelector,
+        work: impl FnOnce(&Context) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let open = || Ok(Context::builder().device(selector.clone()).open()?);
+        let context = self.context(selector, open)?;
+        self.watch(selector, || work(&context))
+    }
+
+    /// Does what may find that a device was lost.
+    pub(crate) fn watch<T>(
+        &self,
+        selector: &DeviceSelector,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        work().inspect_err(|failure| {
+            if failure.code == OrtErrorCode::ORT_DEVICE_RESET {
+                self.contexts().retain(|(own, _)| own != selector);
+            }
+        })
+    }
+
+    /// A device, opened unless it is. Opening may take seconds, in which other sessions begin on theirs.
+    fn context(
+        &self,
+        selector: &DeviceSelector,
+        open: impl FnOnce() -> Result<Context, Failure>,
+    ) -> Result<Context, Failure> {
+        let known = |contexts: &[(DeviceSelector, Context)]| {
+            Some(contexts.iter().find(|(own, _)| own == selector)?.1.clone())
+        };
+        let context = known(&self.contexts());
+        if let Some(context) = context {
+            return Ok(context);
+        }
+        let context = open()?;
+        let mut contexts = self.contexts();
+        // Another session may have opened it meanwhile: then both share that one.
+        if let Some(context) = known(&contexts) {
+            return Ok(context);
+        }
+        contexts.push((selector.clone(), context.clone()));
+        Ok(context)
     }
 }
 
@@ -135,14 +184,7 @@ calls! {
 
     fn CreateEnvWithOptions(options: *const OrtEnvCreationOptions, out: *mut *mut OrtEnv) {
         let options = shared("options", options)?;
-        let level = match options.logging_severity_level {
-            0 => OrtLoggingLevel::ORT_LOGGING_LEVEL_VERBOSE,
-            1 => OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
-            2 => OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING,
-            3 => OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR,
-            4 => OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL,
-            other => return Err(wrong("logging level", format!("{other}"), "0 to 4")),
-        };
+        let level = severity(options.logging_severity_level)?;
         let logger =
             options.custom_logging_function.map(|function| Logger::new(function, options.custom_logging_param));
         let threads = options.threading_options;
@@ -221,5 +263,51 @@ unsafe fn free_names(names: Box<[*mut c_char]>) {
     for name in names {
         // SAFETY: the caller has them of `GetAvailableProviders`, which made them so, and frees them once.
         drop(unsafe { CString::from_raw(name) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Arc<Environment> {
+        Environment::new(OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR, "tests", None, None)
+    }
+
+    fn cpu() -> DeviceSelector {
+        "cpu".parse().expect("a device")
+    }
+
+    #[test]
+    fn a_device_is_opened_once_and_again_after_it_was_lost() {
+        let environment = environment();
+        let count = || environment.contexts().len();
+        for _ in 0..2 {
+            environment.on(&cpu(), |_| Ok(())).expect("the CPU");
+            assert_eq!(count(), 1);
+        }
+        let wrong = |code| move || Err::<(), _>(Failure::new(code, "as a device says it"));
+        environment.on(&cpu(), |_| wrong(OrtErrorCode::ORT_FAIL)()).expect_err("an error");
+        assert_eq!(count(), 1);
+        // While a session is made, and while one runs.
+        environment.on(&cpu(), |_| wrong(OrtErrorCode::ORT_DEVICE_RESET)()).expect_err("an error");
+        assert_eq!(count(), 0);
+        environment.on(&cpu(), |_| Ok(())).expect("the CPU");
+        environment.watch(&cpu(), wrong(OrtErrorCode::ORT_DEVICE_RESET)).expect_err("an error");
+        assert_eq!(count(), 0);
+    }
+
+    #[test]
+    fn a_device_that_is_being_opened_keeps_nobody_waiting() {
+        let environment = environment();
+        let open = || Ok(Context::builder().device(cpu()).open()?);
+        let slow = || {
+            assert!(environment.contexts.try_lock().is_ok(), "others wait");
+            // Another session opens the same one, and is faster.
+            environment.context(&cpu(), open)?;
+            open()
+        };
+        environment.context(&cpu(), slow).expect("the CPU");
+        assert_eq!(environment.contexts().len(), 1);
     }
 }

@@ -1,14 +1,14 @@
 //! How a session is opened.
 
 use crate::config::{Config, PREFIX};
-use crate::environment::{Logger, threads};
+use crate::environment::{Logger, severity, threads};
 use crate::pointers::{c_text, hand_out, own, own_mut, put, slice, text, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use crate::tensor::Given;
 use diptych::{DeviceSelector, HostTensor};
 use ort_sys::{
     ExecutionMode, GraphOptimizationLevel, OrtErrorCode, OrtExecutionProviderDevicePolicy,
-    OrtLoggingFunction, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
+    OrtLoggingFunction, OrtLoggingLevel, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
 };
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -18,6 +18,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The names of what runs networks, for `ExecutionProvider::is_available` and `SessionOptionsAppendExecutionProvider`.
 pub(crate) const PROVIDERS: [&str; 3] =
     ["DiptychExecutionProvider", "WebGpuExecutionProvider", "CPUExecutionProvider"];
+
+/// Entries of ONNX Runtime's that would change results, or where a network runs: the value that does not, and why others are
+/// refused.
+const REFUSED: [(&str, &str, &str); 4] = [
+    ("ep.enable_weightless", "0", "a session has the weights of its model"),
+    (
+        "session.disable_cpu_ep_fallback",
+        "0",
+        "the entry session.diptych.backend with the value gpu keeps off the CPU",
+    ),
+    ("session.gqa_value_layout", "BNSH", "the values of a cache lie as batch, heads, places, elements"),
+    ("session.set_denormal_as_zero", "0", "each device treats denormal numbers in its own way"),
+];
 
 #[derive(Debug)]
 pub(crate) struct SessionOptions {
@@ -31,6 +44,8 @@ pub(crate) struct SessionOptions {
     pub(crate) dimensions: BTreeMap<String, usize>,
     pub(crate) values: BTreeMap<String, HostTensor>,
     pub(crate) logger: Option<Logger>,
+    /// From which level on messages are told; that of the environment unless it is set.
+    pub(crate) severity: Option<OrtLoggingLevel>,
     canceled: AtomicBool,
     mode: ExecutionMode,
     reuses_memory: bool,
@@ -48,6 +63,7 @@ impl Default for SessionOptions {
             dimensions: BTreeMap::new(),
             values: BTreeMap::new(),
             logger: None,
+            severity: None,
             canceled: AtomicBool::new(false),
             mode: ExecutionMode::ORT_SEQUENTIAL,
             reuses_memory: true,
@@ -67,6 +83,7 @@ impl SessionOptions {
             dimensions: self.dimensions.clone(),
             values: self.values.clone(),
             logger: self.logger,
+            severity: self.severity,
             canceled: AtomicBool::new(false),
             mode: self.mode,
             reuses_memory: self.reuses_memory,
@@ -92,11 +109,18 @@ impl SessionOptions {
         if let Some(name) = key.strip_prefix(PREFIX) {
             self.config.set(name, value)?;
         }
+        if let Some((_, taken, reason)) = REFUSED.into_iter().find(|(own, ..)| *own == key)
+            && value != taken
+        {
+            return Err(unsupported(format!("the entry {key} with the value {value:?}"), reason));
+        }
         self.entries.insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
+    /// Registers an execution provider. It is checked always, and counts if it is the first one.
     fn append(&mut self, name: &str, options: &[(&str, &str)]) -> Result<(), Failure> {
+        let mut config = self.config.clone();
         let device: DeviceSelector = match name {
             "CPUExecutionProvider" | "CPU" => "cpu".parse()?,
             "WebGpuExecutionProvider" | "WebGPU" => {
@@ -107,17 +131,22 @@ impl SessionOptions {
                 }
             }
             "DiptychExecutionProvider" | "Diptych" => {
-                for (key, value) in options {
-                    self.set(&format!("{PREFIX}{key}"), value)?;
+                config.backend = None;
+                for (name, value) in options {
+                    config.set(name, value)?;
                 }
-                self.config.backend.clone().unwrap_or_default()
+                config.backend.take().unwrap_or_default()
             }
             other => {
                 let reason = format!("this is Diptych, which has {}", PROVIDERS.join(", "));
                 return Err(unsupported(format!("execution provider {other:?}"), reason));
             }
         };
-        self.provider.get_or_insert(device);
+        if self.provider.is_none() {
+            self.provider = Some(device);
+            // The entry for the device counts more than a provider.
+            self.config = Config { backend: self.config.backend.take(), ..config };
+        }
         Ok(())
     }
 }
@@ -178,8 +207,9 @@ calls! {
         own_mut(options).map(|_| ())
     }
 
-    fn SetSessionLogSeverityLevel(options: *mut OrtSessionOptions, _level: c_int) {
-        own_mut(options).map(|_| ())
+    fn SetSessionLogSeverityLevel(options: *mut OrtSessionOptions, level: c_int) {
+        own_mut(options)?.severity = Some(severity(level)?);
+        Ok(())
     }
 
     fn SetUserLoggingFunction(
@@ -326,5 +356,69 @@ impl SessionOptions {
         };
         self.values.insert(name.to_owned(), value);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(options: &SessionOptions) -> String {
+        options.device().to_string()
+    }
+
+    #[test]
+    fn the_first_provider_counts_and_the_entry_more() {
+        let mut options = SessionOptions::default();
+        assert_eq!(device(&options), "auto");
+        options.append("CPUExecutionProvider", &[]).expect("a provider");
+        options
+            .append("DiptychExecutionProvider", &[("backend", "wgpu"), ("seed", "5")])
+            .expect("a second provider");
+        assert_eq!((device(&options).as_str(), options.config.seed), ("cpu", 0));
+        options.append("DiptychExecutionProvider", &[("backend", "cpu:1")]).expect_err("checked as well");
+
+        let mut options = SessionOptions::default();
+        let own = [("backend", "opencl:1"), ("seed", "5"), ("precision", "f16")];
+        options.append("DiptychExecutionProvider", &own).expect("a provider");
+        options.append("WebGpuExecutionProvider", &[("deviceId", "2")]).expect("a second provider");
+        assert_eq!((device(&options).as_str(), options.config.seed), ("opencl:1", 5));
+        assert_eq!(options.copy().device().to_string(), "opencl:1");
+        options.set("session.diptych.backend", "cpu").expect("an entry");
+        assert_eq!(device(&options), "cpu");
+
+        let mut options = SessionOptions::default();
+        options.set("session.diptych.backend", "cpu").expect("an entry");
+        options.append("DiptychExecutionProvider", &own).expect("a provider");
+        assert_eq!((device(&options).as_str(), options.config.seed), ("cpu", 5));
+    }
+
+    #[test]
+    fn a_provider_that_is_refused_leaves_nothing() {
+        let mut options = SessionOptions::default();
+        let own = [("precision", "f16"), ("backend", "wgpu"), ("speed", "1")];
+        options.append("DiptychExecutionProvider", &own).expect_err("no such option");
+        assert_eq!((device(&options).as_str(), options.config.precision), ("auto", Default::default()));
+        options.append("CPUExecutionProvider", &[]).expect("the first one");
+        assert_eq!(device(&options), "cpu");
+    }
+
+    #[test]
+    fn entries_that_would_change_results_are_refused() {
+        for (key, taken, other) in [
+            ("ep.enable_weightless", "0", "1"),
+            ("session.disable_cpu_ep_fallback", "0", "1"),
+            ("session.gqa_value_layout", "BNSH", "BNHS"),
+            ("session.set_denormal_as_zero", "0", "1"),
+        ] {
+            let mut options = SessionOptions::default();
+            let failure = options.set(key, other).expect_err("refused");
+            assert_eq!(failure.code, OrtErrorCode::ORT_NOT_IMPLEMENTED);
+            let wanted = format!("the entry {key} with the value {other:?} is not supported: ");
+            assert!(failure.message.starts_with(&wanted), "{}", failure.message);
+            assert!(options.entries.is_empty());
+            options.set(key, taken).expect("what is so anyway");
+            assert_eq!(options.entries.len(), 1);
+        }
     }
 }

@@ -100,11 +100,7 @@ impl Session {
             drop(session);
             Ok(flight.wait()?)
         };
-        let found = run().inspect_err(|failure| {
-            if failure.code == OrtErrorCode::ORT_DEVICE_RESET {
-                self.environment.forget(device);
-            }
-        })?;
+        let found = self.environment.watch(device, run)?;
         running.goes_on()?;
         // The inputs were read, and a place may be the memory of one.
         drop(named);
@@ -139,7 +135,7 @@ unsafe fn copies(
             return Err(wrong(&format!("output {name:?}"), show(&place), show(input)));
         }
         // SAFETY: the caller's promise.
-        unsafe { place.write(input.bytes()) }?;
+        unsafe { place.copy(input) }?;
         tensors.push(place);
     }
     Ok(tensors)

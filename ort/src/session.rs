@@ -8,7 +8,8 @@ use crate::options::SessionOptions;
 use crate::pointers::{hand_out, own, put, put_text, slice, slice_mut, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use diptych::{
-    Caches, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port, Tuning,
+    Caches, Context, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port,
+    Tuning,
 };
 use ort_sys::{
     OrtAllocator, OrtEnv, OrtLoggingLevel, OrtMemoryInfo, OrtPrepackedWeightsContainer, OrtSession,
@@ -82,14 +83,25 @@ impl Session {
         })?;
         options.goes_on()?;
         let device = options.device();
-        let context = environment.context(&device)?;
+        environment.on(&device, |context| Session::of(environment, options, file, &device, context))
+    }
+
+    /// A file's session on a device.
+    fn of(
+        environment: &Arc<Environment>,
+        options: &SessionOptions,
+        file: ModelFile,
+        device: &DeviceSelector,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let config = &options.config;
         let tuning = match &config.record {
             Some(folder) => Tuning::Database(Arc::new(Mutex::new(Database::open(folder)?))),
             None => Tuning::Default,
         };
         let threads = if options.shares_threads { environment.threads } else { options.threads };
         let mut session = file.session(
-            &context,
+            context,
             diptych::SessionOptions {
                 precision: config.precision,
                 tuning,
@@ -108,7 +120,7 @@ impl Session {
         }
         options.goes_on()?;
         environment.log(
-            options.logger,
+            options,
             OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
             &format!("session on {}", context.info()),
         );
@@ -119,7 +131,7 @@ impl Session {
             outputs: given.iter().map(output).collect::<Result<_, _>>()?,
             engine: Engine::Network {
                 session: Box::new(Mutex::new(session)),
-                device,
+                device: device.clone(),
                 keeps: config.caches.is_some(),
             },
             about: file.info().clone(),
@@ -151,11 +163,13 @@ impl Session {
         path: &PathBuf,
         options: &SessionOptions,
     ) -> Result<Self, Failure> {
-        // A file that cannot be read is reported by what reads it in earnest.
-        let mut head = Vec::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
-        if read.is_ok() {
-            identity::element(&head)?;
+        // What cannot be read, and what is no file, as a pipe is, is reported by what reads it in earnest.
+        if path.is_file() {
+            let mut head = Vec::new();
+            let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
+            if read.is_ok() {
+                identity::element(&head)?;
+            }
         }
         Session::open(environment, options, |load| ModelFile::load(path, load))
     }

@@ -124,14 +124,34 @@ impl Tensor {
     /// Writes all elements.
     ///
     /// # Safety
-    /// Nobody reads or writes them meanwhile.
+    /// Nobody reads or writes them meanwhile, and `bytes` is other memory.
     pub(crate) unsafe fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        if bytes.len() != self.bytes {
-            return Err(wrong("tensor", format!("{} bytes", bytes.len()), format!("{} bytes", self.bytes)));
+        // SAFETY: the caller's promise.
+        unsafe { self.write_from(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Writes all elements of another tensor, which may lie in the same memory: an application may give an input as the
+    /// place of an output, and copy a tensor to where it is. So there is no `&[u8]` of them.
+    ///
+    /// # Safety
+    /// Nobody else writes either tensor meanwhile, nor reads this one.
+    pub(crate) unsafe fn copy(&self, other: &Tensor) -> Result<(), Failure> {
+        // SAFETY: the caller's promise; the other tensor has so many bytes.
+        unsafe { self.write_from(other.data, other.bytes) }
+    }
+
+    /// Writes all elements.
+    ///
+    /// # Safety
+    /// From `from` on so many bytes may be read, and nobody else uses those of the tensor meanwhile.
+    unsafe fn write_from(&self, from: *const u8, bytes: usize) -> Result<(), Failure> {
+        if bytes != self.bytes {
+            return Err(wrong("tensor", format!("{bytes} bytes"), format!("{} bytes", self.bytes)));
         }
-        // SAFETY: there are so many bytes, which the caller promises to be this call's. The source may be the same
-        // memory: a run may be given its own input as the place of an output.
-        unsafe { bytes.as_ptr().copy_to(self.data, bytes.len()) };
+        if bytes > 0 {
+            // SAFETY: there are so many bytes in both, which may overlap.
+            unsafe { std::ptr::copy(from, self.data, bytes) };
+        }
         Ok(())
     }
 
@@ -316,8 +336,34 @@ calls! {
                 let show = |tensor: &Tensor| format!("{} of {:?}", element::name(tensor.element), tensor.extents);
                 return Err(wrong("destination", show(to), show(from)));
             }
-            to.write(from.bytes())?;
+            to.copy(from)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_is_copied_onto_itself_and_onto_its_neighbour() {
+        // On Miri this checks as well that no `&[u8]` of the memory lives while it is written.
+        let mut memory = [1.0f32, 2.0, 3.0];
+        let data = memory.as_mut_ptr();
+        let float = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+        let at = |place: usize, count: usize| {
+            Tensor::at(float, &[count as i64], data.wrapping_add(place).cast(), 4 * count, null_mut())
+        };
+        let (first, again, last) =
+            (at(0, 2).expect("a tensor"), at(0, 2).expect("a tensor"), at(1, 2).expect("a tensor"));
+        // SAFETY: nobody else uses the memory.
+        unsafe { first.copy(&again) }.expect("the same");
+        // SAFETY: the same.
+        unsafe { last.copy(&first) }.expect("one element on");
+        // SAFETY: the same.
+        let error = unsafe { last.copy(&at(0, 1).expect("a tensor")) }.expect_err("another length");
+        assert_eq!(error.message, "tensor: found 4 bytes, wanted 8 bytes");
+        assert_eq!(memory, [1.0, 1.0, 2.0]);
     }
 }

@@ -36,6 +36,22 @@ fn files_that_are_not_there_are_named() {
     assert!(error.message().contains("no/such/model.onnx"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_model() {
+    let pipe = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
+    assert!(made.success());
+    let (send, receive) = std::sync::mpsc::channel();
+    let path = pipe.clone();
+    // Nobody writes into the pipe: opening it would wait for ever.
+    std::thread::spawn(move || send.send(on("cpu").commit_from_file(path).map(drop)));
+    let found = receive.recv_timeout(std::time::Duration::from_secs(60));
+    std::fs::remove_file(&pipe).expect("removed");
+    let error = found.expect("an end").expect_err("no file");
+    assert!(error.message().contains("found a pipe, wanted a regular file"), "{error}");
+}
+
 #[test]
 fn inputs_that_do_not_fit_are_refused() -> ort::Result<()> {
     let mut session = session(relu());
@@ -82,6 +98,17 @@ fn devices_and_entries_that_are_none_are_refused() {
     };
     assert!(refused("session.diptych.backend", "cpu:1").contains("wanted auto, gpu, cpu, wgpu or opencl"));
     assert!(refused("session.diptych.speed", "1").contains("wanted one of backend, caches"));
+    let layout = ort::session::builder::GqaValueLayout::BNHS;
+    for (key, refused) in [
+        ("session.gqa_value_layout", on("cpu").with_gqa_value_layout(layout)),
+        ("session.disable_cpu_ep_fallback", on("cpu").with_disable_cpu_fallback()),
+        ("session.set_denormal_as_zero", on("cpu").with_flush_to_zero()),
+        ("ep.enable_weightless", on("cpu").with_weightless()),
+    ] {
+        let error = refused.map(drop).expect_err(key);
+        assert_eq!(error.code(), ErrorCode::NotImplemented);
+        assert!(error.message().starts_with(&format!("the entry {key} with the value ")), "{error}");
+    }
     let error = on("opencl:99").commit_from_memory(&relu().build()).map(drop).expect_err("no device");
     assert_eq!(error.code(), ErrorCode::ExecutionProviderFailure);
     assert!(error.message().contains("no OpenCL device"), "{error}");

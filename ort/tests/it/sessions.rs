@@ -129,7 +129,7 @@ fn options_without_an_effect_are_taken() -> ort::Result<()> {
         .with_memory_pattern(false)?
         .with_deterministic_compute(true)?
         .with_log_id("a session")?
-        .with_log_level(LogLevel::Warning)?
+        .with_log_verbosity(2)?
         .with_prepacked_weights(&weights)?
         .with_intra_op_spinning(false)?
         .commit_from_memory(&linear().build())?;
@@ -138,26 +138,57 @@ fn options_without_an_effect_are_taken() -> ort::Result<()> {
     Ok(())
 }
 
+/// The lines that a session logs from a level on. None of the environment's.
+fn lines(builder: SessionBuilder, level: Option<LogLevel>) -> ort::Result<Vec<String>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&lines);
+    let mut builder = builder.with_logger(Arc::new(
+        move |level: LogLevel, _: &str, id: &str, _: &str, message: &str| {
+            said.lock().unwrap().push(format!("{level:?} {id} {message}"));
+        },
+    ))?;
+    if let Some(level) = level {
+        builder = builder.with_log_level(level)?;
+    }
+    // Options are copied with their level.
+    builder.clone().commit_from_memory(&linear().build())?;
+    Ok(std::mem::take(&mut *lines.lock().unwrap()))
+}
+
+/// The device that a session is on, as its line says it.
+fn device(builder: SessionBuilder) -> ort::Result<String> {
+    let lines = lines(builder, Some(LogLevel::Info))?;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    Ok(lines[0].strip_prefix("Info tests session on ").expect("the session's line").to_owned())
+}
+
+#[test]
+fn a_session_logs_from_its_level_on() -> ort::Result<()> {
+    for (level, count) in [
+        // The environment's level is that of errors.
+        (None, 0),
+        (Some(LogLevel::Verbose), 1),
+        (Some(LogLevel::Info), 1),
+        (Some(LogLevel::Warning), 0),
+        (Some(LogLevel::Fatal), 0),
+    ] {
+        let lines = lines(on("cpu"), level)?;
+        assert_eq!(lines.len(), count, "{level:?}: {lines:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn providers_and_policies_choose_a_device() -> ort::Result<()> {
     assert!(CPU::is_available()?);
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let logged = |builder: SessionBuilder| -> ort::Result<()> {
-        let lines = Arc::clone(&lines);
-        let mut builder = builder.with_logger(Arc::new(
-            move |level: LogLevel, _: &str, id: &str, _: &str, message: &str| {
-                lines.lock().unwrap().push(format!("{level:?} {id} {message}"));
-            },
-        ))?;
-        builder.commit_from_memory(&linear().build())?;
-        Ok(())
-    };
-    logged(Session::builder(environment())?.with_execution_providers([CPU::default().build()])?)?;
-    logged(Session::builder(environment())?.with_auto_device(AutoDevicePolicy::PreferCPU)?)?;
-    let copied = on("cpu").clone();
-    logged(copied)?;
-    for line in lines.lock().unwrap().drain(..) {
-        assert!(line.starts_with("Info tests session on CPU"), "{line}");
+    let builder = || Session::builder(environment());
+    for builder in [
+        builder()?.with_execution_providers([CPU::default().build()])?,
+        builder()?.with_auto_device(AutoDevicePolicy::PreferCPU)?,
+        on("cpu"),
+    ] {
+        let device = device(builder)?;
+        assert!(device.starts_with("cpu: "), "{device}");
     }
     let error = Session::builder(environment())?.with_auto_device(AutoDevicePolicy::PreferNPU).map(drop);
     let error = error.expect_err("no such device");
@@ -252,18 +283,27 @@ fn registered(builder: &mut SessionBuilder, name: &CStr, options: &[(&CStr, &CSt
 #[test]
 fn providers_are_registered_by_their_names() -> ort::Result<()> {
     let builder = || Session::builder(environment());
+    // The first one counts.
     let mut wgpu = builder()?;
     registered(
         &mut wgpu,
         c"WebGpuExecutionProvider",
         &[(c"deviceId", c"0"), (c"validationMode", c"disabled")],
     )?;
-    // The first one counts.
     registered(&mut wgpu, c"CPUExecutionProvider", &[])?;
-    assert_eq!(row(&mut wgpu.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    assert_eq!(row(&mut wgpu.clone().commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    let found = device(wgpu)?;
+    assert!(found.starts_with("wgpu: "), "{found}");
+    let mut cpu = builder()?;
+    registered(&mut cpu, c"CPUExecutionProvider", &[])?;
+    registered(&mut cpu, c"DiptychExecutionProvider", &[(c"backend", c"wgpu")])?;
+    let found = device(cpu)?;
+    assert!(found.starts_with("cpu: "), "{found}");
     let mut own = builder()?;
     registered(&mut own, c"DiptychExecutionProvider", &[(c"backend", c"cpu"), (c"seed", c"5")])?;
-    assert_eq!(row(&mut own.commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    assert_eq!(row(&mut own.clone().commit_from_memory(&linear().build())?, [1.0, 1.0]), [4.5, 5.5]);
+    let found = device(own)?;
+    assert!(found.starts_with("cpu: "), "{found}");
 
     let error = registered(&mut builder()?, c"DiptychExecutionProvider", &[(c"speed", c"1")]);
     assert!(error.expect_err("no such option").message().starts_with("session.diptych.speed: found"));
