@@ -105,7 +105,7 @@ pub enum Error {
 }
 
 /// Where models come from, and where they are kept.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Hub {
     cache: PathBuf,
     endpoint: String,
@@ -113,6 +113,21 @@ pub struct Hub {
     offline: bool,
     shows_progress: bool,
     time_limit: Duration,
+}
+
+/// Without the token, so that no log has it.
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Hub { cache, endpoint, token, offline, shows_progress, time_limit } = self;
+        f.debug_struct("Hub")
+            .field("cache", cache)
+            .field("endpoint", endpoint)
+            .field("token", &token.as_ref().map(|_| "not shown"))
+            .field("offline", offline)
+            .field("shows_progress", shows_progress)
+            .field("time_limit", time_limit)
+            .finish()
+    }
 }
 
 /// How long a hub is waited for unless the application says so.
@@ -294,5 +309,13 @@ mod tests {
     fn a_variable_means_yes_by_some_words() {
         assert!(["1", "ON", "on", "Yes", "TRUE"].into_iter().all(means_yes));
         assert!(!["0", "OFF", "off", "no", "FALSE", "2", "", " 1"].into_iter().any(means_yes));
+    }
+    #[test]
+    fn a_token_is_not_printed() {
+        let text = format!("{:?}", Hub::new("https://hub.example", "cache").token("hf_secret"));
+        assert!(
+            text.contains("hub.example") && text.contains("not shown") && !text.contains("secret"),
+            "{text}"
+        );
     }
 }
