@@ -15,9 +15,7 @@ export const digest = (name) => createHash("sha256").update(name).digest("hex").
 
 /** The digests of the functions that are rare in a module. */
 export function rareIn(module) {
-  // Modules that compute on the CPU alone are divided alike.
-  const counted = module === "threads" ? "cpu" : module;
   const lines = readFileSync(new URL("rare.txt", import.meta.url), "utf8").trim().split("\n");
   const named = lines.map((line) => line.split(" "));
-  return new Set(named.filter(([, ...modules]) => !modules.length || modules.includes(counted)).map(([digest]) => digest));
+  return new Set(named.filter(([, ...modules]) => !modules.length || modules.includes(module)).map(([digest]) => digest));
 }

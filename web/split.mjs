@@ -2,7 +2,8 @@
 // (package/rest.js).
 //
 //   node split.mjs divide FOLDER NAME FEATURES...
-//       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm
+//       NAME_bg.wasm, as wasm-bindgen and wasm-opt made it with the names of its functions, becomes that and NAME_rest.wasm.
+//       Constants to which rare functions alone refer, by NAME_references.json (references.mjs), are in the latter
 //       With PLAIN=1 in the environment they also become NAME_plain_bg.wasm and NAME_plain_rest.wasm, without relaxed SIMD.
 //   node split.mjs count FOLDER NAME FEATURES...
 //       NAME_bg.wasm tells which of its functions are called: globalThis.calledFunctions[NAME]
@@ -13,7 +14,7 @@
 // each; `scripts/web rare` writes it. What it does not list is not rare.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { digest, plain, rareIn } from "./names.mjs";
@@ -133,6 +134,102 @@ function shorten(imports) {
   return changes;
 }
 
+/** Bytes as a text of WebAssembly has them, and back. */
+const escaped = (bytes) => [...bytes].map((byte) => `\\${byte.toString(16).padStart(2, "0")}`).join("");
+const ESCAPES = { t: 9, n: 10, r: 13, '"': 34, "'": 39, "\\": 92 };
+const unescaped = (text) =>
+  Buffer.from(
+    text.replace(/\\([0-9a-f]{2}|.)/g, (_, code) => String.fromCharCode(code.length === 2 ? parseInt(code, 16) : ESCAPES[code])),
+    "latin1",
+  );
+
+/**
+ * The constants that no function of `kept` refers to, by what the linker said: `{ symbols, always, functions }` as references.mjs
+ * writes them. A function that is no longer there was taken into those that called it.
+ */
+function constantsOfOthers({ symbols, always, functions }, kept, all) {
+  const there = new Set(all.map(({ name }) => plain(name)));
+  const keep = new Set();
+  const left = [...always];
+  const seen = new Set();
+  const add = (name) => {
+    if (seen.has(name)) {
+      return;
+    }
+    seen.add(name);
+    // Functions of one name have numbers after it.
+    const [constants, calls] = functions[name] ?? functions[name.replace(/_\d+$/, "")] ?? [[], []];
+    left.push(...constants);
+    calls.filter((called) => !there.has(called)).forEach(add);
+  };
+  add("");
+  kept.forEach((form) => add(plain(form.name)));
+  // What was taken over from a function, or given to one by all who call it, is in its text: an address within a constant.
+  const inOrder = symbols.map((_, number) => number).sort((a, b) => symbols[a][0] - symbols[b][0]);
+  const addresses = Uint32Array.from(inOrder, (number) => symbols[number][0]);
+  const [least, most] = [addresses[0], Math.max(...symbols.map(([address, size]) => address + size))];
+  const longest = Math.max(...symbols.map(([, size]) => size));
+  for (const { text } of kept) {
+    for (const [, digits] of text.matchAll(/(?:i32\.const |offset=)(\d+)/g)) {
+      const address = Number(digits);
+      if (address < least || address > most) {
+        continue;
+      }
+      let [low, high] = [0, addresses.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        addresses[middle] <= address ? (low = middle + 1) : (high = middle);
+      }
+      for (let place = low - 1; place >= 0 && addresses[place] + longest > address; place -= 1) {
+        const [start, size] = symbols[inOrder[place]];
+        start + size > address && left.push(inOrder[place]);
+      }
+    }
+  }
+  while (left.length) {
+    const number = left.pop();
+    if (!keep.has(number)) {
+      keep.add(number);
+      left.push(...symbols[number][2]);
+    }
+  }
+  const [mine, others] = [[], []];
+  symbols.forEach((symbol, number) => (keep.has(number) ? mine : others).push(symbol));
+  return { mine, others };
+}
+
+/** The constants of a module, those of rare functions apart: parts of its text for both files. */
+function constantsApart(data, told, kept, all) {
+  const read = ({ text }) => /^ \(data \S+ \(i32\.const (\d+)\) "(.*)"\)$/s.exec(text);
+  const segments = data.map(read);
+  if (!told?.symbols.length || segments.some((found) => !found)) {
+    return [data.map(({ text }) => text), []];
+  }
+  const { mine, others } = constantsOfOthers(told, kept, all);
+  const parts = segments.map(([, start, text]) => ({ start: Number(start), bytes: unescaped(text) }));
+  const [first, end] = [Math.min(...parts.map(({ start }) => start)), Math.max(...parts.map(({ start, bytes }) => start + bytes.length))];
+  const moved = new Uint8Array(end - first);
+  others.forEach(([address, size]) => moved.fill(1, Math.max(address - first, 0), Math.max(address + size - first, 0)));
+  mine.forEach(([address, size]) => moved.fill(0, Math.max(address - first, 0), Math.max(address + size - first, 0)));
+  const rest = [];
+  for (const { start, bytes } of parts) {
+    let run;
+    for (let place = 0; place <= bytes.length; place += 1) {
+      const goes = place < bytes.length && moved[start + place - first] === 1;
+      if (goes && run === undefined) {
+        run = place;
+      } else if (!goes && run !== undefined) {
+        const own = bytes.subarray(run, place);
+        own.some((byte) => byte !== 0) && rest.push(` (data (i32.const ${start + run}) "${escaped(own)}")`);
+        own.fill(0);
+        run = undefined;
+      }
+    }
+  }
+  // Without names: wasm-opt gives others, of which two may be alike.
+  return [parts.map(({ start, bytes }) => ` (data (i32.const ${start}) "${escaped(bytes)}")`), rest];
+}
+
 function divide(folder, name) {
   const forms = read(folder, name);
   const of = (kind) => forms.filter((form) => form.kind === kind);
@@ -151,6 +248,9 @@ function divide(folder, name) {
   const table = of("elem").flatMap(({ text }) => text.match(new RegExp(NAME, "g")));
   const fromKept = [...new Set([...wantedOf(kept), ...table])].filter((name) => rareNames.has(name));
   const fromRare = [...wantedOf(rare)].filter((name) => keptNames.has(name));
+  const linker = join(folder, `${name}_references.json`);
+  const told = existsSync(linker) ? JSON.parse(readFileSync(linker, "utf8")) : undefined;
+  const [constants, constantsOfRest] = constantsApart(of("data"), told, kept, functions);
   const globals = of("global");
   const type = ({ text }) => /\(mut \w+\)|(?<= )\w+(?= \()/.exec(text)[0];
   const limits = ({ text }) => text.trim().replace(/^\(\w+ \S+ |\)$/g, "");
@@ -162,7 +262,9 @@ function divide(folder, name) {
       ...of("type").concat(of("rec"), of("import")).map(({ text }) => text),
       ...fromKept.map((name, at) => ` (import "rest" "${short(at)}" (func ${name} ${signature(rareNames.get(name))}))`),
       ...globals.map(({ text }) => text),
-      ...["memory", "data", "table", "elem", "start", "export"].flatMap(of).map(({ text }) => text),
+      ...of("memory").map(({ text }) => text),
+      ...constants,
+      ...["table", "elem", "start", "export"].flatMap(of).map(({ text }) => text),
       ...globals.map(({ name }, at) => ` (export "g${at}" (global ${name}))`),
       ...of("table").map(({ name }, at) => ` (export "t${at}" (table ${name}))`),
       ...fromRare.map((name, at) => ` (export "${short(at)}_" (func ${name}))`),
@@ -176,6 +278,7 @@ function divide(folder, name) {
     [
       ...of("type").concat(of("rec"), of("import")).map(({ text }) => text),
       ...of("memory").map((form) => ` (import "main" "memory" (memory ${form.name} ${limits(form)}))`),
+      ...constantsOfRest,
       ...of("table").map((form, at) => ` (import "main" "t${at}" (table ${form.name} ${limits(form)}))`),
       ...globals.map((form, at) => ` (import "main" "g${at}" (global ${form.name} ${type(form)}))`),
       ...fromRare.map((name, at) => ` (import "main" "${short(at)}_" (func ${name} ${signature(keptNames.get(name))}))`),
@@ -224,8 +327,20 @@ function count(folder, name) {
   write(folder, `${name}_bg`, counted);
   const sizes = forms.filter(({ kind }) => kind === "func").map(({ text }) => text.split("\n").length);
   writeFileSync(join(folder, `${name}_functions.json`), JSON.stringify(names.map((name, at) => [plain(name), sizes[at]])));
-  const called = `{ called: (number) => ((globalThis.calledFunctions ??= {}).${name} ??= new Set()).add(number) }`;
-  const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);\n`;
+  // A helper of the module `threads` stays in one function: what it calls is told to the page.
+  const head = `export const main = new URL("${name}_bg.wasm", import.meta.url);
+const numbers = ((globalThis.calledFunctions ??= {}).${name} ??= new Set());
+const helpers = new BroadcastChannel("called functions of ${name}");
+helpers.onmessage = ({ data }) => numbers.add(data);
+helpers.unref?.();
+const note = (number) => {
+  if (!numbers.has(number)) {
+    numbers.add(number);
+    typeof WorkerGlobalScope === "function" && helpers.postMessage(number);
+  }
+};
+`;
+  const called = "{ called: note }";
   change(folder, name, head, [
     [/const imports = __wbg_get_imports\((memory)?\);/g, `const imports = { ...__wbg_get_imports($1), count: ${called} };`],
   ]);

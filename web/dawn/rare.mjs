@@ -10,7 +10,7 @@ import { availableParallelism } from "node:os";
 import { basename, extname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { setFlagsFromString } from "node:v8";
-import { serve } from "../serve.mjs";
+import { ISOLATED, serve } from "../serve.mjs";
 import { digest } from "../names.mjs";
 import { Chromium, SOFTWARE_GPU } from "../tests/chromium.mjs";
 import { provideWebGpu, swiftShader } from "./node.mjs";
@@ -18,8 +18,8 @@ import { provideWebGpu, swiftShader } from "./node.mjs";
 /** Lines of a function's text below which it stays: calling it from the other file takes as many bytes. */
 const FEW_LINES = 6;
 
-/** The modules that are counted; `threads` is divided as `cpu` is. */
-const MODULES = ["tflite", "onnx", "full", "cpu"];
+/** The modules; what `cpu` calls for a model `threads` does too. */
+const MODULES = ["tflite", "onnx", "full", "cpu", "threads"];
 
 /** What pages do, with pictures and when a device is lost. */
 const PAGES = /^(?!.*fmt::Debug).*(diptych_web|picture|lost)/i;
@@ -75,7 +75,7 @@ async function inPage(site) {
   for (const name of ["blank.html", "figure.png", "tiny.mjs"]) {
     copyFileSync(fileURLToPath(new URL(`../tests/${name}`, import.meta.url)), join(site, name));
   }
-  const server = await serve(resolve(site));
+  const server = await serve(resolve(site), 0, { headers: ISOLATED });
   const browser = new Chromium(SOFTWARE_GPU);
   try {
     const page = await browser.page(`http://127.0.0.1:${server.address().port}/blank.html`);
@@ -108,6 +108,18 @@ async function inPage(site) {
         await session.profile(numbers);
         await session.free();
       }
+      for (const threads of [1, 2, 3]) {
+        const session = await Diptych.load("posenet_figures.tflite", { backend: "cpu", threads });
+        const [{ name: input, dims }] = session.inputs;
+        const numbers = { [input]: new Float32Array(dims.reduce((a, b) => a * b, 1)) };
+        // Helpers take parts, and fewer are tried.
+        for (const end = performance.now() + 2000; performance.now() < end; ) {
+          await session.run(numbers);
+        }
+        await session.free();
+      }
+      // What helpers told.
+      await new Promise((resolve) => setTimeout(resolve, 1000));
       const numbersOf = ([name, numbers]) => [name, [...numbers]];
       return Object.fromEntries(Object.entries(globalThis.calledFunctions).map(numbersOf));
     });
@@ -167,6 +179,7 @@ async function all(site, models) {
   for (const [format, count] of Object.entries(await perModel(site, models, note))) {
     console.error(`${count} models of ${format}`);
   }
+  kept.cpu.forEach((name) => kept.threads.add(name));
   const having = new Map();
   const rare = new Map();
   for (const module of MODULES) {
