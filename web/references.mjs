@@ -3,8 +3,9 @@
 //   node references.mjs strip LINKED STRIPPED
 //       the module without what the linker says of it, which wasm-bindgen does not read
 //   node references.mjs write LINKED MANGLED NAMED OUT
-//       OUT becomes { symbols: [[address, size, [symbol...]]...], functions: { name: [[symbol...], [name...]] } }: constants with the
-//       constants that they point to, and functions with the constants that they refer to and the functions that they call.
+//       OUT becomes { symbols: [[address, size, [symbol...]]...], always: [symbol...], functions: { name: [[symbol...], [name...]] },
+//       several: [name...] }: constants with the constants that they point to, constants that other data points to, functions with the
+//       constants that they refer to and the functions that they call, and names that several functions have.
 //       MANGLED and NAMED are what wasm-bindgen made with mangled and with readable names, functions in the same order
 //
 // The formats: https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md
@@ -241,6 +242,11 @@ function write(linked, mangled, named, out) {
   });
   const name = readable(mangled, named);
   const nameOf = (index) => name.get(functionNames.get(index)) ?? "";
+  const [met, several] = [new Set(), new Set()];
+  bodies.forEach((_, index) => {
+    const own = nameOf(index + imported);
+    (met.has(own) ? several : met).add(own);
+  });
   const functions = new Map();
   for (const { kind, at, symbol } of relocations(code)) {
     const own = nameOf(lastBefore(bodies, at) + imported);
@@ -254,6 +260,7 @@ function write(linked, mangled, named, out) {
   const told = {
     symbols: constants.map(({ address, size, to }) => [address, size, [...to]]),
     always: [...always],
+    several: [...several],
     functions: Object.fromEntries([...functions].map(([name, entry]) => [name, entry.map((set) => [...set])])),
   };
   writeFileSync(out, JSON.stringify(told));

@@ -144,11 +144,12 @@ const unescaped = (text) =>
   );
 
 /**
- * The constants that no function of `kept` refers to, by what the linker said: `{ symbols, always, functions }` as references.mjs
- * writes them. A function that is no longer there was taken into those that called it.
+ * The constants that no function of `kept` refers to, by what the linker said, as references.mjs writes it. A function that is no
+ * longer there was taken into those that called it, and so may be one of several of a name.
  */
-function constantsOfOthers({ symbols, always, functions }, kept, all) {
+function constantsOfOthers({ symbols, always, functions, several }, kept, all) {
   const there = new Set(all.map(({ name }) => plain(name)));
+  several.forEach((name) => there.delete(name));
   const keep = new Set();
   const left = [...always];
   const seen = new Set();
