@@ -7,6 +7,7 @@
 use super::build::{Kind, Quantised};
 use super::constant::{Constant, Integers};
 use super::reason::Reason;
+#[cfg(feature = "onnx")]
 use crate::graph::Derived;
 use crate::sync::{Mutex, lock};
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,7 @@ type Constants = Vec<(Constant, Kind)>;
 pub(in crate::model) struct Kept {
     state: Mutex<State>,
     /// What lowering makes of constants.
+    #[cfg(feature = "onnx")]
     derived: Arc<Derived>,
 }
 
@@ -58,6 +60,7 @@ fn place(constant: &Constant) -> usize {
 
 impl Kept {
     /// What lowering makes of constants, for each graph of the file.
+    #[cfg(feature = "onnx")]
     pub(in crate::model) fn derived(&self) -> Arc<Derived> {
         Arc::clone(&self.derived)
     }
