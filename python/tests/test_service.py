@@ -175,7 +175,8 @@ def test_other_threads_run_while_requests_wait():
             counted += 1
             time.sleep(0)
         thread.join()
-    assert counted > 1000, counted
+    # While a run holds the interpreter, this thread counts once between two runs.
+    assert counted > 100, counted
 
 
 def test_a_program_ends_with_a_batch_at_work():
