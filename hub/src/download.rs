@@ -2,10 +2,10 @@
 
 use crate::cache::{Folder, is_commit, is_name};
 use crate::progress::Bar;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::http::{Method, Request, Response, StatusCode, Uri, header, uri::Scheme};
 use ureq::{Agent, Body};
 
@@ -32,6 +32,8 @@ pub(crate) struct Client<'a> {
     pub(crate) agent: Agent,
     pub(crate) endpoint: &'a str,
     pub(crate) token: Option<&'a str>,
+    /// How long another process is waited for that fetches the same file and does not go on.
+    pub(crate) limit: Duration,
     pub(crate) shows_progress: bool,
 }
 
@@ -229,8 +231,7 @@ impl Client<'_> {
         let disk = |error| Disk(part.to_owned(), error);
         part.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(disk)?;
         let mut to = OpenOptions::new().create(true).truncate(false).write(true).open(part).map_err(disk)?;
-        // One process fetches; it ends if nothing comes. Others wait for it.
-        to.lock().map_err(disk)?;
+        self.lock(&to, part)?;
         if !is_whole(blob, size) {
             let mut bar = Bar::new(file, size, self.shows_progress);
             patiently(|| self.receive(address, size, &mut to, part, &mut bar))?;
@@ -240,6 +241,27 @@ impl Client<'_> {
             let _ = std::fs::remove_file(part);
         }
         Ok(())
+    }
+
+    /// Waits until no other process fetches a file, as long as that one goes on.
+    fn lock(&self, file: &File, path: &Path) -> Result<(), Trouble> {
+        let disk = |error| Disk(path.to_owned(), error);
+        let (mut length, mut since) = (0, Instant::now());
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(error)) => return Err(disk(error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let now = file.metadata().map_err(disk)?.len();
+            if now != length {
+                (length, since) = (now, Instant::now());
+            } else if since.elapsed() > self.limit {
+                let path = path.display();
+                return Err(Lasting(format!("another process has locked {path}, and has not gone on")));
+            }
+            std::thread::sleep(Duration::from_millis(50).min(self.limit));
+        }
     }
 
     /// Fetches what is missing at the end of a file.

@@ -133,6 +133,9 @@ impl std::fmt::Debug for Hub {
 /// How long a hub is waited for unless the application says so.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// The longest limit: a clock cannot be asked for any time.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Whether a variable's text means yes, as `huggingface_hub` reads it.
 fn means_yes(text: &str) -> bool {
     ["1", "on", "yes", "true"].iter().any(|yes| text.eq_ignore_ascii_case(yes))
@@ -190,11 +193,12 @@ impl Hub {
         self
     }
 
-    /// How long the hub is waited for: until an answer begins, and until more of a file comes. A minute unless it is set;
-    /// a connection is waited for half a minute at most. A file that comes slowly may take longer.
+    /// How long the hub is waited for: until an answer begins, and until more of a file comes. A minute unless it is set, and a day at most;
+    /// a connection is waited for half a minute at most. A file that comes slowly may take longer. Another process that fetches the
+    /// same file is waited for as long as its part of the file grows, and five times this limit after that.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = limit;
+        self.time_limit = limit.min(LONGEST);
         self
     }
 
@@ -251,7 +255,14 @@ impl Asked<'_> {
     fn ask<T>(&self, what: &str, question: impl FnOnce(&Client) -> Result<T, Trouble>) -> Result<T, Error> {
         let Hub { endpoint, token, shows_progress, time_limit, .. } = self.hub;
         let agent = download::agent(*time_limit);
-        let client = Client { agent, endpoint, token: token.as_deref(), shows_progress: *shows_progress };
+        let client = Client {
+            agent,
+            endpoint,
+            token: token.as_deref(),
+            // A process that tries again pauses, and connects anew.
+            limit: *time_limit * 5,
+            shows_progress: *shows_progress,
+        };
         question(&client).map_err(|trouble| match trouble {
             Trouble::Passing(message) | Trouble::Lasting(message) => {
                 let what = format!("{what} of {}", self.name.repository);

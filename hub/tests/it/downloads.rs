@@ -234,3 +234,22 @@ fn several_callers_get_one_file() {
     assert_eq!(contents, 1);
     assert_eq!(files(cache.path()).len(), 3, "{:?}", files(cache.path()));
 }
+
+#[test]
+fn another_process_that_does_not_go_on_is_not_waited_for() {
+    let server = answering(|_, request| part(request));
+    let cache = tempfile::tempdir().expect("a folder");
+    let hub = Hub::new(&server.endpoint, cache.path()).time_limit(Duration::from_millis(50));
+    let blobs = cache.path().join("models--some--net/blobs");
+    std::fs::create_dir_all(&blobs).expect("a folder");
+    let other = std::fs::File::create(blobs.join("tag.diptych-part")).expect("a file");
+    other.lock().expect("a lock");
+    let start = Instant::now();
+    let error = hub.fetch(NAME).expect_err("a lock").to_string();
+    assert!(error.contains("another process has locked"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_nothing_is_whole(cache.path());
+    drop(other);
+    let path = hub.time_limit(Duration::MAX).fetch(NAME).expect("a file");
+    assert_eq!(std::fs::read(path).expect("a file"), bytes());
+}
