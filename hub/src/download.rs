@@ -1,6 +1,7 @@
 //! What is asked of a hub, and how files come whole into the cache.
 
 use crate::cache::{Folder, is_commit, is_name};
+use crate::pace::Paced;
 use crate::progress::Bar;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -32,6 +33,8 @@ pub(crate) struct Client<'a> {
     pub(crate) agent: Agent,
     pub(crate) endpoint: &'a str,
     pub(crate) token: Option<&'a str>,
+    /// How long a body may take for its least part ([`Paced`]).
+    pub(crate) patience: Duration,
     /// How long another process is waited for that fetches the same file and does not go on.
     pub(crate) limit: Duration,
     pub(crate) shows_progress: bool,
@@ -188,8 +191,9 @@ impl Client<'_> {
         let address = format!("{}/api/models/{repository}/revision/{}", self.endpoint, escaped(revision, ""));
         // Once: without a hub, the cache may know.
         let body = self.ask(Method::GET, &address, 0, |_| false)?.into_body();
-        let list = body.into_with_config().limit(MAX_LIST).read_to_vec();
-        let list = list.map_err(|error| Passing(error.to_string()))?;
+        let mut list = Vec::new();
+        let mut body = Paced::new(body.into_with_config().limit(MAX_LIST).reader(), self.patience);
+        body.read_to_end(&mut list).map_err(|error| Passing(error.to_string()))?;
         let list: serde_json::Value =
             serde_json::from_slice(&list).map_err(|error| Lasting(error.to_string()))?;
         let files = list.get("siblings").and_then(serde_json::Value::as_array);
@@ -296,7 +300,7 @@ impl Client<'_> {
                 return Err(if at > 0 { Passing(found) } else { Lasting(found) });
             }
         }
-        let mut body = response.into_body().into_reader();
+        let mut body = Paced::new(response.into_body().into_reader(), self.patience);
         let mut block = vec![0; 1 << 16];
         loop {
             bar.show(at);

@@ -28,6 +28,7 @@
 mod cache;
 mod download;
 mod name;
+mod pace;
 mod progress;
 mod scan;
 
@@ -194,8 +195,9 @@ impl Hub {
     }
 
     /// How long the hub is waited for: until an answer begins, and until more of a file comes. A minute unless it is set, and a day at most;
-    /// a connection is waited for half a minute at most. A file that comes slowly may take longer. Another process that fetches the
-    /// same file is waited for as long as its part of the file grows, and five times this limit after that.
+    /// a connection is waited for half a minute at most. A file that comes slowly may take longer, if it comes by a kilobyte a
+    /// second, taken over this limit. Another process that fetches the same file is waited for as long as its part of the file
+    /// grows, and five times this limit after that.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit.min(LONGEST);
@@ -259,6 +261,7 @@ impl Asked<'_> {
             agent,
             endpoint,
             token: token.as_deref(),
+            patience: *time_limit,
             // A process that tries again pauses, and connects anew.
             limit: *time_limit * 5,
             shows_progress: *shows_progress,

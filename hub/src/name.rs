@@ -15,12 +15,18 @@ pub struct Name {
     pub file: Option<String>,
 }
 
-/// Whether a path has plain names alone, and so stays in its folder.
+/// Whether a letter does something to a terminal: control characters, among them the beginning of escape sequences, and
+/// what changes the direction of a text.
+fn commands(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a path has plain names alone, and so stays in its folder, and is safe to print.
 pub(crate) fn is_plain(path: &str) -> bool {
-    !path.is_empty()
-        && path
-            .split('/')
-            .all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']))
+    let plain = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']) && !part.contains(commands)
+    };
+    !path.is_empty() && path.split('/').all(plain)
 }
 
 /// A path from a folder without the parts that stay where they are, as in `./model.onnx_data`; nothing if it may lead out.
@@ -88,7 +94,14 @@ mod tests {
             let error = text.parse::<Name>().expect_err(text);
             assert!(error.to_string().contains("wanted OWNER/NAME, "), "{error}");
         }
-        assert!(!is_plain("C:x") && !is_plain("a\\b") && is_plain("a?b#c%d"));
+        assert!(
+            !is_plain("C:x") && !is_plain("a\\b") && is_plain("a?b#c%d") && is_plain("\u{e4} \u{6a21}.onnx")
+        );
+        for letter in ['\0', '\x07', '\n', '\r', '\x1b', '\x7f', '\u{9b}', '\u{202e}', '\u{2066}'] {
+            let error = format!("a/b:x{letter}[2J.onnx").parse::<Name>().expect_err("no name").to_string();
+            assert!(!error.contains(letter), "{error:?}");
+            assert_eq!(within(&format!("x{letter}")), None);
+        }
         assert_eq!(within("./a//b/./c.bin").as_deref(), Some("a/b/c.bin"));
         for path in ["", ".", "/etc/x", "../x", "a/../x", "./../x", "C:x", "a\\b"] {
             assert_eq!(within(path), None, "{path}");

@@ -182,6 +182,46 @@ fn a_slow_file_is_no_silent_one() {
 }
 
 #[test]
+fn a_hub_that_drips_is_not_followed_without_an_end() {
+    // Each byte comes in time: of a file, of a list, of a head.
+    let pause = Duration::from_millis(20);
+    let drips = move |answer: Answer, line| Answer { drips: Some((line, pause)), ..answer };
+    let file = answering(move |_, request| drips(part(request), 100));
+    let list = Server::new(move |_| drips(Answer::new("200 OK", "", vec![b' '; 10_000]), 100));
+    let head = Server::new(move |_| drips(Answer::whole(&bytes(), &"x".repeat(190), COMMIT), 1));
+    for (server, name) in [(&file, NAME), (&list, "some/net"), (&head, NAME)] {
+        let cache = tempfile::tempdir().expect("a folder");
+        let hub = Hub::new(&server.endpoint, cache.path()).time_limit(Duration::from_millis(300));
+        let begin = Instant::now();
+        let error = hub.fetch(name).expect_err("a drip").to_string();
+        assert!(error.contains("timeout") && begin.elapsed() < Duration::from_secs(30), "{error}");
+        assert_nothing_is_whole(cache.path());
+    }
+    // What came is kept: a hub that is fast again goes on there.
+    let once =
+        answering(move |turn, request| if turn == 0 { drips(part(request), 100) } else { part(request) });
+    let cache = tempfile::tempdir().expect("a folder");
+    let hub = Hub::new(&once.endpoint, cache.path()).time_limit(Duration::from_millis(300));
+    assert_eq!(std::fs::read(hub.fetch(NAME).expect("a file")).expect("a file"), bytes());
+    assert!(once.requests().iter().any(|request| request.from.is_some_and(|from| from > 0)));
+}
+
+#[test]
+fn names_that_command_a_terminal_are_refused() {
+    let escape = "x\u{1b}[2J.onnx";
+    // In the hub's list, in the cache, and where the name is given.
+    let server = Server::of(&[(escape, bytes()), ("b.tflite", bytes())]);
+    let cache = tempfile::tempdir().expect("a folder");
+    let hub = Hub::new(&server.endpoint, cache.path());
+    assert!(hub.fetch("some/net").expect("the other one").ends_with("b.tflite"));
+    let snapshot = cache.path().join(format!("models--some--net/snapshots/{COMMIT}"));
+    std::fs::write(snapshot.join(escape), b"").expect("a file");
+    assert!(hub.clone().offline(true).fetch("some/net").expect("the other one").ends_with("b.tflite"));
+    let error = hub.fetch(&format!("some/net:{escape}")).expect_err("no name").to_string();
+    assert!(error.contains("a file of another form") && !error.contains('\u{1b}'), "{error:?}");
+}
+
+#[test]
 fn names_of_a_server_do_not_lead_out_of_the_cache() {
     for (etag, commit) in [("../../../evil", COMMIT), ("tag", "../../evil"), ("", COMMIT), ("tag", "..")] {
         let server = Server::new(move |request| Answer::part(&bytes(), etag, commit, request));

@@ -126,7 +126,7 @@ fn weights_are_found_by_each_name_that_the_loader_takes() {
 
 #[test]
 fn weights_outside_of_the_folder_are_refused() {
-    for name in ["../secret", "/etc/secret", "a/../../secret"] {
+    for name in ["../secret", "/etc/secret", "a/../../secret", "\u{1b}[2Jsecret"] {
         let server = Server::of(&[("onnx/model.onnx", adding(name)), ("secret", weights())]);
         let cache = tempfile::tempdir().expect("a folder");
         let error =

@@ -31,6 +31,8 @@ pub struct Answer {
     pub stalls: bool,
     /// How long each of ten pieces takes.
     pub pause: Option<Duration>,
+    /// How long each byte of the answer takes, its head's from the given line on.
+    pub drips: Option<(usize, Duration)>,
 }
 
 impl Answer {
@@ -42,6 +44,7 @@ impl Answer {
             length: None,
             stalls: false,
             pause: None,
+            drips: None,
         }
     }
 
@@ -99,7 +102,7 @@ impl Server {
         Server::new(move |request| {
             if request.address == "/api/models/some/net/revision/main" {
                 let names: Vec<String> =
-                    files.keys().map(|name| format!("{{\"rfilename\": {name:?}}}")).collect();
+                    files.keys().map(|name| serde_json::json!({ "rfilename": name }).to_string()).collect();
                 let list = format!("{{\"sha\": {COMMIT:?}, \"siblings\": [{}]}}", names.join(", "));
                 return Answer::new("200 OK", "", list);
             }
@@ -145,10 +148,23 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<Request>>, answer: &dyn Fn(&Re
     });
     let request = Request { method, address, token: header("authorization"), from };
     asked.lock().unwrap().push(request.clone());
-    let Answer { status, headers, body, length, stalls, pause } = answer(&request);
+    let Answer { status, headers, body, length, stalls, pause, drips } = answer(&request);
     let length = length.unwrap_or(body.len());
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n");
     let body = if request.method == "HEAD" { &[][..] } else { &body };
+    if let Some((line, pause)) = drips {
+        let whole = [head.as_bytes(), body].concat();
+        let at_once: usize = head.split_inclusive("\r\n").take(line).map(str::len).sum();
+        let mut sent = stream.write_all(&whole[..at_once]);
+        for byte in &whole[at_once..] {
+            std::thread::sleep(pause);
+            sent = sent.and_then(|()| stream.write_all(&[*byte]));
+            if sent.is_err() {
+                return;
+            }
+        }
+        return;
+    }
     let mut sent = stream.write_all(head.as_bytes());
     for piece in body.chunks((body.len() / 10).max(1)) {
         std::thread::sleep(pause.unwrap_or_default());
