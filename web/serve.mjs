@@ -1,8 +1,8 @@
 // Serves a folder: static files, compressed, as a web server would.
 //
-//   node serve.mjs FOLDER [PORT] [--isolated]
+//   node serve.mjs FOLDER [PORT]
 //
-// With --isolated pages are cross-origin isolated (COOP and COEP).
+// Pages are cross-origin isolated, so that the CPU has threads in them.
 
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
@@ -83,7 +83,7 @@ export function serve(folder, port = 0, { headers = {}, told = () => {} } = {}) 
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [folder, port = "8080", isolated] = process.argv.slice(2);
-  const server = await serve(folder, Number(port), { headers: isolated === "--isolated" ? ISOLATED : {} });
+  const [folder, port = "8080"] = process.argv.slice(2);
+  const server = await serve(folder, Number(port), { headers: ISOLATED });
   console.log(`http://localhost:${server.address().port}/`);
 }

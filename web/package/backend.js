@@ -32,7 +32,7 @@ export async function chosen(options) {
   }
   let refused;
   const adapter = await gpuOf()?.requestAdapter().catch((error) => ((refused = error.message), null));
-  const lack = !gpuOf() ? without() : `the browser offers no GPU${refused ? ` (${refused})` : ""}`;
+  const lack = !gpuOf() ? without() : `the browser offers no GPU${refused ? `: ${refused}` : ""}`;
   if (backend === "webgpu") {
     if (!adapter) {
       throw new Error(`backend: found "webgpu", but ${lack}; "auto" runs on the CPU then`);

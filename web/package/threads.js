@@ -20,7 +20,8 @@ export function obstacle({ threads } = {}) {
     return "because there are no web workers here";
   }
   if (!globalThis.crossOriginIsolated) {
-    return "because the page is not cross-origin isolated (its server sends no COOP and COEP headers)";
+    return "because the page is not cross-origin isolated: its server must send Cross-Origin-Opener-Policy: same-origin and " +
+      "Cross-Origin-Embedder-Policy: require-corp";
   }
   if (!isRelaxed()) {
     return "because the browser has no relaxed SIMD";

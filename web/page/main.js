@@ -196,9 +196,10 @@ function describe({ info }) {
   const gpu = info.backend === "webgpu";
   at("device").textContent = gpu
     ? `WebGPU on ${info.device.name}${info.device.software ? ", software" : ""}`
-    : "The CPU, by WebAssembly, on one thread";
+    : `The CPU, by WebAssembly, on ${info.threads === 1 ? "one thread" : `${info.threads} threads`}`;
   if (!gpu) {
-    note(`There is no WebGPU here, so the network runs on the CPU, more slowly (${info.reason}).`);
+    const advice = "Chrome, Edge, Firefox and Safari of today have WebGPU where they trust the GPU's driver: chrome://gpu or about:support says more.";
+    note(`The network runs on the CPU, more slowly than on a GPU (${info.reason}). ${advice}`);
     at("beside").disabled = true;
     at("tuned").textContent = "On the CPU there are no kernels to choose from.";
   }

@@ -83,8 +83,19 @@ for (const [what, flags, query, backend] of [["WebGPU", SOFTWARE_GPU, WEBGPU, "w
 test("without WebGPU a sentence says so", NO_GPU, async (open) => {
   const page = await open("");
   await ready(page);
-  const note = await page.evaluate(() => document.getElementById("note").textContent);
-  ensure(/no WebGPU here.*CPU/.test(note), `the page says ${note}`);
+  const told = (page) => page.evaluate(() => ["note", "device"].map((id) => document.getElementById(id).textContent));
+  const [note, device] = await told(page);
+  ensure(/CPU.*no WebGPU.*one thread.*must send.*chrome:\/\/gpu/.test(note), `the page says ${note}`);
+  ensure(note.split("(").length === 2 && note.split(")").length === 2, `more than one pair of brackets: ${note}`);
+  ensure(/on one thread$/.test(device), `the page says ${device}`);
+  // As `scripts/web serve` serves it.
+  const isolated = await open("", undefined, true);
+  await ready(isolated);
+  const [threadsNote, threadsDevice] = await told(isolated);
+  const processors = await isolated.evaluate(() => navigator.hardwareConcurrency);
+  const threads = processors > 1 ? `${Math.min(processors, 8)} threads` : "one thread";
+  ensure(threadsDevice.endsWith(`on ${threads}`), `the page says ${threadsDevice} with ${processors} processors`);
+  ensure(processors === 1 || !/thread/.test(threadsNote), `the page says ${threadsNote}`);
   return note;
 });
 
