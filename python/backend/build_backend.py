@@ -1,7 +1,8 @@
 """How pip and others build the package: by maturin, with the licences of what is compiled into the module.
 
 In a checkout they are written anew before each build (``notices/``); a source package has them. Programs that call maturin
-themselves write them by ``scripts/python licences``, and are told so where they are missing (``build.rs``).
+themselves write them by ``scripts/python licences``, and are told so at once where they are missing (``pyproject.toml``), or by
+``build.rs`` where cargo builds the module for them.
 """
 
 import pathlib
@@ -29,6 +30,8 @@ def write_licences(*, every_target: bool = False) -> None:
         command = [cargo, "run", "--quiet", "--locked", "--package", "diptych-notices", "--", "write", "diptych-python"]
         target = ["--target", "all"] if every_target else []
         subprocess.run([*command, str(folder), *target], cwd=_WORKSPACE, check=True)
+        # What maturin alone is refused for, where nobody wrote the licences (pyproject.toml).
+        shutil.copy(_ROOT / "README.md", folder / "made-by-scripts-python-licences.md")
     if not (folder / "THIRD-PARTY.txt").exists():
         raise RuntimeError(f"{folder} has no licences of what is compiled into the module: this source package is incomplete")
 
