@@ -14,9 +14,11 @@
 //! | `GET /metrics` | counters, gauges and latencies for Prometheus |
 //!
 //! A body of another length is answered by 400 with the reason; a request that finds too many waiting by 503, and one that
-//! is not done within `--timeout-ms` by 504: it is withdrawn, unless its run has begun. On SIGTERM and Ctrl-C `/ready`
-//! says so for `--grace-ms`, in which load balancers look elsewhere; then no more connections are taken, and what was
-//! taken is answered. With several `--device` flags the requests are shared among them.
+//! is not done within `--timeout-ms` by 504: it is withdrawn, unless its run has begun. A body that has not arrived within
+//! `--arrival-ms` is answered by 408, and its connection closed, as one is on which no request's head arrives or no more of an
+//! answer is taken for so long. On SIGTERM and Ctrl-C `/ready` says so for `--grace-ms`, in which load balancers look
+//! elsewhere; then no more connections are taken, and what was taken is answered, which takes `--arrival-ms` and
+//! `--timeout-ms` at most. With several `--device` flags the requests are shared among them.
 //!
 //! `--measure` starts clients of its own beside the server, and prints how many requests a second are answered with
 //! batches and one by one, in turns. Others may ask as well, such as oha (`cargo install oha`), here with 792,588 bytes, a
@@ -28,16 +30,18 @@
 //! ```
 
 mod client;
+mod connections;
 mod measure;
 mod metrics;
 
 use anyhow::{Context as _, ensure};
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use clap::Parser;
+use connections::Limits;
 use diptych::{
     Backend, Batch, BatchOptions, Context, DevicePool, DeviceSelector, HostTensor, LoadOptions, Model, Port,
     Precision, SessionOptions,
@@ -74,9 +78,13 @@ struct Arguments {
     /// Requests at most that wait.
     #[arg(long, default_value_t = 64)]
     waiting: usize,
-    /// How long a request may take, in milliseconds.
+    /// How long a request may take once its body is there, in milliseconds.
     #[arg(long, default_value_t = 10_000)]
     timeout_ms: u64,
+    /// How long a request's head may take, its body, and a pause in which the client takes no more of the answer, each in
+    /// milliseconds.
+    #[arg(long, default_value_t = 10_000)]
+    arrival_ms: u64,
     /// How long requests are still taken when the server is told to stop, in milliseconds.
     #[arg(long, default_value_t = 0)]
     grace_ms: u64,
@@ -103,6 +111,7 @@ struct Service {
     metrics: Metrics,
     stopping: AtomicBool,
     timeout: Duration,
+    limits: Limits,
 }
 
 #[tokio::main]
@@ -131,8 +140,10 @@ async fn main() -> anyhow::Result<()> {
         told.stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(grace).await;
     };
-    axum::serve(listener, router(Arc::clone(&service))).with_graceful_shutdown(stop).await?;
-    println!("stopped after {} requests", service.pool.batch().counts().requests);
+    let all = connections::serve(listener, router(Arc::clone(&service)), service.limits, stop).await;
+    let unanswered =
+        if all { "" } else { "; connections were closed whose requests were not answered in time" };
+    println!("stopped after {} requests{unanswered}", service.pool.batch().counts().requests);
     Ok(())
 }
 
@@ -178,6 +189,13 @@ fn service(
         metrics: Metrics::default(),
         stopping: AtomicBool::new(false),
         timeout: Duration::from_millis(arguments.timeout_ms),
+        limits: Limits {
+            arrival: Duration::from_millis(arguments.arrival_ms),
+            // The last request may have begun to arrive; its answer is a matter of moments.
+            ending: Duration::from_millis(
+                arguments.arrival_ms.saturating_add(arguments.timeout_ms).saturating_add(1000),
+            ),
+        },
     }))
 }
 
@@ -231,11 +249,20 @@ async fn ready(State(service): State<Arc<Service>>) -> Refusal {
 
 type Refusal = (StatusCode, String);
 
-async fn run(State(service): State<Arc<Service>>, body: Bytes) -> Result<Vec<u8>, Refusal> {
+async fn run(State(service): State<Arc<Service>>, request: Request) -> Result<Vec<u8>, Response> {
     let mut counted = service.metrics.begin();
+    let body = match connections::body(request, service.limits.arrival).await {
+        Ok(body) => body,
+        Err(answer) => {
+            let is_late = answer.status() == StatusCode::REQUEST_TIMEOUT;
+            counted.outcome = if is_late { Outcome::TooSlow } else { Outcome::Invalid };
+            return Err(answer);
+        }
+    };
+    counted.arrived();
     let (outcome, answer) = answer(&service, &body).await;
     counted.outcome = outcome;
-    answer
+    answer.map_err(|refusal| refusal.into_response())
 }
 
 async fn answer(service: &Service, body: &[u8]) -> (Outcome, Result<Vec<u8>, Refusal>) {

@@ -1,7 +1,7 @@
 //! Requests a second, with batches and one by one, in turns.
 
 use crate::client::Client;
-use crate::{Arguments, Service, router, service};
+use crate::{Arguments, Service, connections, router, service};
 use diptych::{Context, Model};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,10 @@ impl Server {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let router = router(Arc::clone(&service));
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let limits = service.limits;
+        tokio::spawn(
+            async move { connections::serve(listener, router, limits, std::future::pending()).await },
+        );
         Ok(Server { what, service, address, rates: Vec::new(), latencies: Vec::new() })
     }
 

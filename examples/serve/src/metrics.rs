@@ -21,6 +21,8 @@ pub(crate) enum Outcome {
     Invalid,
     Refused,
     TimedOut,
+    /// Its body did not arrive in time.
+    TooSlow,
     Failed,
     DeviceLost,
     /// Its client went away before.
@@ -34,6 +36,7 @@ impl Outcome {
             Outcome::Invalid => "invalid",
             Outcome::Refused => "refused",
             Outcome::TimedOut => "timed_out",
+            Outcome::TooSlow => "too_slow",
             Outcome::Failed => "failed",
             Outcome::DeviceLost => "device_lost",
             Outcome::Abandoned => "abandoned",
@@ -66,6 +69,13 @@ pub(crate) struct Counted<'a> {
     metrics: &'a Metrics,
     begun: Instant,
     pub(crate) outcome: Outcome,
+}
+
+impl Counted<'_> {
+    /// Counts its time from now on: its body is there.
+    pub(crate) fn arrived(&mut self) {
+        self.begun = Instant::now();
+    }
 }
 
 impl Drop for Counted<'_> {
