@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
+use std::sync::Arc;
 
 /// Blocks of fewer bytes are not asked for apart from being made ([`expect`]): a process without so much ends anyway.
 const MIN_ASKED: usize = 1 << 20;
@@ -47,6 +48,15 @@ pub(crate) fn expect<T>(elements: usize, what: &str) -> Result<()> {
     }
 }
 
+/// These values, shared, in memory that was asked for before.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] if there is none.
+pub fn shared<T>(values: impl ExactSizeIterator<Item = T>, what: &str) -> Result<Arc<[T]>> {
+    expect::<T>(values.len(), what)?;
+    Ok(values.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,11 +69,11 @@ mod tests {
             reserved::<f32>(elements, "a test").map(drop),
             zeros::<f32>(elements, "a test").map(drop),
             expect::<f32>(elements, "a test"),
+            shared((0..elements).map(|at| at as f32), "a test").map(drop),
             expect::<f32>(usize::MAX, "a test"),
         ];
-        for (refused, wanted) in
-            refusals.into_iter().zip([Some(4 * elements), Some(4 * elements), Some(4 * elements), None])
-        {
+        let all = Some(4 * elements);
+        for (refused, wanted) in refusals.into_iter().zip([all, all, all, all, None]) {
             let error = refused.expect_err("too much");
             assert!(matches!(error, Error::OutOfMemory { api: "host", .. }), "{error}");
             let found = error.to_string();
@@ -72,6 +82,7 @@ mod tests {
             assert!(found.contains(&wanted), "{found}");
         }
         assert_eq!(copied(&[1.0f32, 2.0], "a test").expect("two"), [1.0, 2.0]);
+        assert_eq!(*shared([1u8, 2].into_iter(), "a test").expect("two"), [1, 2]);
         assert_eq!(zeros::<u16>(3, "a test").expect("three"), [0; 3]);
     }
 }

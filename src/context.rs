@@ -15,6 +15,8 @@ pub use selector::DeviceSelector;
 use crate::device::cache::KernelCache;
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
+use crate::sync::{Mutex, lock};
+use crate::tune::db::SharedDatabase;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -168,6 +170,8 @@ pub struct Context {
     info: Arc<ContextInfo>,
     /// How it was opened, unless the device is the application's.
     opened: Option<Arc<ContextBuilder>>,
+    /// The tuner's record that matrix products ask. Clones of the context have the same.
+    record: Arc<Mutex<Option<SharedDatabase>>>,
 }
 
 impl Context {
@@ -318,7 +322,7 @@ impl Context {
         };
         let info = ContextInfo { backend, device, reason };
         tracing::debug!("context: {info}");
-        Context { engine, info: Arc::new(info), opened: None }
+        Context { engine, info: Arc::new(info), opened: None, record: Arc::default() }
     }
 
     /// The same, for this reason.
@@ -367,8 +371,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// If the queue is out of order or of another context or device, or the device is older than
-    /// OpenCL 1.2.
+    /// If the queue is out of order or of another context or device, the device is older than OpenCL 1.2, or `opencl3` calls
+    /// another OpenCL library than Diptych, which `OPENCL_DYLIB_PATH` mends.
     #[cfg(feature = "opencl")]
     pub fn from_opencl(
         context: &opencl3::context::Context,
@@ -454,6 +458,32 @@ impl Context {
             Engine::OpenCl(device) => device.keep_kernels(_cache),
             Engine::Cpu => {}
         }
+    }
+
+    /// Has [`Context::gemm`] and every [`MatrixProduct`](crate::MatrixProduct) that is made from now on ask this record of the
+    /// tuner for its kernel, or none, unless [`ProductOptions::tuning`](crate::ProductOptions::tuning) names another. So do
+    /// clones of this context. A session asks that of its own options.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Database};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path();
+    /// // The user's own record lies in `Database::default_dir()?`.
+    /// context.use_record(Some(Arc::new(Mutex::new(Database::open(folder)?))));
+    /// context.use_record(None);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn use_record(&self, record: Option<SharedDatabase>) {
+        *lock(&self.record) = record;
+    }
+
+    /// The record of [`Context::use_record`].
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn record(&self) -> Option<SharedDatabase> {
+        lock(&self.record).clone()
     }
 
     /// The device, for the GPU backends: to allocate buffers, and to record kernels of one's own.

@@ -206,7 +206,7 @@ pub enum Precision {
     /// f32 storage and arithmetic.
     #[default]
     F32,
-    /// For sessions: f16 storage for each node where a calibration allows it or the op's own bound does, on
+    /// For sessions: f16 storage for each node where a calibration allows it or the bound of its values does, on
     /// devices that have halves; f32 elsewhere. A single op computes in f32.
     Auto,
     /// f32 storage; matrix units may round the operands to ten bits of mantissa.

@@ -1,5 +1,9 @@
 //! The one error type of the crate.
 
+mod hint;
+
+pub use hint::{Hint, Setting};
+
 use std::fmt;
 
 /// Shorthand for a result with [`Error`].
@@ -166,6 +170,14 @@ pub enum Error {
         /// What went wrong; itself names no node.
         source: Box<Error>,
     },
+    /// What went wrong, and an option or a method that would help.
+    #[error("{source}{hint}")]
+    Hinted {
+        /// What went wrong; itself has no hint.
+        source: Box<Error>,
+        /// What would help.
+        hint: Hint,
+    },
     /// What went wrong in a run that several requests share ([`Batch`](crate::Batch)); each of them gets it.
     #[error("a run of {of} requests: {source}")]
     Shared {
@@ -269,12 +281,13 @@ impl Error {
     pub fn node(&self) -> Option<&str> {
         match self {
             Error::AtNode { node, .. } => Some(node),
+            Error::Hinted { source, .. } => source.node(),
             Error::Shared { source, .. } => source.node(),
             _ => None,
         }
     }
 
-    /// The error itself, without the node it arose at and the run that shared it.
+    /// The error itself, without the node it arose at, what would help, and the run that shared it.
     ///
     /// ```
     /// use diptych::Error;
@@ -284,7 +297,7 @@ impl Error {
     /// ```
     pub fn root(&self) -> &Error {
         match self {
-            Error::AtNode { source, .. } => source.root(),
+            Error::AtNode { source, .. } | Error::Hinted { source, .. } => source.root(),
             Error::Shared { source, .. } => source.root(),
             error => error,
         }
@@ -403,7 +416,7 @@ impl Error {
     /// ```
     pub fn without_node(&self) -> &Error {
         match self {
-            Error::AtNode { source, .. } => source.without_node(),
+            Error::AtNode { source, .. } | Error::Hinted { source, .. } => source.without_node(),
             error => error,
         }
     }

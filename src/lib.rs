@@ -94,6 +94,7 @@
 //! | `parallel` | yes | the CPU backend on several threads |
 //! | `gemm` | yes | products of two changing matrices on the CPU by the crate `gemm` |
 //! | `disk` | yes | the tuner's record and compiled kernels in files |
+//! | `hub` | no | models of the Hugging Face hub by their names: `Model::from_hub` |
 //!
 //! The command line is a crate of its own, `diptych-cli`.
 //!
@@ -175,7 +176,7 @@ pub use dims::{Dim, Dims, MAX_RANK};
 pub use dtype::{DType, Precision};
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
-pub use error::{Error, Result};
+pub use error::{Error, Hint, Result, Setting};
 #[cfg(not(target_family = "wasm"))]
 pub use fastest::{Fastest, FastestOptions, Measured};
 pub use graph::{
@@ -192,7 +193,9 @@ pub use model::tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-pub use model::{FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, Pixels, TensorInfo};
+pub use model::{
+    FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, Pixels, Quantised, TensorInfo,
+};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;
@@ -217,7 +220,7 @@ pub use ops::reduce::{Reduce, Reduction};
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
-pub use options::{Picking, SessionOptions, Tuning};
+pub use options::{Picking, Rewrite, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 #[cfg(not(target_family = "wasm"))]
@@ -234,12 +237,12 @@ pub use session::{
     ChromaSiting, ColourMatrix, ColourRange, Colours, Fit, Frame, FrameLayout, FramePlane, Frames, Framing,
     PixelFormat,
 };
+#[cfg(not(target_family = "wasm"))]
+pub use session::{ComparedRewrites, Stream, TryStream};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
-#[cfg(not(target_family = "wasm"))]
-pub use session::{Stream, TryStream};
 pub use shape::{Border, Padding, Shape};
 #[doc(inline)]
 pub use tune::Search;
@@ -259,11 +262,12 @@ pub use weights::Weights;
 /// version of this crate. `docs/public-api.txt` lists what the API is.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::alloc::shared;
     pub use crate::layout::Form;
-    #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
-    pub use crate::session::PlannedStep;
     #[cfg(not(target_family = "wasm"))]
     pub use crate::tune_network::{Checked, Comparison, Finding};
+    #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+    pub use crate::{lower::By, session::PlannedStep};
 
     /// The threads of a page.
     #[cfg(all(target_family = "wasm", target_feature = "atomics"))]

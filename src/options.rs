@@ -1,5 +1,9 @@
 //! How a session runs its network: options as plain data, read by the passes, the tuner and sessions.
 
+mod rewrites;
+
+pub use rewrites::Rewrite;
+
 use crate::calibration::Calibration;
 use crate::device::DeviceInfo;
 use crate::dtype::Precision;
@@ -79,10 +83,33 @@ pub struct SessionOptions {
     /// The precision of some nodes, by name, instead of the session's: [`Precision::F32`],
     /// [`Precision::F16Storage`] or [`Precision::F16`]. What lies between nodes of different storage is converted.
     pub precisions: BTreeMap<String, Precision>,
-    /// Which nodes [`Precision::Auto`] keeps in f32. Without a calibration, a node is in f16 storage only where the op's
-    /// constants bound its results.
+    /// Which nodes [`Precision::Auto`] keeps in f32. Without a calibration, a node is in f16 storage only where halves hold
+    /// what follows from the nodes' constants, for inputs of at most 256.
     pub calibration: Option<Calibration>,
-    /// Kernels chosen by hand, by node name; the others are picked.
+    /// Kernels chosen by hand, by node name; the others are picked. A node that is named so is not computed together with
+    /// others. Nodes that run as one are named as [`Session::steps`](crate::Session::steps) names the step, `conv + relu`, and
+    /// stay together.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Function, Graph, Session, SessionOptions, Shape, Term};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Shape::nhwc(1, 8, 8, 4))?;
+    /// let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// graph.output(double)?;
+    /// let context = Context::new(Backend::Auto)?;
+    /// let session = Session::new(&context, &graph, SessionOptions::default())?;
+    /// // Each kernel as it was chosen, with another work-group: none on the CPU, which has none.
+    /// let steps = session.steps().into_iter().filter(|step| !step.inserted);
+    /// let mut options = SessionOptions::default();
+    /// for (name, mut choice) in steps.filter_map(|step| Some((step.name, step.choice?))) {
+    ///     choice.work_group = [32, 1, 1];
+    ///     options.choices.insert(name, choice);
+    /// }
+    /// let session = Session::new(&context, &graph, options)?;
+    /// # let _ = session;
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
     pub choices: BTreeMap<String, Choice>,
     /// Nodes, by name, that the CPU computes in a session on a GPU. At each run the session downloads what they read and
     /// uploads what they write, as it does for functions without a shader ([`crate::Custom::host`]).
@@ -119,6 +146,8 @@ pub struct SessionOptions {
     /// Whether the session keeps the graph, with its constants in the host's memory, so that
     /// [`Session::rebuild`](crate::Session::rebuild) can make it again. A session with a record keeps it in any case.
     pub keep_graph: bool,
+    /// Rewrites of the network that the session leaves out, to see whether one of them is at fault: see [`Rewrite`].
+    pub without_rewrites: BTreeSet<Rewrite>,
 }
 
 impl SessionOptions {

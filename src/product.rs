@@ -11,19 +11,25 @@ use crate::layout::Layout;
 use crate::ops::convert::ConvertOp;
 use crate::ops::gemm::GemmOp;
 use crate::ops::{Choice, Op};
+use crate::options::Tuning;
 use crate::shape::Shape;
+use crate::tune::db;
+use crate::tune::key::DeviceKey;
 use crate::tune::work_group::{WorkGroup, untuned};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How a product runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ProductOptions {
     /// Where A, B, C and the residual lie. [`Memory::HostVisible`] is filled and read in place,
     /// without a copy (Shimanskiy, *Matrix Multiply on Adreno GPUs*, 2016, part 2).
     pub memory: Memory,
-    /// The kernel; by rule if `None`.
+    /// The kernel; by the tuner's record or by rule if `None`.
     pub choice: Option<Choice>,
+    /// The tuner's record. [`Tuning::Default`] is that of the context ([`Context::use_record`]); where there is none, or it has
+    /// nothing for the product, the rule decides. A product is not tuned while it is made: [`Tuning::Online`] only asks.
+    pub tuning: Tuning,
     /// Where the work-group comes from, if the kernel is chosen by rule.
     pub work_group: WorkGroup,
 }
@@ -46,6 +52,7 @@ pub struct ProductOptions {
 pub struct MatrixProduct {
     op: GemmOp,
     kernel: String,
+    source: String,
     runner: Runner,
 }
 
@@ -80,7 +87,8 @@ fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
 }
 
 impl MatrixProduct {
-    /// `C = A B` of row-major matrices of these rows and columns, by the kernel of the rule.
+    /// `C = A B` of row-major matrices of these rows and columns, by the kernel of the context's record
+    /// ([`Context::use_record`]), or of the rule.
     ///
     /// ```
     /// use diptych::{Backend, Context, MatrixProduct, Precision};
@@ -152,12 +160,22 @@ impl MatrixProduct {
                 kernel: op.cpu(&constants)?,
                 operands: Mutex::new(operands.iter().map(zeros).collect()),
             };
-            return Ok(MatrixProduct { op, kernel: "cpu_gemm_f32".to_owned(), runner });
+            let (kernel, source) = ("cpu_gemm_f32".to_owned(), "cpu".to_owned());
+            return Ok(MatrixProduct { op, kernel, source, runner });
         };
         let limits = &device.info().limits;
-        let choice = match options.choice {
-            Some(choice) => choice,
-            None => untuned(&op, options.work_group, limits)?,
+        let (choice, source) = match options.choice {
+            Some(choice) => (choice, "by hand".to_owned()),
+            None => {
+                let record = options.tuning.database().cloned().or_else(|| context.record());
+                let key = DeviceKey::of(device.info());
+                let found =
+                    record.and_then(|record| db::choose(&record, &key, &op, op.record_layout(), limits));
+                match found {
+                    Some(found) => (found.choice, found.from.to_string()),
+                    None => (untuned(&op, options.work_group, limits)?, "rule".to_owned()),
+                }
+            }
         };
         let kernel = op.kernel(choice.variant)?;
         let launch = kernel.plan(&choice, limits)?;
@@ -191,7 +209,7 @@ impl MatrixProduct {
         let recording = device.record(&[Dispatch { pipeline, resources, params, groups }])?;
         let (engine, memory) = (context.engine.clone(), options.memory);
         let runner = Runner::Device { engine, buffers, memory, image, recording };
-        Ok(MatrixProduct { op, kernel: launch.spec.label(), runner })
+        Ok(MatrixProduct { op, kernel: launch.spec.label(), source, runner })
     }
 
     /// The product's extents and options.
@@ -220,6 +238,21 @@ impl MatrixProduct {
     /// ```
     pub fn kernel(&self) -> &str {
         &self.kernel
+    }
+
+    /// Why it is this kernel: `by hand`, `rule`, or which row of the tuner's record it is from, as
+    /// [`Step::source`](crate::Step::source) says it.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, MatrixProduct, Precision};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let product = MatrixProduct::of(&context, [1, 2], [2, 1], Precision::F32)?;
+    /// assert_eq!(product.source(), "cpu");
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     fn missing(&self, operand: Operand) -> Error {
@@ -440,7 +473,8 @@ fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recordin
 
 impl Context {
     /// `alpha * op(A) * op(B) + beta * C` of packed matrices (see [`Shape::matrix`]), with the
-    /// activation of `options`. For repeated products of one shape use [`MatrixProduct`].
+    /// activation of `options`. For repeated products of one shape use [`MatrixProduct`]. The kernel is that of the tuner's
+    /// record, where the context has one ([`Context::use_record`]).
     ///
     /// ```
     /// use diptych::{Backend, Context, Gemm, HostTensor};

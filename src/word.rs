@@ -9,16 +9,32 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::{HostTensor, TensorElement};
 use half::f16;
-use half::vec::HalfFloatVecExt;
+use half::slice::HalfFloatSliceExt;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// An integer of 64 bits as words.
 pub(crate) type Pair = [f32; 2];
 
 /// A type whose elements lie in words.
 pub(crate) trait Integer: Copy {
+    /// The type's name.
+    const TYPE: DType;
+
     /// Its elements as words.
     type Words: bytemuck::Pod;
+
+    /// Its elements among words.
+    #[inline(always)]
+    fn view(words: &[f32]) -> &[Self::Words] {
+        bytemuck::try_cast_slice(words).unwrap_or_default()
+    }
+
+    /// Its elements among words, to be written.
+    #[inline(always)]
+    fn view_mut(words: &mut [f32]) -> &mut [Self::Words] {
+        bytemuck::try_cast_slice_mut(words).unwrap_or_default()
+    }
 
     /// The number that the words hold.
     fn of(words: Self::Words) -> i64;
@@ -28,36 +44,48 @@ pub(crate) trait Integer: Copy {
 }
 
 impl Integer for i32 {
+    const TYPE: DType = DType::I32;
+
     type Words = f32;
 
+    #[inline(always)]
     fn of(word: f32) -> i64 {
         i64::from(word.to_bits().cast_signed())
     }
 
+    #[inline(always)]
     fn words(value: i64) -> f32 {
         f32::from_bits(value as u32)
     }
 }
 
 impl Integer for u32 {
+    const TYPE: DType = DType::U32;
+
     type Words = f32;
 
+    #[inline(always)]
     fn of(word: f32) -> i64 {
         i64::from(word.to_bits())
     }
 
+    #[inline(always)]
     fn words(value: i64) -> f32 {
         f32::from_bits(value as u32)
     }
 }
 
 impl Integer for i64 {
+    const TYPE: DType = DType::I64;
+
     type Words = Pair;
 
+    #[inline(always)]
     fn of(words: Pair) -> i64 {
         bytemuck::cast(words)
     }
 
+    #[inline(always)]
     fn words(value: i64) -> Pair {
         bytemuck::cast(value)
     }
@@ -184,14 +212,20 @@ pub(crate) fn of_tensor<'a>(
 /// # Errors
 /// If there are not as many as `dims` has elements, or there is no memory.
 pub(crate) fn to_tensor(dims: Dims, dtype: DType, word: DType, words: &[f32]) -> Result<HostTensor> {
-    fn tensor<T: TensorElement>(dims: Dims, values: impl Iterator<Item = T>) -> Result<HostTensor> {
-        HostTensor::of(dims, values.collect::<Vec<T>>())
+    /// Made once and where it stays: a copy would want as much once more.
+    fn tensor<T: TensorElement>(dims: Dims, values: impl ExactSizeIterator<Item = T>) -> Result<HostTensor> {
+        HostTensor::of(dims, alloc::shared(values, "an output")?)
     }
-    alloc::expect::<u64>(dims.elements(), "an output")?;
     let signed = || words.iter().map(|word| word.to_bits().cast_signed());
     match dtype {
-        DType::F32 => HostTensor::of(dims, words),
-        DType::F16 => HostTensor::of(dims, Vec::<f16>::from_f32_slice(words)),
+        DType::F32 => tensor(dims, words.iter().copied()),
+        DType::F16 => {
+            let mut halves = alloc::shared(std::iter::repeat_n(f16::ZERO, words.len()), "an output")?;
+            if let Some(halves) = Arc::get_mut(&mut halves) {
+                halves.convert_from_f32_slice(words);
+            }
+            HostTensor::of(dims, halves)
+        }
         DType::I64 if word == DType::I64 => {
             tensor(dims, words.as_chunks().0.iter().map(|&pair: &Pair| bytemuck::cast::<Pair, i64>(pair)))
         }

@@ -3,10 +3,13 @@
 use diptych::internals::emit::Operand;
 use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::ops::{Answer, Choice, Op, Operands};
+use diptych::internals::tune::db::{Row, Verdict};
+use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{
-    Backend, Bits, Context, Conv2d, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding, Pointwise,
-    Precision, ProductOptions, Shape,
+    Backend, Bits, Context, Conv2d, Database, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding,
+    Pointwise, Precision, ProductOptions, Shape, SharedDatabase, Tuning,
 };
+use std::sync::{Arc, Mutex};
 
 /// Without kernels on disk: to keep one costs PoCL a second compilation.
 fn contexts() -> Vec<Context> {
@@ -271,5 +274,66 @@ fn kept_kernels_that_changed_places_are_compiled_anew_and_replaced() {
         let before: Vec<_> = read().collect();
         assert!(run());
         assert!(before.into_iter().eq(read()), "{backend}: a file that is right stays");
+    }
+}
+
+/// A record of one verdict: this choice won for this op on this device.
+fn record(device: &Context, op: &GemmOp, choice: Choice) -> SharedDatabase {
+    let info = device.device().expect("a device").info();
+    let source = SourceHash::of_kernel(op, &choice, &info.limits).ok();
+    let key = Key::new(&DeviceKey::of(info), &ProblemKey::in_layout(op, op.record_layout()), choice, source);
+    let mut database = Database::in_memory();
+    database.append(Row::measured(key, Verdict::Winner, None)).expect("in memory");
+    Arc::new(Mutex::new(database))
+}
+
+#[test]
+fn a_product_asks_the_record() {
+    let of =
+        |m, n, k| GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, Precision::F32).expect("extents");
+    let (op, other) = (of(96, 80, 64), of(5, 3, 700));
+    for context in contexts() {
+        let Some(device) = context.device() else { continue };
+        let limits = &device.info().limits;
+        let made = |op, options| MatrixProduct::new(&context, op, None, None, options).expect("a product");
+        let by_rule = made(op, ProductOptions::default());
+        assert_eq!(by_rule.source(), "rule", "{}", context.info());
+        // Another kernel than the rule's, that the product has.
+        let kernels = op.kernels();
+        let choices = kernels.space(limits).into_iter().map(|(kernel, tile)| {
+            let work_group = kernel.work_groups(tile).into_iter().next();
+            work_group.map(|work_group| kernel.choice(tile, work_group))
+        });
+        let label = |choice: Choice| {
+            let options = ProductOptions { choice: Some(choice), ..ProductOptions::default() };
+            let made = MatrixProduct::new(&context, op, None, None, options);
+            made.map(|product| (product.kernel().to_owned(), product.source().to_owned())).ok()
+        };
+        let other_choice = choices.flatten().find_map(|choice| {
+            let (label, source) = label(choice)?;
+            assert_eq!(source, "by hand");
+            (label != by_rule.kernel()).then_some((choice, label))
+        });
+        let (choice, label) = other_choice.expect("a second kernel");
+        let known = record(&context, &op, choice);
+        let tuned = ProductOptions { tuning: Tuning::Database(Arc::clone(&known)), ..Default::default() };
+        let product = made(op, tuned.clone());
+        assert_eq!(product.kernel(), label, "{}", context.info());
+        assert_eq!(product.source(), "measured", "{}", context.info());
+        check(&context, op, tuned.clone()).expect("a tuned product");
+        // Another problem has no verdict.
+        assert_eq!(made(other, tuned).source(), "rule", "{}", context.info());
+        // The context's own record, which its products ask without being told.
+        context.use_record(Some(Arc::clone(&known)));
+        assert_eq!(made(op, ProductOptions::default()).kernel(), label);
+        let a = HostTensor::matrix(1, 96, 64, pattern(96 * 64, 1)).expect("A");
+        let b = HostTensor::matrix(1, 64, 80, pattern(64 * 80, 2)).expect("B");
+        let tuned = context.gemm(&a, &b, None, &Gemm::default()).expect("a product");
+        context.use_record(None);
+        assert_eq!(made(op, ProductOptions::default()).source(), "rule");
+        let plain = context.gemm(&a, &b, None, &Gemm::default()).expect("a product");
+        for (tuned, plain) in tuned.to_f32().iter().zip(plain.to_f32().iter()) {
+            assert!((tuned - plain).abs() <= 1e-4, "{}: {tuned}, {plain}", context.info());
+        }
     }
 }

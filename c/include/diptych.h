@@ -539,8 +539,8 @@ enum diptych_status diptych_options_record(struct diptych_options *options, cons
 enum diptych_status diptych_options_dimension(struct diptych_options *options, const char *name, size_t extent);
 
 // Places for the keys and values that a decoder keeps from run to run (past_key_values and present). They stay on the
-// device, and are no inputs and outputs of the session. The first run of diptych_run_tensors may have several tokens,
-// each later one has one; masks and positions are those of all tokens so far. diptych_reset empties them.
+// device, and are no inputs and outputs of the session. A run of diptych_run_tensors has one token or several; masks and
+// positions are those of all tokens so far. diptych_truncate goes back to the first ones, diptych_reset empties them.
 //
 // # Safety
 // `options` are those of diptych_options_new.
@@ -639,6 +639,13 @@ void diptych_close(struct diptych_session *session);
 // # Safety
 // `session` is of an open function.
 enum diptych_status diptych_reset(struct diptych_session *session);
+
+// Goes back to the first `places` of the keys and values of diptych_options_caches: a run behind this call gives what it
+// would have given without the runs that filled the others. More than are filled are refused.
+//
+// # Safety
+// `session` is of an open function.
+enum diptych_status diptych_truncate(struct diptych_session *session, size_t places);
 
 // The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 //

@@ -1,6 +1,6 @@
 //! Runs, profiles and searches for faster kernels.
 
-use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::errors::{Failure, diptych_status, guard, printable, wrong};
 use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::{Running, diptych_session, extents};
 use diptych::{DType, Dims, Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
@@ -64,8 +64,8 @@ pub(crate) fn counted(what: &str, found: usize, ports: &[Port]) -> Result<(), Fa
     if found == ports.len() {
         return Ok(());
     }
-    let names: Vec<&str> = names(ports).collect();
-    Err(wrong(what, format!("{found} of them"), format!("{}: {}", ports.len(), names.join(", "))))
+    let wanted = format!("{}: {}", ports.len(), printable(names(ports)));
+    Err(wrong(what, format!("{found} of them"), wanted))
 }
 
 /// What an input is given.

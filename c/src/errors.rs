@@ -50,6 +50,11 @@ impl From<Error> for Failure {
     }
 }
 
+/// Names of a file for a message: what could command a terminal is escaped.
+pub(crate) fn printable<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
+}
+
 /// An error of the caller's.
 pub(crate) fn wrong(what: &str, found: impl Into<String>, wanted: impl Into<String>) -> Failure {
     Failure::Library(Error::input(what, found, wanted))
@@ -84,7 +89,7 @@ pub(crate) fn guard(work: impl FnOnce() -> Result<(), Failure>) -> diptych_statu
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => diptych_status::Ok,
         Ok(Err(Failure::Library(error))) => {
-            remember(in_c(&error.to_string()).into_owned());
+            remember(in_c(&error));
             status(&error)
         }
         Ok(Err(Failure::Stopped)) => {
@@ -136,6 +141,11 @@ mod tests {
         assert_eq!(last(), "x: found NULL, wanted a pointer");
         assert_eq!(guard(|| Err(Failure::Stopped)), diptych_status::Stopped);
         assert_eq!(std::thread::spawn(last).join().expect("a message"), "");
+    }
+
+    #[test]
+    fn names_in_messages_command_no_terminal() {
+        assert_eq!(printable(["x", "b\u{1b}[2J", "\n"]), "x, b\\u{1b}[2J, \\n");
     }
 
     #[test]

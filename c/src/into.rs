@@ -1,7 +1,7 @@
 //! Runs that are started and waited for later, and outputs by name in the caller's memory.
 
 use crate::calls::addresses;
-use crate::errors::{Failure, diptych_status, guard, wrong};
+use crate::errors::{Failure, diptych_status, guard, printable, wrong};
 use crate::pointers::{changed, shared, slice, slice_mut, text};
 use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
 use crate::tensors::{diptych_outputs, diptych_tensor, with_sources};
@@ -149,8 +149,8 @@ pub(crate) unsafe fn places<'n>(
         // SAFETY: the same.
         let name = unsafe { text("results: name", result.name) }?;
         let place = names.clone().position(|own| own == name).ok_or_else(|| {
-            let own: Vec<&str> = names.clone().collect();
-            wrong("results", format!("no output {name:?}"), format!("one of {}", own.join(", ")))
+            let wanted = format!("one of {}", printable(names.clone()));
+            wrong("results", format!("no output {name:?}"), wanted)
         })?;
         if places.contains(&place) {
             return Err(wrong("results", format!("output {name:?} twice"), "each output once"));

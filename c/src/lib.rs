@@ -49,7 +49,7 @@ pub use options::{
 pub use session::{
     DIPTYCH_MAX_RANK, diptych_close, diptych_device, diptych_dtype, diptych_input, diptych_input_axis,
     diptych_input_count, diptych_open_bytes, diptych_open_file, diptych_output, diptych_output_count,
-    diptych_port, diptych_reset, diptych_session, diptych_version,
+    diptych_port, diptych_reset, diptych_session, diptych_truncate, diptych_version,
 };
 pub use tensors::{
     diptych_outputs, diptych_outputs_count, diptych_outputs_free, diptych_outputs_tensor,

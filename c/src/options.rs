@@ -159,8 +159,8 @@ pub unsafe extern "C" fn diptych_options_dimension(
 }
 
 /// Places for the keys and values that a decoder keeps from run to run (past_key_values and present). They stay on the
-/// device, and are no inputs and outputs of the session. The first run of diptych_run_tensors may have several tokens,
-/// each later one has one; masks and positions are those of all tokens so far. diptych_reset empties them.
+/// device, and are no inputs and outputs of the session. A run of diptych_run_tensors has one token or several; masks and
+/// positions are those of all tokens so far. diptych_truncate goes back to the first ones, diptych_reset empties them.
 ///
 /// # Safety
 /// `options` are those of diptych_options_new.

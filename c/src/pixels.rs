@@ -1,7 +1,7 @@
 //! Bytes of pictures for inputs of floats.
 
 use crate::calls::Given;
-use crate::errors::{Failure, wrong};
+use crate::errors::{Failure, printable, wrong};
 use diptych::{DType, Error, Pixels, Port};
 use std::collections::BTreeMap;
 
@@ -30,7 +30,11 @@ impl PixelsOf {
         match self.named.keys().find(|name| !names.contains(&name.as_str())) {
             Some(name) => {
                 let found = format!("input {name:?}");
-                Err(wrong("diptych_options_pixels", found, format!("one of {}", names.join(", "))))
+                Err(wrong(
+                    "diptych_options_pixels",
+                    found,
+                    format!("one of {}", printable(names.iter().copied())),
+                ))
             }
             None => Ok(()),
         }

@@ -308,6 +308,20 @@ pub unsafe extern "C" fn diptych_reset(session: *mut diptych_session) -> diptych
     })
 }
 
+/// Goes back to the first `places` of the keys and values of diptych_options_caches: a run behind this call gives what it
+/// would have given without the runs that filled the others. More than are filled are refused.
+///
+/// # Safety
+/// `session` is of an open function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn diptych_truncate(session: *mut diptych_session, places: usize) -> diptych_status {
+    guard(|| {
+        // SAFETY: this function's own promise.
+        unsafe { shared("session", session) }?.turn()?.session.truncate(places)?;
+        Ok(())
+    })
+}
+
 /// The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 ///
 /// # Safety

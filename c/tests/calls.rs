@@ -556,6 +556,22 @@ fn a_decoder_keeps_its_caches() {
     let first = runs().expect("four places");
     assert!(step(4, 1).is_err(), "a fifth one");
     // SAFETY: the session is open.
+    unsafe {
+        assert_eq!(diptych_truncate(opened.0, 5), diptych_status::Input);
+        assert_eq!(diptych_truncate(opened.0, 2), diptych_status::Ok);
+    }
+    let both = step(2, 2).expect("two tokens at once");
+    let close = |one: &[u8], other: &[u8]| {
+        let floats = |bytes: &[u8]| -> Vec<f32> {
+            bytes
+                .chunks_exact(4)
+                .map(|word| f32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+                .collect()
+        };
+        floats(one).iter().zip(floats(other)).all(|(one, other)| (one - other).abs() < 1e-4)
+    };
+    assert!(close(&both, &[&first[1][..], &first[2]].concat()));
+    // SAFETY: the session is open.
     assert_eq!(unsafe { diptych_reset(opened.0) }, diptych_status::Ok);
     assert_eq!(runs().expect("four places again"), first);
     // Other caches than none are refused where there are none to be found by name.

@@ -5,7 +5,10 @@ use crate::tune::{PrecisionName, bar};
 use anyhow::{Context as _, Result, bail};
 use diptych::internals::ops;
 use diptych::internals::{Checked, Finding};
-use diptych::{Context, DeviceInfo, Model, Precision, Tuner};
+use diptych::{
+    ComparedRewrites, Context, DeviceInfo, HostTensor, Model, Precision, Rewrite, Session, SessionOptions,
+    Tuner,
+};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -42,6 +45,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) db: Option<PathBuf>,
 
+    /// Compare the model's results with and without each rewrite of the network, on random inputs, instead of its kernels.
+    #[arg(long, requires = "model", conflicts_with_all = ["every", "op", "db", "json", "report"])]
+    pub(crate) rewrites: bool,
+
     /// Print JSON: an object for each device.
     #[arg(long)]
     pub(crate) json: bool,
@@ -63,7 +70,59 @@ impl Found {
     }
 }
 
+/// How far a network's results may be from those without rewrites, in proportion to the largest of an output.
+pub(crate) fn tolerance(precision: Precision) -> f32 {
+    if precision == Precision::F32 { 1e-3 } else { 5e-2 }
+}
+
+/// What rewrites change, in a line.
+pub(crate) fn rewrites_in_words(found: &ComparedRewrites) -> String {
+    let ComparedRewrites { difference, tolerance, .. } = found;
+    let named: Vec<&str> = found.at_fault().map(Rewrite::name).collect();
+    match named.as_slice() {
+        _ if found.agrees() => {
+            format!(
+                "with and without rewrites the results differ by {difference:.1e}; {tolerance:.0e} may be rounding"
+            )
+        }
+        [] => format!(
+            "with and without rewrites the results differ by {difference:.1e}, more than {tolerance:.0e}, and no rewrite alone \
+             is the reason"
+        ),
+        named => format!(
+            "with and without rewrites the results differ by {difference:.1e}, more than {tolerance:.0e}; at fault: {}",
+            named.join(", ")
+        ),
+    }
+}
+
+/// Compares a model's results with and without rewrites on each device.
+fn check_rewrites(arguments: &Arguments, path: &std::path::Path) -> Result<()> {
+    let model = Model::load(path, &arguments.load.options())?;
+    let precision = arguments.precision.precision();
+    let options = SessionOptions { precision, ..Default::default() };
+    let inputs = crate::run::all_random(&model.graph)?;
+    let feeds: Vec<(&str, &HostTensor)> =
+        inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let mut wrong = Vec::new();
+    for context in arguments.on.contexts()? {
+        let found =
+            Session::compare_rewrites(&context, &model.graph, &options, &feeds, tolerance(precision))?;
+        print(format!("{}: {}", context.info(), rewrites_in_words(&found)))?;
+        if !found.agrees() {
+            wrong.push(context.info().backend.to_string());
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => bail!("rewrites of the network change its results on {}", wrong.join(" and ")),
+    }
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    if let Some(path) = arguments.model.as_ref().filter(|_| arguments.rewrites) {
+        return check_rewrites(arguments, path);
+    }
     for name in &arguments.op {
         if ops::all().iter().all(|entry| entry.name != name) {
             let names: Vec<&str> = ops::all().iter().map(|entry| entry.name).collect();
@@ -105,12 +164,13 @@ fn check(arguments: &Arguments, context: &Context) -> Result<Vec<Checked>> {
         Some(path) => tuner.begin_all(&Model::load(path, &arguments.load.options())?.graph)?,
         None => line_up_examples(&mut tuner, arguments, precision)?,
     }
-    let progress = bar(&context.info().backend.to_string())?;
+    let progress = bar(&context.info().backend.to_string(), None)?;
     let mut done = 0;
     let checked = tuner.check(arguments.runs, arguments.every, |one, left| {
         done += 1;
         progress.set_length((done + left) as u64);
         progress.set_position(done as u64);
+        progress.set_message(format!("{done} of {} kernels", done + left));
         if one.is_bad() {
             progress.suspend(|| say(format_args!("{}", line(one))));
         }
@@ -256,6 +316,7 @@ mod tests {
             op: Vec::new(),
             precision: PrecisionName::F32,
             db: None,
+            rewrites: false,
             json,
             report: None,
         }

@@ -1,7 +1,7 @@
 //! `diptych compare`: the choices of two records, timed against each other.
 
 use crate::output::print;
-use crate::table::{Rows, Stream};
+use crate::table::Rows;
 use crate::tune::{PrecisionName, record};
 use anyhow::Result;
 use diptych::internals::Comparison;
@@ -88,7 +88,7 @@ fn table(rows: &[Comparison]) -> String {
             name(1),
         ]);
     }
-    table.text(Stream::Stdout)
+    table.text()
 }
 
 /// How many problems and nodes have equal choices, and what the differences are.

@@ -1,7 +1,7 @@
 //! `diptych db`: the tuner's record, shown, merged and exported.
 
 use crate::output::say;
-use crate::table::{self, Stream};
+use crate::table;
 use crate::tune::record;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Subcommand, ValueEnum};
@@ -12,14 +12,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
+
+    #[command(flatten)]
+    show: Show,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show the winners of each device and the kernels that are flaky there, or every row.
+    /// Show the winners of each device and the kernels that are flaky there, or every row: what `diptych db` alone does.
     Show(Show),
     /// Add the rows of other records to this one.
     Merge(Merge),
@@ -115,14 +119,16 @@ struct Export {
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
+    let show = |stdout: &mut dyn Write, show: &Show| -> Result<()> {
+        let database = read(&show.place.path()?)?;
+        let text = self::show(&database.export(&show.rows.filter(false)), show)?;
+        Ok(writeln!(stdout, "{text}")?)
+    };
     match &arguments.verb {
-        Verb::Show(show) => {
-            let database = read(&show.place.path()?)?;
-            let text = self::show(&database.export(&show.rows.filter(false)), show)?;
-            writeln!(stdout, "{text}")?;
-        }
-        Verb::Merge(merge) => self::merge(merge)?,
-        Verb::Export(export) => {
+        None => show(&mut stdout, &arguments.show)?,
+        Some(Verb::Show(own)) => show(&mut stdout, own)?,
+        Some(Verb::Merge(merge)) => self::merge(merge)?,
+        Some(Verb::Export(export)) => {
             let database = read(&export.place.path()?)?.export(&export.rows.filter(export.winners));
             let database = match &export.family {
                 Some(note) => database.family_tables(note),
@@ -221,7 +227,7 @@ fn new_table() -> table::Rows<7> {
 
 fn finish(text: &mut String, device: Option<&DeviceKey>, table: &table::Rows<7>) -> Result<()> {
     if let Some(device) = device {
-        writeln!(text, "{device}\n{}\n", table.text(Stream::Stdout))?;
+        writeln!(text, "{device}\n{}\n", table.text())?;
     }
     Ok(())
 }

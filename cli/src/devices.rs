@@ -2,7 +2,7 @@
 
 use crate::flags::Gpus;
 use crate::output::print;
-use crate::table::{Rows, Stream};
+use crate::table::Rows;
 use anyhow::{Context as _, Result};
 use diptych::internals::faults::Fault;
 use diptych::internals::tune::db::MachineRow;
@@ -96,7 +96,7 @@ fn figures(all: &[(DeviceKey, Measured)]) -> String {
             measured.least_work_group.to_string(),
         ]);
     }
-    table.text(Stream::Stdout)
+    table.text()
 }
 
 fn threads() -> Option<usize> {
@@ -128,7 +128,7 @@ fn as_text(listings: &[DeviceListing], threads: Option<usize>) -> String {
     let units = threads.map_or_else(|| "?".to_owned(), |threads| format!("{threads} threads"));
     let cpu = Backend::Cpu.to_string();
     table.add([&cpu, "CPU", "-", "-", "-", "-", &units, "-"].map(str::to_owned));
-    let mut text = table.text(Stream::Stdout);
+    let mut text = table.text();
     for line in missing.into_iter().chain(faults(listings)) {
         text.push('\n');
         text.push_str(&line);

@@ -29,6 +29,18 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<u32>, String> {
         .collect()
 }
 
+/// A step's name and a work-group: `STEP=X,Y,Z`.
+pub(crate) fn work_group(text: &str) -> Result<(String, [u32; 3]), String> {
+    let (name, size) =
+        text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("wanted STEP=X,Y,Z")?;
+    let size = triple(size)?;
+    if size.contains(&0) {
+        Err("wanted extents of at least 1".to_owned())
+    } else {
+        Ok((name.to_owned(), size))
+    }
+}
+
 /// An extent that a model's file leaves open, and what it is to be: `NAME=EXTENT`.
 pub(crate) fn dimension(text: &str) -> Result<(String, usize), String> {
     let parsed =
@@ -104,9 +116,11 @@ impl Load {
     }
 }
 
-/// What one of the `left` devices that are still to be tuned has of a budget for all, of which `spent` is over.
-pub(crate) fn share(budget: Duration, spent: Duration, left: usize) -> Duration {
-    budget.saturating_sub(spent) / u32::try_from(left.max(1)).unwrap_or(u32::MAX)
+/// What one of the `left` of `all` devices that are still to be tuned has of a budget for all, of which `spent` is over. What the
+/// others left is shared; what they took too much is not taken from it.
+pub(crate) fn share(budget: Duration, spent: Duration, left: usize, all: usize) -> Duration {
+    let part = |of: Duration, among: usize| of / u32::try_from(among.max(1)).unwrap_or(u32::MAX);
+    part(budget.saturating_sub(spent), left).max(part(budget, all))
 }
 
 /// A number of seconds.
@@ -312,12 +326,21 @@ mod tests {
     #[test]
     fn devices_share_a_budget_and_what_others_leave_of_it() {
         let [none, second] = [0, 1].map(Duration::from_secs);
-        assert_eq!(share(10 * second, none, 2), 5 * second);
-        assert_eq!(share(10 * second, 2 * second, 1), 8 * second);
-        assert_eq!(share(10 * second, 11 * second, 1), none);
+        assert_eq!(share(10 * second, none, 2, 2), 5 * second);
+        assert_eq!(share(10 * second, 2 * second, 1, 2), 8 * second);
+        assert_eq!(share(10 * second, 11 * second, 1, 2), 5 * second, "the first one took too long");
+        assert_eq!(share(none, none, 0, 0), none);
         assert_eq!(seconds("0.5"), Ok(second / 2));
         for wrong in ["", "x", "-1", "inf", "1e40"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn work_groups_are_of_steps() {
+        assert_eq!(work_group("a=b + c=8,4,1"), Ok(("a=b + c".to_owned(), [8, 4, 1])));
+        for wrong in ["8,4,1", "=8,4,1", "a=8,4", "a=8,0,1"] {
+            assert!(work_group(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -25,11 +25,13 @@ mod table;
 mod tune;
 
 use clap::{Parser, Subcommand};
+use diptych::Setting;
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 /// Neural networks and matrix products on any GPU with Vulkan or OpenCL.
 #[derive(Debug, Parser)]
-#[command(name = "diptych", version)]
+#[command(name = "diptych", version = env!("DIPTYCH_VERSION"))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -137,13 +139,39 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
     }
 }
 
+/// The flags that the library's errors name by the fields that they fill.
+fn flag(setting: &Setting) -> Option<Cow<'static, str>> {
+    Some(Cow::Owned(match setting {
+        Setting::Values(inputs) => {
+            let flags: Vec<String> =
+                inputs.iter().map(|name| format!("--value {}=...", name.escape_debug())).collect();
+            flags.join(" ")
+        }
+        Setting::Dimension(name) => format!("--dimension {}=EXTENT", name.escape_debug()),
+        Setting::Dimensions => "--dimension".to_owned(),
+        Setting::MeasuredInputs => "--input".to_owned(),
+        // No command has it.
+        _ => return None,
+    }))
+}
+
 /// An error with its causes, without those that the text before already contains.
 fn sentence(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
-        "" => cause,
-        told if told.ends_with(&cause) => text,
-        _ => format!("{text}: {cause}"),
-    })
+    let mut text = String::new();
+    for cause in error.chain() {
+        // Its text has its causes.
+        let library = cause.downcast_ref::<diptych::Error>();
+        let told = library.map_or_else(|| cause.to_string(), |error| error.told(&flag));
+        if text.is_empty() {
+            text = told;
+        } else if !text.ends_with(&told) {
+            text = format!("{text}: {told}");
+        }
+        if library.is_some() {
+            break;
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,34 +1,21 @@
 //! Tables: a line below the heading and none between rows, and no word is broken.
 //!
-//! On a terminal that is too narrow, a table wraps its cells between words and cuts names in their middle. Elsewhere it is
-//! as wide as its cells.
+//! Tables go to standard output. On a terminal that is too narrow, a table wraps its cells between words and cuts names in their
+//! middle. Elsewhere it is as wide as its cells.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-/// Where a table is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    Stdout,
-    Stderr,
-}
-
-impl Stream {
-    /// The columns of the terminal, if the stream is one.
-    fn width(self) -> Option<usize> {
-        let mut asked = Table::new();
-        if self == Stream::Stderr {
-            asked.use_stderr();
-        }
-        asked.width().map(usize::from)
-    }
+/// The columns of the terminal, if standard output is one.
+fn terminal_width() -> Option<usize> {
+    Table::new().width().map(usize::from)
 }
 
 /// Between two columns.
 const GAP: usize = 2;
 
-/// What a cut leaves of a name, at least; and of what is only cut where that does not suffice.
-const LEAST: usize = 16;
-const LEAST_OF_LABELS: usize = 24;
+/// What a cut leaves of names and labels, at least: first of names alone, then of labels too, and of both where that does not
+/// suffice.
+const LEAST: [[usize; 2]; 3] = [[16, usize::MAX], [16, 24], [8, 12]];
 
 /// A heading and rows.
 #[derive(Debug, Clone)]
@@ -64,9 +51,9 @@ impl<const N: usize> Rows<N> {
         self.rows.push(row);
     }
 
-    /// The table as it is written to `stream`.
-    pub(crate) fn text(&self, stream: Stream) -> String {
-        self.within(stream.width())
+    /// The table as it is written.
+    pub(crate) fn text(&self) -> String {
+        self.within(terminal_width())
     }
 
     /// The table, of at most `width` letters a line if its words allow that.
@@ -79,7 +66,11 @@ impl<const N: usize> Rows<N> {
         let line = LineStyle::none().fill('\u{2500}').junction('\u{2500}');
         let mut table = Table::new();
         table.load_style(TableStyle::new().header_separator(line));
-        table.set_header(self.heads.iter().copied().enumerate().map(cell));
+        let head = |(column, text): (usize, &'static str)| match &widths {
+            Some(widths) => wrapped(text, widths[column]),
+            None => text.to_owned(),
+        };
+        table.set_header(self.heads.iter().copied().enumerate().map(head));
         for row in &self.rows {
             table.add_row(row.iter().map(String::as_str).enumerate().map(cell));
         }
@@ -104,10 +95,12 @@ impl<const N: usize> Rows<N> {
         let mut widths: [usize; N] = std::array::from_fn(|column| longest(column, letters));
         let words: [usize; N] = std::array::from_fn(|column| longest(column, longest_word));
         let room = width.saturating_sub(GAP * N.saturating_sub(1));
-        for cuts_labels in [false, true] {
+        for [names, labels] in LEAST {
+            // No word of a heading is broken.
+            let head = |column: usize| longest_word(self.heads[column]);
             let least = |column: usize| match column {
-                _ if self.names.contains(&column) => LEAST,
-                _ if cuts_labels && self.labels.contains(&column) => LEAST_OF_LABELS,
+                _ if self.names.contains(&column) => names.max(head(column)),
+                _ if self.labels.contains(&column) => labels.max(head(column)).min(words[column]),
                 _ => words[column],
             };
             while widths.iter().sum::<usize>() > room {
@@ -124,18 +117,30 @@ impl<const N: usize> Rows<N> {
         if self.names.contains(&column) || self.labels.contains(&column) {
             return cut(text, width);
         }
-        let mut lines: Vec<String> = Vec::new();
-        for word in text.split_whitespace() {
-            match lines.last_mut() {
-                Some(line) if letters(line) + 1 + letters(word) <= width => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        lines.join("\n")
+        wrapped(text, width)
     }
+}
+
+/// A text in lines of `width` letters, or of one word.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if letters(line) + 1 + letters(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// A line: on a terminal wrapped to its width, the lines behind the first one indented.
+pub(crate) fn line(text: &str) -> String {
+    const INDENT: usize = 3;
+    let Some(width) = terminal_width().filter(|width| letters(text) > *width) else { return text.to_owned() };
+    wrapped(text, width.saturating_sub(INDENT)).replace('\n', &format!("\n{:INDENT$}", ""))
 }
 
 fn letters(text: &str) -> usize {
@@ -204,11 +209,11 @@ mod tests {
 
     #[test]
     fn cells_are_wrapped_between_words_and_names_are_cut() {
-        for width in [120, 100, 90] {
+        for width in [120, 100, 90, 80, 60] {
             let text = rows().within(Some(width));
             assert!(text.lines().all(|line| letters(line) <= width), "{width}:\n{text}");
             let words = ["conv2d_direct_f32_t4x1x1_bias_relu6_wg8x4x8", "verdict", "1234.5", "short"];
-            for word in words.iter().skip(usize::from(width == 90 && !text.contains(words[0]))) {
+            for word in words.iter().skip(usize::from(width <= 90)) {
                 assert!(text.contains(word), "{width}: no {word} in\n{text}");
             }
             assert!(text.contains("..") && text.contains("Relu6"), "{width}:\n{text}");

@@ -3,15 +3,16 @@
 use crate::emit::{op_named, problem};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::print;
-use crate::table::{Rows, Stream};
+use crate::table::{Rows, line};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use diptych::internals::tune::Search;
 use diptych::internals::tune::db::Database;
 use diptych::internals::tune::journal::Journal;
-use diptych::{Layout, Model, Precision, Report, Tuner, TunerProgress, Tuning};
-use indicatif::{ProgressBar, ProgressStyle};
+use diptych::{Choice, Layout, Model, Precision, ProblemReport, Report, Tuner, TunerProgress, Tuning};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -157,20 +158,49 @@ pub(crate) fn of_record(path: Option<&Path>) -> Result<Tuning> {
     ))
 }
 
-/// A bar on standard error, if that is a terminal.
-pub(crate) fn bar(what: &str) -> Result<ProgressBar> {
-    let style = ProgressStyle::with_template("{msg:12} [{bar:30}] {pos}/{len} problems {wide_msg}")
-        .context("the progress bar's template")?;
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.set_message(what.to_owned());
+/// How often a bar is drawn again, whatever a driver does meanwhile.
+const TICK: Duration = Duration::from_millis(100);
+/// Letters of a bar.
+const BAR: usize = 20;
+/// What a problem is on a bar, so that its candidates are seen.
+const PARTS: u64 = 1000;
+
+/// A bar on standard error, if that is a terminal: it shows how much of the budget is over, or without one how many problems.
+pub(crate) fn bar(what: &str, budget: Option<Duration>) -> Result<ProgressBar> {
+    let template = match budget {
+        Some(_) => "{prefix} {spinner} {budget} {wide_msg}",
+        None => "{prefix} {spinner} {bar:20} {elapsed} {wide_msg}",
+    };
+    let style = ProgressStyle::with_template(template).context("the progress bar's template")?;
+    let of_budget = move |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // A bar that cannot be written is no reason to fail.
+        let _ = text.write_str(&of_budget(state.elapsed(), budget.unwrap_or_default()));
+    };
+    let bar =
+        ProgressBar::new(1).with_style(style.with_key("budget", of_budget)).with_prefix(what.to_owned());
+    bar.enable_steady_tick(TICK);
     Ok(bar)
+}
+
+/// A bar of the time that is over, and in words.
+fn of_budget(elapsed: Duration, budget: Duration) -> String {
+    let part = elapsed.as_secs_f64() / budget.as_secs_f64().max(1e-9);
+    let full = ((part * BAR as f64) as usize).min(BAR);
+    let bar = "\u{2588}".repeat(full) + &"\u{2591}".repeat(BAR - full);
+    format!("{bar} {:.0} of {:.0} s", elapsed.as_secs_f64(), budget.as_secs_f64())
 }
 
 /// Shows how far a tuner is.
 fn show(bar: &ProgressBar, progress: TunerProgress) {
-    bar.set_length(progress.problems as u64);
-    bar.set_position(progress.visited as u64);
-    bar.set_message(format!("{} of {} candidates", progress.tried, progress.candidates));
+    let TunerProgress { done, visited, problems, tried, candidates, .. } = progress;
+    // A budget passes over all problems before the first is done.
+    bar.set_length(problems as u64 * PARTS);
+    let part = (tried as u64 * PARTS).checked_div(candidates as u64).unwrap_or(0);
+    bar.set_position((done as u64 * PARTS + part).min(problems as u64 * PARTS));
+    bar.set_message(match candidates {
+        0 => format!("{visited} of {problems} problems"),
+        _ => format!("{visited} of {problems} problems, candidate {tried} of {candidates}"),
+    });
 }
 
 /// Runs the tuner. Ctrl-C ends the present candidate and keeps what was found: the report then has what
@@ -194,16 +224,44 @@ pub(crate) fn finish(
     }
 }
 
+/// A choice in few words, and how it came about.
+fn in_short(problem: &ProblemReport) -> String {
+    let Some(Choice { variant, tile, work_group, layout, .. }) = problem.choice else {
+        return "none gives the right result".to_owned();
+    };
+    let numbers = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+    let layout = if layout == Layout::Image2d { format!(" {layout}") } else { String::new() };
+    let (tile, work_group) = (numbers(tile), numbers(work_group));
+    let default = if problem.choice == Some(problem.default) { "default " } else { "" };
+    let open = if problem.cut_short { " (cut short)" } else { "" };
+    format!("{default}{variant}{layout} t{tile} wg{work_group}{open}")
+}
+
 /// A table with a row for each problem, and below it the candidates that failed.
 fn text_of(report: &Report) -> String {
-    let mut problems = Rows::new(Report::HEADS).numbers(&[0, 2, 3, 4, 5]);
+    let heads = ["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"];
+    let mut problems = Rows::new(heads).numbers(&[0, 2, 3, 4, 5]);
     for problem in &report.problems {
-        problems.add(problem.cells());
+        let [nodes, title, tried, default, tuned, speed_up, _] = problem.cells();
+        problems.add([nodes, title, tried, default, tuned, speed_up, in_short(problem)]);
     }
-    let problems = problems.text(Stream::Stdout);
-    let failures: String =
-        report.problems.iter().flat_map(|problem| problem.failures()).map(|line| line + "\n").collect();
-    format!("{} ({})\n{problems}\n{failures}{}", report.device, report.clock, report.summary())
+    let problems = problems.text();
+    let failures: String = report
+        .problems
+        .iter()
+        .flat_map(|problem| problem.failures())
+        .map(|text| line(&text) + "\n")
+        .collect();
+    let device = line(&format!("{} ({})", report.device, report.clock));
+    format!("{device}\n{problems}\n{failures}{}", line(&report.summary()))
+}
+
+/// What of a budget the devices took.
+fn sum_of(spent: &[(String, Duration)], budget: Option<Duration>) -> String {
+    let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+    let parts: Vec<String> = spent.iter().map(|(api, time)| format!("{api} {}", seconds(*time))).collect();
+    let of = budget.map(|budget| format!(" of the budget of {}", seconds(budget))).unwrap_or_default();
+    format!("{} in all{of}: {}", seconds(spent.iter().map(|(_, time)| *time).sum()), parts.join(", "))
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
@@ -212,7 +270,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let journal = Journal::open(&folder, &mut database)?;
     let database = Arc::new(Mutex::new(database));
     let contexts = arguments.on.contexts()?;
-    let mut spent = Duration::ZERO;
+    let mut spent: Vec<(String, Duration)> = Vec::new();
     for (index, context) in contexts.iter().enumerate() {
         let mut tuner = Tuner::new(context)?
             .database(Arc::clone(&database))
@@ -225,23 +283,30 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
                 SearchName::Fast => Search::Fast,
                 SearchName::Exhaustive => Search::Exhaustive,
             });
-        if let Some(budget) = arguments.budget {
-            tuner = tuner.budget(crate::flags::share(budget, spent, contexts.len() - index));
+        let so_far = spent.iter().map(|(_, time)| *time).sum();
+        let own = |budget| crate::flags::share(budget, so_far, contexts.len() - index, contexts.len());
+        let budget = arguments.budget.map(own);
+        if let Some(budget) = budget {
+            tuner = tuner.budget(budget);
         }
         if !arguments.layouts.is_empty() {
             let layouts: Vec<Layout> = arguments.layouts.iter().map(|name| name.layout()).collect();
             tuner = tuner.layouts(&layouts);
         }
         line_up(&mut tuner, arguments)?;
-        let bar = bar(&context.info().backend.to_string())?;
+        let api = context.info().backend.to_string();
+        let bar = bar(&api, budget)?;
         let (report, interrupted) = finish(&mut tuner, &bar, &interrupt)?;
         print(format_args!("{}\n", text_of(&report)))?;
         if let Some(interrupted) = interrupted {
             return Err(interrupted.into());
         }
-        spent += report.spent;
+        spent.push((api, report.spent));
     }
-    Ok(())
+    match spent.len() > 1 || arguments.budget.is_some() {
+        true => print(line(&sum_of(&spent, arguments.budget))),
+        false => Ok(()),
+    }
 }
 
 fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
@@ -263,4 +328,28 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         names => tuner.begin_nodes(&graph, names)?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_shows_the_part_of_a_budget_that_is_over() {
+        let second = Duration::from_secs(1);
+        let bar = of_budget(5 * second, 20 * second);
+        assert_eq!(bar.matches('\u{2588}').count(), 5);
+        assert!(bar.ends_with(" 5 of 20 s"), "{bar}");
+        assert!(of_budget(25 * second, 20 * second).ends_with(" 25 of 20 s"));
+        assert_eq!(of_budget(second, Duration::ZERO).matches('\u{2588}').count(), BAR);
+    }
+
+    #[test]
+    fn a_sum_says_of_what() {
+        let spent =
+            [("wgpu".to_owned(), Duration::from_millis(2100)), ("opencl".to_owned(), Duration::from_secs(2))];
+        let told = sum_of(&spent, Some(Duration::from_secs(4)));
+        assert_eq!(told, "4.1 s in all of the budget of 4.0 s: wgpu 2.1 s, opencl 2.0 s");
+        assert_eq!(sum_of(&spent[1..], None), "2.0 s in all: opencl 2.0 s");
+    }
 }

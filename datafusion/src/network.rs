@@ -72,7 +72,8 @@ impl Network {
                 diptych::Model::load(path, &LoadOptions::default()).map(|model| model.graph)
             }
         };
-        let graph = graph.map_err(|error| refused(error.to_string()))?;
+        // What would help is an option of Rust's programs.
+        let graph = graph.map_err(|error| refused(error.told(&|_| None)))?;
         let input = Input::of(&graph).map_err(|error| refused(format!("{error:#}")))?;
         if self.normalisation.deviation.iter().any(|deviation| !deviation.is_normal()) {
             return Err(refused(format!("found the deviation {:?}", self.normalisation.deviation)));

@@ -6,13 +6,12 @@
 //! their tokens are given and printed as numbers (`--ids`).
 
 mod choice;
+mod decoder;
 
-use anyhow::Context as _;
 use choice::Chooser;
 use clap::Parser;
-use diptych::{
-    Backend, Caches, Context, Dims, FileInput, HostTensor, LoadOptions, ModelFile, Session, SessionOptions,
-};
+use decoder::Decoder;
+use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -62,6 +61,10 @@ struct Options {
     #[arg(long, value_name = "N")]
     places: Option<usize>,
 
+    /// Read the prompt in runs of N tokens each; without it, in one
+    #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    chunk: usize,
+
     /// Download and upload the caches at each run, as networks need whose positions follow from their extents
     #[arg(long)]
     carry: bool,
@@ -69,54 +72,6 @@ struct Options {
     /// Compare the first runs with those of caches that are downloaded and uploaded
     #[arg(long, conflicts_with = "carry")]
     check: bool,
-}
-
-/// A decoder and what it has seen.
-struct Decoder {
-    session: Session,
-    inputs: Vec<FileInput>,
-    seen: usize,
-}
-
-impl Decoder {
-    fn new(file: &ModelFile, context: &Context, places: Option<usize>) -> anyhow::Result<Self> {
-        let mut session = file.session(context, SessionOptions::default())?;
-        let pairs = file.cache_pairs();
-        anyhow::ensure!(
-            !pairs.is_empty(),
-            "the file has no outputs that are inputs of the next run (present, past)"
-        );
-        match places {
-            Some(places) => session.cache(&Caches::new(&pairs, places))?,
-            None => {
-                let pairs: Vec<(&str, &str)> = pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-                session.carry(&pairs)?;
-            }
-        }
-        let inputs = file.inputs();
-        Ok(Decoder { session, inputs, seen: 0 })
-    }
-
-    /// The scores of each token to come, behind the given ones.
-    fn run(&mut self, ids: &[i64]) -> anyhow::Result<Vec<f32>> {
-        let places = self.seen..self.seen + ids.len();
-        let row = |values: Vec<i64>| HostTensor::of(Dims::new(&[1, values.len()])?, values);
-        let tensors = [
-            ("input_ids", row(ids.to_vec())?),
-            ("attention_mask", row(vec![1; places.end])?),
-            ("position_ids", row(places.clone().map(|place| place as i64).collect())?),
-        ];
-        let has = |name: &str| self.inputs.iter().any(|input| input.name == name);
-        let given: Vec<(&str, &HostTensor)> =
-            tensors.iter().filter(|(name, _)| has(name)).map(|(name, tensor)| (*name, tensor)).collect();
-        let outputs = self.session.run_shown(&given)?;
-        let port = outputs.ports().iter().position(|port| port.name == "logits");
-        let port = port.context("the file has no output \"logits\"")?;
-        let tokens = *outputs.ports()[port].dims.extents().last().context("logits without tokens")?;
-        let scores = outputs.get(port)?;
-        self.seen = places.end;
-        Ok(scores[scores.len() - tokens..].to_vec())
-    }
 }
 
 fn main() -> anyhow::Result<()> {
@@ -129,13 +84,14 @@ fn main() -> anyhow::Result<()> {
     let file = ModelFile::load(&options.model, &LoadOptions::default())?;
     let context = Context::new(options.backend)?;
     let places = options.places.unwrap_or(prompt.len() + options.tokens).max(2);
-    let mut decoder = Decoder::new(&file, &context, (!options.carry).then_some(places))?;
-    let mut check = options.check.then(|| Decoder::new(&file, &context, None)).transpose()?;
+    let new = |places| Decoder::new(&file, &context, SessionOptions::default(), places);
+    let mut decoder = new((!options.carry).then_some(places))?;
+    let mut check = options.check.then(|| new(None)).transpose()?;
     let mut chooser = Chooser::new(options.temperature, options.top_k, options.seed);
 
     eprintln!("{} on {}", options.model.display(), context.info());
     let begin = Instant::now();
-    let mut scores = decoder.run(&prompt)?;
+    let mut scores = decoder.prompt(&prompt, options.chunk)?;
     let first = begin.elapsed();
     let mut difference = compared(check.as_mut(), &prompt, &scores)?;
     let writes_bytes = scores.len() == BYTES;

@@ -64,6 +64,7 @@ impl From<diptych::Error> for Failure {
         } else {
             Kind::Model
         };
-        Failure { kind, text: error.to_string() }
+        // What would help is an option of Rust's programs.
+        Failure { kind, text: error.told(&|_| None) }
     }
 }

@@ -4,7 +4,7 @@ use crate::memory::allocate;
 use crate::pointers::{hand_out, own, own_mut, put, text};
 use crate::run_options::Running;
 use crate::session::{Place, Session};
-use crate::status::{Failure, calls, wrong};
+use crate::status::{Failure, calls, printable, wrong};
 use crate::tensor::{Tensor, handle};
 use ort_sys::{OrtAllocator, OrtIoBinding, OrtMemoryInfo, OrtRunOptions, OrtSession, OrtValue};
 use std::ffi::c_char;
@@ -50,7 +50,11 @@ impl Binding {
         if names.iter().any(|own| own == name) {
             return Ok(());
         }
-        Err(wrong(what, format!("{name:?}"), format!("one of {}", names.join(", "))))
+        Err(wrong(
+            what,
+            format!("{name:?}"),
+            format!("one of {}", printable(names.iter().map(String::as_str))),
+        ))
     }
 
     fn results(&self) -> Vec<Arc<Tensor>> {

@@ -1,6 +1,5 @@
 //! What all sessions of a program share: devices, a logger, numbers of threads.
 
-use crate::options::SessionOptions;
 use crate::pointers::{c_text, hand_out, own, own_mut, put, shared, text};
 use crate::status::{Failure, calls, wrong};
 use diptych::{Context, DeviceSelector};
@@ -38,6 +37,14 @@ impl Logger {
         // SAFETY: the application gave this function for this purpose; the texts live until it returns.
         unsafe { (self.function)(self.parameter, level, category, id.as_ptr(), place, message.as_ptr()) };
     }
+}
+
+/// What a session's options say of messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Logging {
+    pub(crate) logger: Option<Logger>,
+    /// From which level on messages are told; that of the environment unless it is set.
+    pub(crate) severity: Option<OrtLoggingLevel>,
 }
 
 /// How many threads the sessions of an environment have.
@@ -84,10 +91,10 @@ impl Environment {
     }
 
     /// Tells a logger of the application's what sessions do: that of their options, or else the environment's.
-    pub(crate) fn log(&self, options: &SessionOptions, level: OrtLoggingLevel, message: &str) {
-        let least = options.severity.map_or_else(|| self.level.load(Ordering::Relaxed), |own| own as i32);
+    pub(crate) fn log(&self, own: Logging, level: OrtLoggingLevel, message: &str) {
+        let least = own.severity.map_or_else(|| self.level.load(Ordering::Relaxed), |own| own as i32);
         if level as i32 >= least
-            && let Some(logger) = options.logger.or(self.logger)
+            && let Some(logger) = own.logger.or(self.logger)
         {
             logger.log(level, &self.id, message);
         }

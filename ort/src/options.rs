@@ -1,14 +1,14 @@
 //! How a session is opened.
 
 use crate::config::{Config, PREFIX};
-use crate::environment::{Logger, severity, threads};
+use crate::environment::{Logger, Logging, severity, threads};
 use crate::pointers::{c_text, hand_out, own, own_mut, put, slice, text, texts};
 use crate::status::{Failure, calls, unsupported, wrong};
 use crate::tensor::Given;
 use diptych::{DeviceSelector, HostTensor};
 use ort_sys::{
     ExecutionMode, GraphOptimizationLevel, OrtErrorCode, OrtExecutionProviderDevicePolicy,
-    OrtLoggingFunction, OrtLoggingLevel, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
+    OrtLoggingFunction, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
 };
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -43,9 +43,9 @@ pub(crate) struct SessionOptions {
     pub(crate) shares_threads: bool,
     pub(crate) dimensions: BTreeMap<String, usize>,
     pub(crate) values: BTreeMap<String, HostTensor>,
-    pub(crate) logger: Option<Logger>,
-    /// From which level on messages are told; that of the environment unless it is set.
-    pub(crate) severity: Option<OrtLoggingLevel>,
+    /// Which of them were rounded.
+    pub(crate) rounded: Vec<String>,
+    pub(crate) logging: Logging,
     canceled: AtomicBool,
     mode: ExecutionMode,
     reuses_memory: bool,
@@ -62,8 +62,8 @@ impl Default for SessionOptions {
             shares_threads: false,
             dimensions: BTreeMap::new(),
             values: BTreeMap::new(),
-            logger: None,
-            severity: None,
+            rounded: Vec::new(),
+            logging: Logging::default(),
             canceled: AtomicBool::new(false),
             mode: ExecutionMode::ORT_SEQUENTIAL,
             reuses_memory: true,
@@ -82,8 +82,8 @@ impl SessionOptions {
             shares_threads: self.shares_threads,
             dimensions: self.dimensions.clone(),
             values: self.values.clone(),
-            logger: self.logger,
-            severity: self.severity,
+            rounded: self.rounded.clone(),
+            logging: self.logging,
             canceled: AtomicBool::new(false),
             mode: self.mode,
             reuses_memory: self.reuses_memory,
@@ -208,7 +208,7 @@ calls! {
     }
 
     fn SetSessionLogSeverityLevel(options: *mut OrtSessionOptions, level: c_int) {
-        own_mut(options)?.severity = Some(severity(level)?);
+        own_mut(options)?.logging.severity = Some(severity(level)?);
         Ok(())
     }
 
@@ -217,7 +217,7 @@ calls! {
         function: OrtLoggingFunction,
         parameter: *mut c_void,
     ) {
-        own_mut(options)?.logger = Some(Logger::new(function, parameter));
+        own_mut(options)?.logging.logger = Some(Logger::new(function, parameter));
         Ok(())
     }
 
@@ -355,6 +355,9 @@ impl SessionOptions {
             Given::Tensor(tensor) => tensor,
         };
         self.values.insert(name.to_owned(), value);
+        if Given::rounds(tensor) {
+            self.rounded.push(name.to_owned());
+        }
         Ok(())
     }
 }

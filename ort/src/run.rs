@@ -3,7 +3,7 @@
 use crate::pointers::{own, slice, slice_mut, texts};
 use crate::run_options::Running;
 use crate::session::{Engine, Place, Session};
-use crate::status::{Failure, calls, guard, wrong};
+use crate::status::{Failure, calls, guard, printable, wrong};
 use crate::tensor::{Given, Tensor, Value};
 use diptych::{Error, Outputs, RunInput};
 use ort_sys::{OrtErrorCode, OrtRunOptions, OrtSession, OrtValue, RunAsyncCallbackFn};
@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 /// The names of places, for messages.
 fn listed(places: &[&Place]) -> String {
-    let names: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
-    names.join(", ")
+    printable(places.iter().map(|place| place.name.as_str()))
 }
 
 /// An output of a run, in new memory or in that of a tensor.
@@ -81,6 +80,9 @@ impl Session {
         };
         let mut given = Vec::with_capacity(inputs.len());
         for &(name, tensor) in inputs {
+            if Given::rounds(tensor) {
+                self.tell_rounding(name);
+            }
             // SAFETY: the caller's promise.
             given.push((name, unsafe { Given::of(name, tensor) }?));
         }

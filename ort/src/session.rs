@@ -1,6 +1,6 @@
 //! Sessions: a model on a device.
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Logging};
 use crate::identity;
 use crate::info::Info;
 use crate::memory::{host, not_aliased};
@@ -18,6 +18,7 @@ use ort_sys::{
 use std::ffi::{c_char, c_void};
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// An input or an output.
@@ -51,6 +52,14 @@ pub(crate) struct Session {
     pub(crate) engine: Engine,
     pub(crate) about: ModelInfo,
     pub(crate) environment: Arc<Environment>,
+    logging: Logging,
+    /// Whether a message said that numbers are rounded.
+    has_told: AtomicBool,
+}
+
+/// What is said of an input that is given doubles.
+fn rounding(name: &str) -> String {
+    format!("input {name:?}: found elements of double, which are rounded to float")
 }
 
 fn input(input: &FileInput) -> Result<Place, Failure> {
@@ -67,6 +76,14 @@ fn output(port: &Port) -> Result<Place, Failure> {
 }
 
 impl Session {
+    /// Says once that an input's numbers are rounded: ONNX Runtime refuses doubles for floats, and computes with doubles.
+    pub(crate) fn tell_rounding(&self, name: &str) {
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            let level = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
+            self.environment.log(self.logging, level, &rounding(name));
+        }
+    }
+
     fn open(
         environment: &Arc<Environment>,
         options: &SessionOptions,
@@ -120,10 +137,14 @@ impl Session {
         }
         options.goes_on()?;
         environment.log(
-            options,
+            options.logging,
             OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
             &format!("session on {}", context.info()),
         );
+        for name in &options.rounded {
+            let level = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
+            environment.log(options.logging, level, &rounding(name));
+        }
         let (initializers, inputs): (Vec<_>, Vec<_>) = taken.iter().partition(|input| input.is_optional);
         Ok(Session {
             inputs: inputs.into_iter().map(input).collect::<Result<_, _>>()?,
@@ -136,6 +157,8 @@ impl Session {
             },
             about: file.info().clone(),
             environment: Arc::clone(environment),
+            logging: options.logging,
+            has_told: AtomicBool::new(false),
         })
     }
 
@@ -155,6 +178,8 @@ impl Session {
             engine: Engine::Copy,
             about: ModelInfo::default(),
             environment: Arc::clone(environment),
+            logging: options.logging,
+            has_told: AtomicBool::new(false),
         })
     }
 

@@ -27,8 +27,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::new(code(&error), error.to_string())
+        // What would help is an option of Rust's programs.
+        Failure::new(code(&error), error.told(&|_| None))
     }
+}
+
+/// Names of a file for a message: what could command a terminal is escaped.
+pub(crate) fn printable<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// An error of the caller's.

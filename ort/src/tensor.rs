@@ -175,6 +175,11 @@ pub(crate) enum Given<'a> {
 }
 
 impl<'a> Given<'a> {
+    /// Whether numbers of a tensor are rounded where they are given to an input.
+    pub(crate) fn rounds(tensor: &Tensor) -> bool {
+        tensor.element == ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE
+    }
+
     /// The elements of a tensor: floats where they lie, everything else copied.
     ///
     /// # Safety

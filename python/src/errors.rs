@@ -17,7 +17,7 @@ pub(crate) fn exception(error: Error) -> PyErr {
 
 /// [`exception`] of an error that others have as well.
 pub(crate) fn of(error: &Error) -> PyErr {
-    Python::attach(|py| made(py, error).unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string())))
+    Python::attach(|py| made(py, error).unwrap_or_else(|_| PyRuntimeError::new_err(in_python(error))))
 }
 
 fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -26,7 +26,7 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         values.set_item("node", node)?;
     }
     let class = class(error, &values)?;
-    let exception = py.import(MODULE)?.getattr(class)?.call1((in_python(&error.to_string()),))?;
+    let exception = py.import(MODULE)?.getattr(class)?.call1((in_python(error),))?;
     for (name, value) in values {
         exception.setattr(name.extract::<String>()?.as_str(), value)?;
     }
@@ -38,29 +38,29 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
     Ok(match error {
         Error::Shape { op, found, wanted } => {
             values.set_item("op", op)?;
-            values.set_item("found", in_python(found))?;
-            values.set_item("wanted", in_python(wanted))?;
+            values.set_item("found", found)?;
+            values.set_item("wanted", wanted)?;
             "ShapeError"
         }
         Error::Input { name, found, wanted } => {
-            values.set_item("name", in_python(name))?;
-            values.set_item("found", in_python(found))?;
-            values.set_item("wanted", in_python(wanted))?;
+            values.set_item("name", name)?;
+            values.set_item("found", found)?;
+            values.set_item("wanted", wanted)?;
             "InputError"
         }
         Error::Unsupported { what, reason } => {
-            values.set_item("what", in_python(what))?;
-            values.set_item("reason", in_python(reason))?;
+            values.set_item("what", what)?;
+            values.set_item("reason", reason)?;
             "UnsupportedError"
         }
         Error::Reject { kernel, reason } => {
             values.set_item("kernel", kernel)?;
-            values.set_item("reason", in_python(reason))?;
+            values.set_item("reason", reason)?;
             "UnsupportedError"
         }
         Error::NoDevice { backend, wanted, tried } => {
             values.set_item("backend", backend)?;
-            values.set_item("wanted", in_python(wanted))?;
+            values.set_item("wanted", wanted)?;
             values.set_item("tried", tried)?;
             "NoDeviceError"
         }
@@ -78,13 +78,13 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
         Error::Driver { api, call, message } => {
             values.set_item("api", api)?;
             values.set_item("call", call)?;
-            values.set_item("reason", in_python(message))?;
+            values.set_item("reason", message)?;
             "DriverError"
         }
         Error::OutOfMemory { api, call, message } => {
             values.set_item("api", api)?;
             values.set_item("call", call)?;
-            values.set_item("reason", in_python(message))?;
+            values.set_item("reason", message)?;
             "OutOfMemoryError"
         }
         Error::TimedOut { api, limit } => {
@@ -94,13 +94,13 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
         }
         Error::DeviceLost { api, reason } => {
             values.set_item("api", api)?;
-            values.set_item("reason", in_python(reason))?;
+            values.set_item("reason", reason)?;
             "DeviceLostError"
         }
         Error::Model { file, op, message } => {
             values.set_item("file", file)?;
             values.set_item("op", op.as_ref())?;
-            values.set_item("reason", in_python(message))?;
+            values.set_item("reason", message)?;
             "ModelError"
         }
         Error::Io { path, source } => {
@@ -108,7 +108,7 @@ fn class(error: &Error, values: &Bound<'_, PyDict>) -> PyResult<&'static str> {
             values.set_item("errno", source.raw_os_error())?;
             if source.kind() == ErrorKind::NotFound { "NotFoundError" } else { "FileError" }
         }
-        Error::AtNode { source, .. } => class(source, values)?,
+        Error::AtNode { source, .. } | Error::Hinted { source, .. } => class(source, values)?,
         Error::Shared { source, .. } => class(source, values)?,
         _ => "Error",
     })

@@ -28,7 +28,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tuning::Tuning>()?;
     module.add_class::<service::Service>()?;
     module.add_class::<service::Ticket>()?;
-    module.add_function(wrap_pyfunction!(names::worded, module)?)?;
     module.add_function(wrap_pyfunction!(frames::frame, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)
 }

@@ -1,38 +1,35 @@
-//! Messages in the words of the package: the library's name Rust's methods and fields.
+//! The options that the library's errors name, as a program in Python calls them.
 
-use pyo3::prelude::*;
+use diptych::{Error, Setting};
 use std::borrow::Cow;
 
-/// What the library's messages name, and what a program in Python calls it. Longer texts come before their beginnings.
-const NAMES: &[(&str, &str)] = &[
-    (
-        "a tensor of this input in FastestOptions::inputs, of the extents to measure",
-        "the extents to measure in dims",
-    ),
-    ("LoadOptions::files", "files"),
-    ("in the load options", "in dims"),
-    ("Session::carry runs it", "a session without caches runs it"),
-    ("this session carries outputs (Session::carry)", "this session carries outputs"),
-    ("the graph was not kept (SessionOptions::keep_graph)", "the graph was not kept"),
-    ("LoadOptions::dimensions", "dims"),
-    ("SessionOptions::dimensions", "dims"),
-    ("LoadOptions::values", "values"),
-    ("SessionOptions::open", "dims"),
-    ("BatchOptions::", ""),
-    ("Caches::new", "caches"),
-    (" (Caches::with_masks)", ""),
-    ("Session::cache", "caches"),
-    ("Session::reset", "Session.reset"),
-    ("Session::rebuild", "Session.restore"),
-];
-
-/// A message of the library in these words.
-pub(crate) fn in_python(message: &str) -> Cow<'_, str> {
-    diptych::internals::package::worded(message, NAMES)
+fn name(setting: &Setting) -> Option<Cow<'static, str>> {
+    Some(Cow::Borrowed(match setting {
+        Setting::Values(_) => "values",
+        Setting::Files => "files",
+        Setting::Dimension(_) | Setting::Dimensions | Setting::Open | Setting::MeasuredInputs => "dims",
+        Setting::Caches | Setting::Cache => "caches",
+        Setting::Carry => "a session without caches",
+        Setting::Reset => "Session.reset",
+        // The error names the argument itself, or there is none.
+        _ => return None,
+    }))
 }
 
-/// [`in_python`], for tests.
-#[pyfunction]
-pub(crate) fn worded(message: &str) -> Cow<'_, str> {
-    in_python(message)
+/// An error's text in these words.
+pub(crate) fn in_python(error: &Error) -> String {
+    error.told(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_the_packages_names() {
+        let name = |setting: Setting| name(&setting);
+        assert_eq!(name(Setting::Values(vec!["size".to_owned()])).as_deref(), Some("values"));
+        assert_eq!(name(Setting::Dimension("x.1".to_owned())).as_deref(), Some("dims"));
+        assert_eq!(name(Setting::Batch("max_batch")), None);
+    }
 }

@@ -106,7 +106,7 @@ fn tensors<'py>(py: Python<'py>, infos: &[TensorInfo]) -> PyResult<Vec<Bound<'py
 }
 
 fn row(step: Step) -> StepRow {
-    let Step { name, inserted, op, kernel, precision, work_group, source, flops } = step;
+    let Step { name, inserted, op, kernel, precision, work_group, source, flops, .. } = step;
     (name, op, kernel, precision.to_string(), work_group, source, flops, inserted)
 }
 
@@ -309,6 +309,11 @@ impl Network {
     /// How many places of its caches are filled.
     fn cached(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |running| Ok(running.session.cached()))
+    }
+
+    /// Goes back to the first places of its caches.
+    fn truncate(&self, py: Python<'_>, places: usize) -> PyResult<()> {
+        self.with(py, |running| running.session.truncate(places))
     }
 
     /// Gives the states what they are in the first run.

@@ -32,6 +32,12 @@ def test_caches_give_what_a_past_that_is_given_does(device):
         assert session.cached == begin + count
     with pytest.raises(diptych.Error):
         session.run(feeds(6, 1))
+    with pytest.raises(diptych.Error):
+        session.truncate(7)
+    session.truncate(3)
+    assert session.cached == 3
+    # Several tokens in one run, behind others.
+    np.testing.assert_allclose(session.run(feeds(3, 3))["logits"][0, -1:], wanted["logits"][0], atol=1e-4)
     session.reset()
     assert session.cached == 0
     session.run(feeds(0, 2))

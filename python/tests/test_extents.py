@@ -105,7 +105,7 @@ def test_axes_without_names_and_unknown_ranks():
     unnamed = onnx([("Add", ["x", "x"], ["y"])], [("x", ["", 3])], [("y", ["", 3])])
     session = diptych.Session(unnamed, device="cpu")
     assert session.inputs[0].shape == session.outputs[0].shape == (None, 3)
-    np.testing.assert_array_equal(session.run(np.ones((5, 3)))["y"], np.full((5, 3), 2))
+    np.testing.assert_array_equal(session.run(np.ones((5, 3), np.float32))["y"], np.full((5, 3), 2))
     assert session.dims == {"x.0": 5}
     assert diptych.Session(unnamed, device="cpu", dims={"x.0": 2}).inputs[0].shape == (2, 3)
 
@@ -115,7 +115,7 @@ def test_random_inputs_are_as_large_as_those_of_the_last_run(device):
     assert session.steps == []
     assert len(session.profile()) == len(session.steps) > 0
     assert session.dims == {"rows": 1}
-    session.run({"a": np.ones((3, 4)), "b": np.ones((3, 4))})
+    session.run({"a": np.ones((3, 4), np.float32), "b": np.ones((3, 4), np.float32)})
     assert len(session.profile(runs=2)) > 0
     assert session.dims == {"rows": 3}
 
@@ -143,4 +143,4 @@ def test_a_service_fixes_its_extents():
         a = np.ones((1, 4), np.float32)
         np.testing.assert_array_equal(batch.run({"a": a, "b": a})["sum"], a + a)
         with pytest.raises(diptych.InputError, match="wanted .1, 4."):
-            batch.run({"a": np.ones((2, 4)), "b": a})
+            batch.run({"a": np.ones((2, 4), np.float32), "b": a})

@@ -100,7 +100,7 @@ def test_a_batch_gives_what_a_session_gives(device):
 def test_arrays_are_what_sessions_take_and_may_be_written_again():
     with diptych.Batch(onnx([("Add", ["x", "x"], ["y"])], [("x", [1, 3])], [("y", [1, 3])]), device="cpu") as served:
         np.testing.assert_array_equal(served([[1, 2, 3]])["y"], [[2, 4, 6]])
-        frame = np.zeros((1, 3), np.float64)
+        frame = np.zeros((1, 3), np.float32)
         tickets = []
         for number in range(9):
             frame[:] = number
@@ -220,9 +220,9 @@ def test_options_and_networks_that_cannot_be_served_are_errors(tmp_path):
         pool([])
     with batch() as served:
         with pytest.raises(diptych.InputError, match="input 'b': found nothing"):
-            served.run({"a": np.zeros((1, 4))})
+            served.run({"a": np.zeros((1, 4), np.float32)})
         with pytest.raises(diptych.InputError, match=r"found shape \(2, 4\), wanted \(1, 4\)"):
-            served.submit({"a": np.zeros((2, 4)), "b": np.zeros((1, 4))})
+            served.submit({"a": np.zeros((2, 4), np.float32), "b": np.zeros((1, 4), np.float32)})
         with pytest.raises(TypeError, match="a Batch is of its process"):
             pickle.dumps(served)
         with pytest.raises(diptych.InputError, match="timeout"):
@@ -286,7 +286,7 @@ def test_threads_share_a_pool():
 def test_errors_of_a_stream_come_in_their_place():
     def frames():
         yield pair(1)
-        yield {"a": np.zeros((1, 4)), "b": np.zeros((1, 3))}
+        yield {"a": np.zeros((1, 4), np.float32), "b": np.zeros((1, 3), np.float32)}
         yield pair(2)
         raise LookupError("no frame")
 

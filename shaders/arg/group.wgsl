@@ -28,7 +28,7 @@ fn arg_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     if (lid.x < ${parts}u) {
         let x = values[lid.x + ${parts}u];
         let k: u32 = indices[lid.x + ${parts}u];
-        if (better(x, values[lid.x]) || (x == values[lid.x] && k < indices[lid.x])) {
+        if (better(x, values[lid.x]) || (!better(values[lid.x], x) && k < indices[lid.x])) {
             values[lid.x] = x;
             indices[lid.x] = k;
         }

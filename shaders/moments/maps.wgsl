@@ -1,6 +1,6 @@
-//# m = mean of x and q = sum of (x - m)^2 over PART pixels of a plane, or what is left of it at the end: of four
-//# channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel. The lanes beyond the channels
-//# are zero.
+//# m = mean of x - o and q = sum of (x - o - m)^2 over PART pixels of a plane, or what is left of it at the end, o the
+//# plane's first pixel, or 0 without CENTRED: of four channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel.
+//# The lanes beyond the channels are zero.
 ${constants}
 
 ${interface}
@@ -14,10 +14,13 @@ fn moments_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     let count: u32 = min(PART, params.plane - group.x * PART);
     //% set each = PART // SIZE
     var part: ${acc4} = ${zero4};
+    //% if CENTRED
+    let origin: ${acc4} = ${load4("src", "group.y * params.plane")};
+    //% endif
     //% for k in range(each)
     var x${k}: ${acc4} = ${zero4};
     if (lid.x + ${k}u * SIZE < count) {
-        x${k} = ${load4("src", "first + lid.x + " ~ k ~ "u * SIZE")};
+        x${k} = ${load4("src", "first + lid.x + " ~ k ~ "u * SIZE")}${" - origin" if CENTRED else ""};
     }
     //% endfor
     //% for k in range(each)

@@ -1,6 +1,7 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance of what is normalised together:
 //# that of one work-group of SIZE invocations, each of which takes every SIZE-th element; in lines of WIDTH
-//# work-groups. Without CENTRED m is 0 and v the mean of x^2.
+//# work-groups. Values are taken from the first of them, so that no sum grows with their mean. Without CENTRED m is 0
+//# and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -24,25 +25,27 @@ fn normalize_group(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
         + out / (params.kept2 * params.kept1) * params.kept_step0;
     var part: f32 = 0.0f;
     //% if CENTRED
+    let origin: f32 = ${load("src", "first")};
     for (var i: u32 = lid.x; i < params.count; i += SIZE) {
-        part = part + ${load("src", "first + place(i)")};
+        part = part + (${load("src", "first + place(i)")} - origin);
     }
     //% include "shared/group_sum"
     let mean: f32 = part / f32(params.count);
     ${barrier};
     part = 0.0f;
     //% else
+    let origin: f32 = 0.0f;
     let mean: f32 = 0.0f;
     //% endif
     for (var i: u32 = lid.x; i < params.count; i += SIZE) {
-        let difference: f32 = ${load("src", "first + place(i)")} - mean;
+        let difference: f32 = (${load("src", "first + place(i)")} - origin) - mean;
         part = part + difference * difference;
     }
     //% include "shared/group_sum"
     let factor: f32 = 1.0f / sqrt(part / f32(params.count) + params.epsilon);
     for (var i: u32 = lid.x; i < params.count && stored; i += SIZE) {
         let at: u32 = first + place(i);
-        var result: f32 = (${load("src", "at")} - mean) * factor;
+        var result: f32 = ((${load("src", "at")} - origin) - mean) * factor;
         //% if SCALED
         result = result * ${load("weights", "at % params.channels")};
         //% endif

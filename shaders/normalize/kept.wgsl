@@ -1,8 +1,8 @@
 //# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: those
 //# of four channels per work-group of SIZE invocations, each of which has KEPT pixels in registers, SIZE apart. Those
 //# beyond the last are read from it and replaced by zero, without a branch that loads would wait behind. The lanes
-//# beyond the channels are zero, and so are their mean and their differences from it. Without CENTRED m is 0 and v
-//# the mean of x^2.
+//# beyond the channels are zero, and so are their mean and their differences from it. Values are taken from the first
+//# pixel, so that no sum grows with their mean. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -15,9 +15,12 @@ fn normalize_kept(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let first: u32 = image * params.plane;
     let share: ${acc4} = ${splat(acc ~ "(params.plane)")};
     var part: ${acc4} = ${zero4};
+    //% if CENTRED
+    let origin: ${acc4} = ${load4("src", "first")};
+    //% endif
     //% for k in range(KEPT)
     let near${k}: ${acc4} = ${load4("src", "first + min(lid.x + " ~ k ~ "u * SIZE, params.plane - 1u)")};
-    var x${k}: ${acc4} = select(${zero4}, near${k}, lid.x + ${k}u * SIZE < params.plane);
+    var x${k}: ${acc4} = select(${zero4}, near${k}${" - origin" if CENTRED else ""}, lid.x + ${k}u * SIZE < params.plane);
     //% endfor
     //% if CENTRED
     //% for k in range(KEPT)

@@ -1,7 +1,8 @@
 //# y = (x - m) / sqrt(v + epsilon) * scale + bias, m and v the mean and variance over some of batch, height and
 //# width: those of four channels per work-group of SIZE invocations, each of which takes every SIZE-th pixel. The
 //# lanes beyond the channels are zero, and so are their mean and their differences from it. WHOLE says that it is all
-//# of height and width. Without CENTRED m is 0 and v the mean of x^2.
+//# of height and width. Values are taken from the first pixel, so that no sum grows with their mean. Without CENTRED m
+//# is 0 and v the mean of x^2.
 ${constants}
 
 ${interface}
@@ -28,18 +29,20 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     let share: ${acc4} = ${splat(acc ~ "(count)")};
     var part: ${acc4} = ${zero4};
     //% if CENTRED
+    let origin: ${acc4} = ${load4("src", "first")};
     for (var i: u32 = lid.x; i < count; i += SIZE) {
-        part = part + ${load4("src", "first + place(i)")};
+        part = part + (${load4("src", "first + place(i)")} - origin);
     }
     //% include "shared/group_sum"
     let mean: ${acc4} = part / share;
     ${barrier};
     part = ${zero4};
     //% else
+    let origin: ${acc4} = ${zero4};
     let mean: ${acc4} = ${zero4};
     //% endif
     for (var i: u32 = lid.x; i < count; i += SIZE) {
-        let difference: ${acc4} = ${load4("src", "first + place(i)")} - mean;
+        let difference: ${acc4} = (${load4("src", "first + place(i)")} - origin) - mean;
         part = part + difference * difference;
     }
     //% include "shared/group_sum"
@@ -47,7 +50,7 @@ fn normalize_maps(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgro
     //% include "shared/scaled"
     for (var i: u32 = lid.x; i < count; i += SIZE) {
         let at: u32 = first + place(i);
-        var result: ${acc4} = (${load4("src", "at")} - mean) * factor;
+        var result: ${acc4} = ((${load4("src", "at")} - origin) - mean) * factor;
         //% include "shared/normalized"
     }
 }

@@ -1,7 +1,7 @@
 //# y = f((x - m) / sqrt(v + epsilon) * scale + bias) + r, m and v the mean and variance over height and width: EACH
 //# pixels of four channels per invocation, SIZE apart. A work-group of SIZE invocations adds up the moments of the
-//# parts of PART pixels first: with c_i pixels of mean m_i and q_i, the sum of (x - m_i)^2, m = sum c_i m_i / c and
-//# v = sum (q_i + c_i (m_i - m)^2) / c. All pixels are loaded before the first is stored, those beyond the last from
+//# parts of PART pixels first: with c_i pixels of mean m_i, taken from the map's first pixel, and q_i, the sum of their
+//# squared distances from it, m = sum c_i m_i / c and v = sum (q_i + c_i (m_i - m)^2) / c. All pixels are loaded before the first is stored, those beyond the last from
 //# it. The lanes beyond the channels are zero, and so are their moments. Without CENTRED m is 0 and v the mean of x^2.
 ${constants}
 
@@ -36,6 +36,11 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     let factor: ${acc4} = ${splat("1.0f")} / sqrt(part / share + ${splat("params.epsilon")});
     //% include "shared/scaled"
     let first: u32 = image * params.plane;
+    //% if CENTRED
+    let origin: ${acc4} = ${load4("src", "first")};
+    //% else
+    let origin: ${acc4} = ${zero4};
+    //% endif
     let pixel: u32 = group.x * SIZE * EACH + lid.x;
     //% for k in range(EACH)
     let x${k}: ${acc4} = ${load4("src", "first + min(pixel + " ~ k ~ "u * SIZE, params.plane - 1u)")};
@@ -43,7 +48,7 @@ fn normalize_parts(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgr
     //% for k in range(EACH)
     if (pixel + ${k}u * SIZE < params.plane) {
         let at: u32 = first + pixel + ${k}u * SIZE;
-        var result: ${acc4} = (x${k} - mean) * factor;
+        var result: ${acc4} = ((x${k} - origin) - mean) * factor;
         //% include "shared/normalized"
     }
     //% endfor

@@ -1,11 +1,15 @@
-//# Line `n` of the input, normalised with NORM, in `values` from word `first` on. A barrier behind it, and none before:
+//# Line `n` of the input, normalised with NORM, in `values` from word `first` on. Values are taken from the line's first,
+//# so that no sum grows with their mean. A barrier behind it, and none before:
 //# there must be one before `partial` and these `values` are written again.
     //% if NORM
     var part: ${acc4} = ${zero4};
+    //% if CENTRED
+    let origin: ${acc} = ${load("src", "n * params.inputs")};
+    //% endif
     for (var i: u32 = lid.x; i < params.inputs; i += 4u * SIZE) {
         //% for lane in ["x", "y", "z", "w"]
         if (i + ${loop.index0}u * SIZE < params.inputs) {
-            let x: ${acc} = ${load("src", "n * params.inputs + i + " ~ loop.index0 ~ "u * SIZE")};
+            let x: ${acc} = ${load("src", "n * params.inputs + i + " ~ loop.index0 ~ "u * SIZE")}${" - origin" if CENTRED else ""};
             values[${first} + i + ${loop.index0}u * SIZE] = x;
             part.${lane} += x;
         }

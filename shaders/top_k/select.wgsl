@@ -1,7 +1,8 @@
-//# The largest elements of each row in descending order, or their INDICES: one row per work-group of SIZE invocations,
-//# in lines of WIDTH work-groups. The key of the last one is found digit by digit, from the counts of the digits
-//# that follow those known; what is larger is taken with as many of its equals as are left, in their order, as
-//# indices; these are sorted by a network of comparisons, and at last become elements.
+//# The largest elements of each row in descending order, or with TURNED the smallest in ascending order, or their
+//# INDICES: one row per work-group of SIZE invocations, in lines of WIDTH work-groups. The key of the last one is found
+//# digit by digit, from the counts of the digits that follow those known; what is larger is taken with as many of its
+//# equals as are left, in their order, as indices; these are sorted by a network of comparisons, and at last become
+//# elements.
 ${constants}
 
 ${interface}
@@ -12,8 +13,8 @@ var<workgroup> equals: array<u32, SIZE>;
 //% include "shared/key"
 //# Whether the element at the second place comes before the one at the first.
 fn is_later(first: u32, one: u32, other: u32) -> bool {
-    let own: u32 = key(${stored("src", "first + one")});
-    let own_other: u32 = key(${stored("src", "first + other")});
+    let own: u32 = key(${stored("src", "first + one")}) ^ TURNED;
+    let own_other: u32 = key(${stored("src", "first + other")}) ^ TURNED;
     return own_other > own || (own_other == own && other < one);
 }
 
@@ -33,7 +34,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     }
     ${barrier};
     for (var term: u32 = lid.x; term < params.terms; term += SIZE) {
-        let own: u32 = key(${stored("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")}) ^ TURNED;
         //% if shift < 24
         if (own >> ${shift + 8}u == last >> ${shift + 8}u) {
             atomicAdd(&counts[(own >> ${shift}u) & 255u], 1u);
@@ -61,7 +62,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     var larger_own: u32 = 0u;
     var equal_own: u32 = 0u;
     for (var term: u32 = start; term < min(params.terms, start + each); term++) {
-        let own: u32 = key(${stored("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")}) ^ TURNED;
         larger_own = larger_own + select(0u, 1u, own > last);
         equal_own = equal_own + select(0u, 1u, own == last);
     }
@@ -76,7 +77,7 @@ fn top_k_select(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup
     }
     place = place + min(equal, left);
     for (var term: u32 = start; term < min(params.terms, start + each); term++) {
-        let own: u32 = key(${stored("src", "first + term")});
+        let own: u32 = key(${stored("src", "first + term")}) ^ TURNED;
         if (own > last || (own == last && equal < left)) {
             ${store("dst", "out + place", acc ~ "(term)")}
             place = place + 1u;

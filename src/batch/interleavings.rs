@@ -38,9 +38,11 @@ fn batch(devices: usize, failures: usize) -> Batch {
     let options =
         BatchOptions { max_batch: 1, max_waiting: 1, max_delay: Duration::ZERO, ..Default::default() };
     let ports = |values| Port::all(&graph, values).expect("ports");
-    let session = || Session::new(&context, &graph, SessionOptions::default()).expect("a session");
-    let all = (0..devices).map(|_| vec![(1, session())]).collect();
-    Batch::serving(all, ports(graph.inputs()), ports(graph.outputs()), &options).expect("a batch")
+    let (inputs, sizes) = (ports(graph.inputs()), [(1, graph.clone())]);
+    let session =
+        |_| Session::of_sizes(&context, &sizes, &inputs, SessionOptions::default()).expect("a session");
+    let all = (0..devices).map(session).collect();
+    Batch::serving(all, inputs.clone(), ports(graph.outputs()), &options).expect("a batch")
 }
 
 fn request(value: f32) -> [(&'static str, HostTensor); 1] {

@@ -10,12 +10,13 @@ pub use pool::{DevicePool, PoolDevice, PoolStream};
 pub use slot::Ticket;
 
 use crate::context::{Backend, Context};
+use crate::dims::Dim;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
-use crate::session::{Port, Session};
+use crate::session::{MemoryUse, Port, Session};
 use crate::sorted;
 use crate::sync::thread::{self, JoinHandle};
 use crate::unwind::caught;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
 
-/// The largest batch: more gain nothing, and each size is a session.
+/// The largest batch: more gain nothing, and each size is a plan.
 const MAX_BATCH: usize = 1024;
 
 /// How a [`Batch`] gathers requests, and how it runs them.
@@ -56,13 +57,13 @@ pub struct BatchOptions {
     /// Requests at most that have been taken and whose run has not begun; 32 unless set. Those who bring more are
     /// held back.
     pub max_waiting: usize,
-    /// The batch sizes that are made ready, each a session with weights of its own in the device's memory. Where a
-    /// size is missing, the next larger one runs and its spare places are not read; `max_batch` is always one. Empty
+    /// The batch sizes that are made ready, each with kernels of its own; sizes whose kernels read the weights alike share them.
+    /// Where a size is missing, the next larger one runs and its spare places are not read; `max_batch` is always one. Empty
     /// means every size from 1 to `max_batch`.
     pub sizes: Vec<usize>,
     /// The graph's named dimension ([`Graph::dimension`]) that counts requests. Unless it is set, it is the one that
-    /// is the outermost of every input; without such a one it is the inputs' outermost extent, as in
-    /// [`Graph::with_batch`].
+    /// is the outermost of every input. With such a dimension one request has extent 1 there; without one a request has the
+    /// graph's own extents. The network of one request then becomes that of several: [`Graph::with_batch`].
     pub dimension: Option<String>,
     /// How the sessions run.
     pub session: SessionOptions,
@@ -84,8 +85,8 @@ impl Default for BatchOptions {
 impl BatchOptions {
     /// The sizes to make ready, the smallest first.
     fn planned(&self) -> Result<Vec<usize>> {
-        let refused = |name: &str, found: String, wanted: String| {
-            Err(Error::input(format!("BatchOptions::{name}"), found, wanted))
+        let refused = |name: &'static str, found: String, wanted: String| {
+            Err(Error::input(name, found, wanted).with_setting(Setting::Batch(name)))
         };
         if !(1..=MAX_BATCH).contains(&self.max_batch) {
             return refused("max_batch", self.max_batch.to_string(), format!("1 to {MAX_BATCH}"));
@@ -136,16 +137,15 @@ pub struct BatchCounts {
 /// One network that serves requests of many tasks: what is asked for at about the same time becomes one run, whose
 /// results are split again.
 ///
-/// The sessions for the batch sizes are made when the service is; a thread of its own gathers requests, in the order
+/// What the batch sizes need is made ready when the service is made; a thread of its own gathers requests, in the order
 /// of their arrival, and keeps the device busy: while one run is under way, the next one is uploaded. Shared by
 /// reference or in an [`Arc`] between tasks and threads.
 ///
-/// Dropped, it answers what it has taken, waits for its thread and releases its sessions, which can take seconds. In a
+/// Dropped, it answers what it has taken, waits for its thread and releases its session, which can take seconds. In a
 /// task of an executor, await [`Batch::close`] instead: it does the same and blocks nobody.
 ///
-/// A network whose results for one request depend on the others of its run cannot be served: a state
-/// ([`Graph::state`]), and outputs whose outermost extent does not grow with the batch, are refused. A normalisation
-/// over the batch's axis, say, is not noticed.
+/// Each request has the results that it would have alone, whatever the network does along its batch's axis
+/// ([`Graph::with_batch`]). A network with a state ([`Graph::state`]), which belongs to one sequence of runs, is refused.
 ///
 /// ```
 /// use diptych::{Backend, Batch, BatchOptions, Context, Extras, Graph, HostTensor, Pointwise, Shape};
@@ -178,11 +178,13 @@ pub struct Batch {
     outputs: Vec<Port>,
     /// Whether a device keeps integers of 64 bits in 32.
     narrow: bool,
+    /// What each device's session keeps.
+    memory: Vec<MemoryUse>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Batch {
-    /// Makes the sessions of all sizes ready and begins to serve.
+    /// Makes all sizes ready and begins to serve.
     ///
     /// ```
     /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
@@ -213,19 +215,15 @@ impl Batch {
                 format!("the network has state {name:?}, which belongs to one sequence of runs"),
             ));
         }
-        let dimension = options.dimension.as_deref().or_else(|| graph.outermost_dimension());
-        let of_size = |size: usize| match dimension {
-            Some(name) => graph.with_dimensions(&[(name, size)]),
-            None => graph.with_batch(size),
-        };
         if let Some(name) = options.session.open.keys().next() {
-            let why = format!("its sessions have fixed extents, and SessionOptions::open names {name:?}");
-            return Err(Error::unsupported("open dimensions in a batch", why));
+            let why = format!("its sessions have fixed extents, and {name:?} is to be open");
+            return Err(Error::unsupported("open dimensions in a batch", why).with_setting(Setting::Open));
         }
-        let one = of_size(1)?;
+        let one = of_one(graph, options.dimension.as_deref())?;
         let (inputs, outputs) = (Port::all(&one, one.inputs())?, Port::all(&one, one.outputs())?);
         // The weights are the graph's own: all devices upload the same.
-        let graphs = sizes.iter().map(|&size| Ok((size, of_size(size)?))).collect::<Result<Vec<_>>>()?;
+        let of_size = |&size: &usize| Ok((size, one.with_batch(size)?));
+        let graphs = sizes.iter().map(of_size).collect::<Result<Vec<_>>>()?;
         for (size, graph) in &graphs {
             let grown = |one: &[Port], all: &[Port]| {
                 one.iter().zip(all).try_for_each(|(one, all)| grows(one, all, *size))
@@ -233,39 +231,40 @@ impl Batch {
             grown(&inputs, &Port::all(graph, graph.inputs())?)?;
             grown(&outputs, &Port::all(graph, graph.outputs())?)?;
         }
-        let sessions = |context: &Context| {
+        let session = |context: &Context| {
             let mut session = options.session.clone();
             // The other devices' threads copy and wait on its cores.
             if contexts.len() > 1 && context.info().backend == Backend::Cpu {
                 let half = NonZeroUsize::new(crate::parallel::threads() / 2).unwrap_or(NonZeroUsize::MIN);
                 session.cpu_threads.get_or_insert(half);
             }
-            let ready =
-                |(size, graph): &(usize, Graph)| Ok((*size, Session::new(context, graph, session.clone())?));
-            graphs.iter().map(ready).collect::<Result<Vec<_>>>()
+            Session::of_sizes(context, &graphs, &inputs, session)
         };
         let all = match contexts {
-            [context] => vec![sessions(context)?],
-            _ => on_threads(contexts, sessions)?,
+            [context] => vec![session(context)?],
+            _ => on_threads(contexts, session)?,
         };
         Self::serving(all, inputs, outputs, &options)
     }
 
-    /// A service of devices, each with its sessions by the requests that they take.
+    /// A service of devices, each with a session of all sizes.
     fn serving(
-        all: Vec<Vec<(usize, Session)>>,
+        all: Vec<Session>,
         inputs: Vec<Port>,
         outputs: Vec<Port>,
         options: &BatchOptions,
     ) -> Result<Self> {
         let sizes = options.planned()?;
-        let queue = Queue::new(all.len(), sizes, options.max_waiting, options.max_delay);
-        let narrow = all.iter().flatten().any(|(_, session)| session.word(DType::I64) != DType::I64);
-        let mut batch = Batch { queue: Arc::new(queue), inputs, outputs, narrow, threads: Vec::new() };
-        for (member, sessions) in all.into_iter().enumerate() {
-            let (queue, outputs) = (Arc::clone(&batch.queue), batch.outputs.clone());
+        let queue = Queue::new(all.len(), sizes.clone(), options.max_waiting, options.max_delay);
+        let narrow = all.iter().any(|session| session.word(DType::I64) != DType::I64);
+        let memory = all.iter().map(Session::memory).collect();
+        let (queue, threads) = (Arc::new(queue), Vec::new());
+        let mut batch = Batch { queue, inputs, outputs, narrow, memory, threads };
+        for (member, session) in all.into_iter().enumerate() {
+            let (queue, sizes) = (Arc::clone(&batch.queue), sizes.clone());
+            let (inputs, outputs) = (batch.inputs.clone(), batch.outputs.clone());
             queue.started();
-            let worker = Worker { queue: Arc::clone(&queue), member, sessions, outputs };
+            let worker = Worker { queue: Arc::clone(&queue), member, session, sizes, inputs, outputs };
             let thread =
                 thread::Builder::new().name("diptych batch".to_owned()).spawn(move || worker.serve());
             batch.threads.push(thread.inspect_err(|_| queue.gone()).map_err(no_thread)?);
@@ -351,6 +350,25 @@ impl Batch {
     /// ```
     pub fn counts(&self) -> BatchCounts {
         self.queue.counts()
+    }
+
+    /// The memory that it keeps on each device, in the order of the contexts. All sizes share the weights, which are there
+    /// once for each way in which kernels want them packed, and use the same buffers.
+    ///
+    /// ```
+    /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};
+    /// # let mut graph = Graph::new();
+    /// # let x = graph.input("x", Shape::nhwc(1, 1, 1, 2))?;
+    /// # let double = graph.elementwise("double", Function::Mul, &[Term::Value(x), Term::Number(2.0)])?;
+    /// # graph.output(double)?;
+    /// # let batch = Batch::new(&Context::new(Backend::Cpu)?, &graph, BatchOptions::default())?;
+    /// for memory in batch.memory() {
+    ///     println!("{} bytes of weights, {} of buffers", memory.constants, memory.planned);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    pub fn memory(&self) -> &[MemoryUse] {
+        &self.memory
     }
 
     /// Runs the network on one request's inputs, by name, and waits for the outputs.
@@ -543,11 +561,29 @@ fn on_threads<T: Send>(contexts: &[&Context], work: impl Fn(&Context) -> Result<
     })
 }
 
-/// Checks that a batch of `size` is as many of `one`, one behind the other.
+/// The network of one request. `dimension`: the named one that counts requests.
+fn of_one<'g>(graph: &'g Graph, dimension: Option<&str>) -> Result<Cow<'g, Graph>> {
+    let Some(name) = dimension.or_else(|| graph.outermost_dimension()) else {
+        return Ok(Cow::Borrowed(graph));
+    };
+    let one = graph.with_dimensions(&[(name, 1)])?;
+    for &input in one.inputs() {
+        if !matches!(one.declared(input)?.first(), Some(Dim::Named(own)) if own == name) {
+            let input = one.name(input)?;
+            let found = format!("{name:?}, which is not the outermost of input {input:?}");
+            let error = Error::input("dimension", found, "the outermost of every input");
+            return Err(error.with_setting(Setting::Batch("dimension")));
+        }
+    }
+    Ok(Cow::Owned(one))
+}
+
+/// Checks that a batch of `size` is as many of `one`, one behind the other; numbers are a list of them.
 fn grows(one: &Port, all: &Port, size: usize) -> Result<()> {
     let (own, found) = (one.dims.extents(), all.dims.extents());
-    let grown = own.first().and_then(|first| first.checked_mul(size));
-    if grown.is_some() && found.first().copied() == grown && own.get(1..) == found.get(1..) {
+    let grown = own.first().unwrap_or(&1).checked_mul(size);
+    let same = own.get(1..).unwrap_or_default() == found.get(1..).unwrap_or_default();
+    if size == 1 && own == found || grown.is_some() && found.first().copied() == grown && same {
         return Ok(());
     }
     Err(Error::shape(

@@ -15,8 +15,8 @@ const MAX_BATCH: usize = 4;
 /// Which requests a device ran.
 type Ran = Arc<Mutex<Vec<u32>>>;
 
-/// Doubles; each number takes so long, and after so many runs each one fails.
-fn doubles(time: Duration, whole: usize) -> (Graph, Ran) {
+/// The networks for each size, which double, and what ran. Each number takes so long, and after so many runs each one fails.
+fn doubles(time: Duration, whole: usize) -> (Vec<(usize, Graph)>, Ran) {
     let ran = Ran::default();
     let (left, log, at_work) = (AtomicUsize::new(whole), Arc::clone(&ran), Mutex::new(()));
     let double = Custom::host(
@@ -37,11 +37,15 @@ fn doubles(time: Duration, whole: usize) -> (Graph, Ran) {
             Ok(())
         },
     );
-    let mut graph = Graph::new();
-    let x = graph.input("x", Shape::nhwc(1, 1, 1, 1)).expect("an input");
-    let y = graph.custom("double", &double, &[x]).expect("a node");
-    graph.output(y[0]).expect("an output");
-    (graph, ran)
+    // A batch of the network would call the function for each request.
+    let of_size = |size| {
+        let mut graph = Graph::new();
+        let x = graph.input("x", Shape::nhwc(size, 1, 1, 1)).expect("an input");
+        let y = graph.custom("double", &double, &[x]).expect("a node");
+        graph.output(y[0]).expect("an output");
+        (size, graph)
+    };
+    ((1..=MAX_BATCH).map(of_size).collect(), ran)
 }
 
 /// A fast device that fails after so many runs, and a slow one.
@@ -49,18 +53,14 @@ fn pool(whole: usize) -> (DevicePool, [Ran; 2]) {
     let context = Context::new(Backend::Cpu).expect("the CPU");
     let options = BatchOptions { max_batch: MAX_BATCH, max_delay: Duration::ZERO, ..Default::default() };
     let devices = [doubles(FAST, whole), doubles(SLOW, usize::MAX)];
-    let sessions = |graph: &Graph| {
-        let session = |size| {
-            let graph = graph.with_batch(size).expect("a batch");
-            (size, Session::new(&context, &graph, SessionOptions::default()).expect("a session"))
-        };
-        (1..=MAX_BATCH).map(session).collect()
+    let one = &devices[0].0[0].1;
+    let ports = |values| Port::all(one, values).expect("ports");
+    let (inputs, outputs) = (ports(one.inputs()), ports(one.outputs()));
+    let session = |graphs: &[(usize, Graph)]| {
+        Session::of_sizes(&context, graphs, &inputs, SessionOptions::default()).expect("a session")
     };
-    let graph = &devices[0].0;
-    let ports = |values| Port::all(graph, values).expect("ports");
-    let (inputs, outputs) = (ports(graph.inputs()), ports(graph.outputs()));
-    let all = devices.iter().map(|(graph, _)| sessions(graph)).collect();
-    let batch = Batch::serving(all, inputs, outputs, &options).expect("a batch");
+    let all = devices.iter().map(|(graphs, _)| session(graphs)).collect();
+    let batch = Batch::serving(all, inputs.clone(), outputs, &options).expect("a batch");
     let contexts = [&context, &context].map(|context| context.info().clone());
     (DevicePool::of(batch, contexts.into(), &options), devices.map(|(_, ran)| ran))
 }

@@ -19,8 +19,11 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
     /// The device's place.
     pub(super) member: usize,
-    /// The sessions by the requests they take, the smallest first.
-    pub(super) sessions: Vec<(usize, Session)>,
+    pub(super) session: Session,
+    /// How many requests its runs may be of, the fewest first.
+    pub(super) sizes: Vec<usize>,
+    /// The inputs of one request.
+    pub(super) inputs: Vec<Port>,
     /// The outputs of one request.
     pub(super) outputs: Vec<Port>,
 }
@@ -57,7 +60,7 @@ impl Drop for Gone {
 
 impl Worker {
     /// Serves until the service is closed and everything is answered, or the device is taken out. When this returns, the
-    /// thread's sessions are dropped and the service has been told.
+    /// thread's session is dropped and the service has been told.
     pub(super) fn serve(self) {
         // Told last: who waits for the service's end may release the device.
         let _gone = Gone(Arc::clone(&self.queue));
@@ -93,15 +96,13 @@ impl Worker {
     }
 
     fn start(&mut self, requests: &[Request]) -> Result<Flight> {
-        let fits = |(size, _): &(usize, Session)| *size >= requests.len();
-        let found = self.sessions.iter().position(fits);
-        let missing = || Error::Internal(format!("no session for {} requests", requests.len()));
-        let found = found.and_then(|place| self.sessions.get_mut(place));
-        let (_, session) = found.ok_or_else(missing)?;
+        let size = self.sizes.iter().copied().find(|&size| size >= requests.len());
+        let size = size.ok_or_else(|| Error::Internal(format!("no batch of {} requests", requests.len())))?;
+        self.session.turn_to(&self.inputs, size)?;
         let ports = requests.first().map_or(0, |request| request.inputs.len());
         let of_port = |port: usize| requests.iter().filter_map(move |request| request.inputs.get(port));
         let parts: Vec<Vec<&HostTensor>> = (0..ports).map(|port| of_port(port).collect()).collect();
-        session.submit_joined(&parts)
+        self.session.submit_joined(&parts)
     }
 
     fn finish(&mut self, Running { run, begun, flight }: Running) {

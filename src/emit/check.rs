@@ -8,8 +8,12 @@
 //! | names, types and offsets of the uniform struct's members | [`super::Interface::params`] |
 //! | no dynamic index into an invocation's own array | registers cannot be indexed, so it falls out of them |
 
+#[cfg(feature = "wgpu")]
+mod clamped;
 mod foreign;
 
+#[cfg(feature = "wgpu")]
+pub(crate) use clamped::clamped;
 pub(crate) use foreign::check_foreign;
 
 use super::{Access, Binding, Dialect, Element, Interface, KernelSource, ParamType};

@@ -2,7 +2,7 @@
 
 use super::FastestOptions;
 use crate::context::{Context, devices};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
@@ -161,6 +161,7 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
         seed: _,
         plans: _,
         keep_graph: _,
+        without_rewrites,
     } = options;
     let tuning = match tuning {
         Tuning::Default => "rule",
@@ -168,17 +169,16 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
         Tuning::Online { .. } => "online",
     };
     write!(out, "\n{precision:?} {work_group:?} {tuning} {pick:?} {precisions:?} {calibration:?}")?;
-    write!(out, "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?}")
+    write!(out, "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?} {without_rewrites:?}")
 }
 
 /// Values for an input that the caller does not give.
 fn made_up(port: &Port) -> Result<HostTensor> {
     if let Some(open) = port.open.iter().find(|open| open.axis > 0) {
-        return Err(Error::input(
-            format!("input {:?}", port.name),
-            format!("an open extent of axis {} ({:?}) and no tensor", open.axis, open.name),
-            "a tensor of this input in FastestOptions::inputs, of the extents to measure",
-        ));
+        let found = format!("an open extent of axis {} ({:?}) and no tensor", open.axis, open.name);
+        let wanted = "a tensor of this input, of the extents to measure";
+        let error = Error::input(format!("input {:?}", port.name), found, wanted);
+        return Err(error.with_setting(Setting::MeasuredInputs));
     }
     let value = |index: usize| match port.dtype.is_float() {
         true => (index * 37 % FRACTIONS) as f32 / FRACTIONS as f32,

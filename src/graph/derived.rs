@@ -2,10 +2,11 @@
 
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{HostTensor, Watch};
 use crate::layout::Layout;
 use crate::sync::{Mutex, lock};
+use std::borrow::Cow;
 
 /// What was made of tensors, for as long as something else has all of these.
 #[derive(Debug, Default)]
@@ -20,37 +21,58 @@ fn known(part: &HostTensor) -> Known {
 
 #[derive(Debug)]
 struct Joined {
+    how: String,
     of: Vec<(Known, Watch)>,
     whole: HostTensor,
 }
 
-/// What was made of `parts`, if it is there. What was made of tensors that are no more is dropped.
-fn find(all: &mut Vec<Joined>, parts: &[&HostTensor]) -> Option<HostTensor> {
+/// What was made of `parts` in this way, if it is there. What was made of tensors that are no more is dropped.
+fn find(all: &mut Vec<Joined>, how: &str, parts: &[&HostTensor]) -> Option<HostTensor> {
     all.retain(|joined| joined.of.iter().all(|(_, watch)| watch.is_alive()));
-    let same =
-        |joined: &&Joined| joined.of.iter().map(|(own, _)| *own).eq(parts.iter().map(|part| known(part)));
+    let same = |joined: &&Joined| {
+        joined.how == how && joined.of.iter().map(|(own, _)| *own).eq(parts.iter().map(|part| known(part)))
+    };
     all.iter().find(same).map(|joined| joined.whole.clone())
 }
 
+/// The elements of tensors as words of their type, if all have one; else, of floats, as f32.
+fn elements<'a>(parts: &[&'a HostTensor]) -> Result<(DType, Vec<Cow<'a, [f32]>>)> {
+    let dtype = parts.first().map_or(DType::F32, |part| part.dtype());
+    if parts.iter().all(|part| part.dtype() == dtype) {
+        return Ok((dtype, parts.iter().map(|part| part.words()).collect::<Result<_>>()?));
+    }
+    match parts.iter().find(|part| !part.dtype().is_float()) {
+        Some(part) => {
+            Err(Error::Internal(format!("a tensor of {} joined with one of another type", part.dtype())))
+        }
+        None => Ok((DType::F32, parts.iter().map(|part| part.try_nhwc()).collect::<Result<_>>()?)),
+    }
+}
+
 impl Derived {
-    /// What `make` makes of the elements of `parts`, as they are in rows: the first time. Only floats are kept.
+    /// What `make` makes of the elements of `parts`, as they are in rows: words of the type that all have, or f32. `how` names
+    /// what it does with them. What is made of floats is kept, and made once for each `how`.
+    ///
+    /// # Errors
+    /// If integers are to be joined with elements of another type; those of `make`.
     pub(crate) fn joined(
         &self,
+        how: &str,
         parts: &[&HostTensor],
-        make: impl FnOnce(&[&[f32]]) -> Result<HostTensor>,
+        make: impl FnOnce(DType, &[&[f32]]) -> Result<HostTensor>,
     ) -> Result<HostTensor> {
-        if let Some(whole) = find(&mut lock(&self.0), parts) {
+        if let Some(whole) = find(&mut lock(&self.0), how, parts) {
             return Ok(whole);
         }
-        let elements: Vec<_> = parts.iter().map(|part| part.to_nhwc()).collect();
+        let (dtype, elements) = elements(parts)?;
         let elements: Vec<&[f32]> = elements.iter().map(|part| &**part).collect();
-        let whole = make(&elements)?;
+        let whole = make(dtype, &elements)?;
         let watched = parts.iter().map(|part| Some((known(part), part.watch()?)));
         let Some(of) = watched.collect::<Option<Vec<_>>>() else { return Ok(whole) };
         let mut all = lock(&self.0);
         // Another thread may have made it meanwhile.
-        Ok(find(&mut all, parts).unwrap_or_else(|| {
-            all.push(Joined { of, whole: whole.clone() });
+        Ok(find(&mut all, how, parts).unwrap_or_else(|| {
+            all.push(Joined { how: how.to_owned(), of, whole: whole.clone() });
             whole
         }))
     }
@@ -68,7 +90,7 @@ mod tests {
     fn what_is_made_of_the_same_tensors_is_made_once_while_they_are_there() {
         let derived = Derived::default();
         let made = |parts: &[&HostTensor]| {
-            derived.joined(parts, |parts| HostTensor::vector(parts.concat())).expect("a tensor")
+            derived.joined("behind", parts, |_, parts| HostTensor::vector(parts.concat())).expect("a tensor")
         };
         let (one, two) = (vector(&[1.0, 2.0]), vector(&[3.0]));
         let first = made(&[&one, &two]);

@@ -83,7 +83,7 @@ impl Graph {
                 (None, Term::Integer(integer)) => Source::Number(Bits(integer as f32)),
             });
         }
-        let (function, sources) = simpler(function, sources);
+        let (function, sources) = self.simpler(function, sources, &values);
         let program = Program::of(function, sources).map_err(|error| error.at_node(name))?;
         let inputs: Vec<(Operand, Value)> =
             values.iter().enumerate().map(|(input, &value)| (Operand::Arg(input as u8), value)).collect();
@@ -110,21 +110,28 @@ impl Graph {
         }
         Ok(None)
     }
-}
 
-/// The same as a function that is computed faster and more precisely, where there is one.
-fn simpler(function: Function, sources: Vec<Source>) -> (Function, Vec<Source>) {
-    match (function, &sources[..]) {
-        (Function::Pow, [x, Source::Number(Bits(power))]) => {
-            let simple = match *power {
-                2.0 => Function::Square,
-                0.5 => Function::Sqrt,
-                -0.5 => Function::Rsqrt,
-                -1.0 => Function::Reciprocal,
-                _ => return (function, sources),
-            };
-            (simple, vec![*x])
+    /// What a power is that is computed faster and more precisely as another function. Roots differ from powers of `-0`
+    /// and of minus infinity.
+    fn simpler(&self, function: Function, sources: Vec<Source>, values: &[Value]) -> (Function, Vec<Source>) {
+        match (function, &sources[..]) {
+            (Function::Pow, &[x, Source::Number(Bits(power))]) => {
+                let has_no_sign = || match x {
+                    Source::Input(input) => {
+                        values.get(usize::from(input)).is_some_and(|&value| self.has_no_sign(value))
+                    }
+                    _ => false,
+                };
+                let simple = match power {
+                    2.0 => Function::Square,
+                    -1.0 => Function::Reciprocal,
+                    0.5 if has_no_sign() => Function::Sqrt,
+                    -0.5 if has_no_sign() => Function::Rsqrt,
+                    _ => return (function, sources),
+                };
+                (simple, vec![x])
+            }
+            _ => (function, sources),
         }
-        _ => (function, sources),
     }
 }

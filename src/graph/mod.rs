@@ -14,6 +14,8 @@ mod part;
 mod quantized;
 mod random;
 mod reductions;
+mod samples;
+mod signs;
 mod state;
 mod value;
 
@@ -93,9 +95,6 @@ pub struct Graph {
     derived: Arc<Derived>,
 }
 
-/// The extents of an input in another graph, from its name, its dimensions and its extents as declared.
-type Redeclare<'a> = dyn Fn(&str, Dims, &[Dim]) -> Result<Vec<Dim>> + 'a;
-
 /// A tensor of integers of 64 bits in 32; any other as it is.
 fn narrowed(name: &str, tensor: &HostTensor) -> Result<HostTensor> {
     if tensor.dtype() != DType::I64 {
@@ -131,7 +130,7 @@ impl Graph {
     }
 
     /// Shares what passes make of constants with other graphs of them.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn share_derived(&mut self, derived: Arc<Derived>) {
         self.derived = derived;
     }
@@ -502,6 +501,11 @@ impl Graph {
         Value { graph: self.number, index: self.values.len() + place }
     }
 
+    /// The inverse of [`Graph::beyond`], nothing of a value of the graph or of another one.
+    pub(crate) fn place_beyond(&self, value: Value) -> Option<usize> {
+        value.index.checked_sub(self.values.len()).filter(|_| value.graph == self.number)
+    }
+
     pub(crate) fn info(&self, value: Value) -> Result<&ValueInfo> {
         let found = self.values.get(value.index).filter(|_| value.graph == self.number);
         found.ok_or_else(|| {
@@ -513,8 +517,16 @@ impl Graph {
         })
     }
 
-    /// The same network for `n` images at once: its inputs, whose outermost extent must be 1, have `n`
-    /// there. Constants are shared, not copied. Values keep their indices.
+    /// Makes the network for `n` samples at once: its inputs and its outputs have `n` times as much along their outermost axis;
+    /// those of one number become `n` of them. Constants are shared, not copied. Values keep their indices.
+    ///
+    /// Each sample has the results that it would have alone, also where the network reshapes values, joins them with
+    /// constants, or computes something along the axis of its batch. Where an operator can only take one sample after the
+    /// other, as an application's own ([`Custom`](crate::Custom)), the network has a node for each: `NAME.0`, `NAME.1` and so on,
+    /// by which options name them.
+    ///
+    /// Random numbers are the exception: those of [`Graph::random`] are the same for all samples, and those of
+    /// [`Graph::random_like`] differ from sample to sample, and from what a sample has alone.
     ///
     /// ```
     /// # use diptych::{Conv2d, Extras, Graph, HostTensor, Shape};
@@ -529,15 +541,13 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If `n` is 0, an input has another outermost extent than 1, or a value would become too large.
+    /// If `n` is 0, a value would become too large, or a state would depend on the samples.
     pub fn with_batch(&self, n: usize) -> Result<Graph> {
-        let batched = |name: &str, dims: Dims, declared: &[Dim]| -> Result<Vec<Dim>> {
-            if dims.extents().first() != Some(&1) {
-                return Err(Error::shape("batch", format!("input {name:?} of {dims}"), "batch 1"));
-            }
-            Ok([Dim::Fixed(n)].into_iter().chain(declared.iter().skip(1).cloned()).collect())
-        };
-        self.again(self.dimensions.clone(), &batched)
+        match n {
+            0 => Err(Error::input("batch", "0", "at least 1")),
+            1 => self.again(self.dimensions.clone()),
+            _ => self.for_samples(n),
+        }
     }
 
     /// The named dimension that is the outermost of every input.
@@ -577,36 +587,37 @@ impl Graph {
             let known = dimensions.get_mut(name);
             *known.ok_or_else(|| Error::input("dimension", format!("{name:?}"), wanted))? = extent;
         }
-        self.again(dimensions, &|_, _, declared| Ok(declared.to_vec()))
+        self.again(dimensions)
     }
 
-    /// The same graph with other inputs or dimensions, every shape checked again.
-    fn again(&self, dimensions: BTreeMap<String, usize>, input: &Redeclare<'_>) -> Result<Graph> {
-        let (number, narrow, draws) = (self.number, self.narrow, self.draws.clone());
-        let mut graph = Graph { number, dimensions, narrow, draws, ..Graph::default() };
-        for (index, info) in self.values.iter().enumerate() {
-            match &info.origin {
-                Origin::State => graph.state_again(self, Value { graph: self.number, index }),
-                Origin::Input(declared) => {
-                    let extents = input(&info.name, info.dims, declared)?;
-                    graph.typed_input(&info.name, info.dtype, &extents)?;
-                }
-                Origin::Constant(tensor) => {
-                    graph.constant(&info.name, tensor.clone());
-                }
-                // A node's values follow each other, the first one made with the node.
-                Origin::Node(node) if *node == graph.nodes.len() => {
-                    let node = &self.nodes[*node];
-                    let outputs = graph.add(&node.name, Arc::clone(&node.operator), &node.inputs)?;
-                    // Some were given a type of the same words.
-                    for value in outputs {
-                        graph.values[value.index].dtype = self.values[value.index].dtype;
-                    }
-                }
-                Origin::Node(_) => {}
+    /// Makes the graph anew with other dimensions, and checks every shape.
+    fn again(&self, dimensions: BTreeMap<String, usize>) -> Result<Graph> {
+        let mut graph = Graph {
+            number: self.number,
+            values: self.values.clone(),
+            dimensions,
+            narrow: self.narrow,
+            draws: self.draws.clone(),
+            // Of the same constants, which passes make others of.
+            derived: Arc::clone(&self.derived),
+            ..Graph::default()
+        };
+        for &input in &self.inputs {
+            let (name, declared) = (self.name(input)?, self.declared(input)?);
+            let extents = declared.iter().map(|dim| graph.extent(name, dim)).collect::<Result<Vec<_>>>()?;
+            graph.values[input.index].dims = Dims::new(&extents).map_err(|error| error.at_node(name))?;
+        }
+        graph.inputs.clone_from(&self.inputs);
+        for node in &self.nodes {
+            let checked = graph.check(&*node.operator, &node.inputs);
+            let checked = checked.map_err(|error| error.at_node(&node.name))?;
+            for (value, (dims, _)) in node.outputs.iter().zip(checked) {
+                graph.values[value.index].dims = dims;
             }
+            graph.nodes.push(node.clone());
         }
         graph.outputs.clone_from(&self.outputs);
+        graph.states = self.states.iter().map(|state| State { next: None, ..state.clone() }).collect();
         graph.updates_again(self)?;
         Ok(graph)
     }

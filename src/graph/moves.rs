@@ -509,8 +509,32 @@ impl Graph {
     /// # Errors
     /// If a row does not have so many.
     pub fn top_k(&mut self, name: &str, x: Value, k: usize) -> Result<[Value; 2]> {
-        let values = self.moved(name, x, TopK { k, indices: false })?;
-        let indices = self.moved(&format!("{name}.indices"), x, TopK { k, indices: true })?;
+        self.extreme_k(name, x, k, true)
+    }
+
+    /// The `k` smallest elements of each row of `x`, in ascending order, and their indices: nodes `{name}` and
+    /// `{name}.indices`. A NaN is larger than anything.
+    ///
+    /// ```
+    /// use diptych::{Dims, Graph};
+    ///
+    /// let mut graph = Graph::new();
+    /// let distances = graph.input("distances", Dims::new(&[2, 5])?)?;
+    /// let [values, indices] = graph.bottom_k("nearest", distances, 3)?;
+    /// assert_eq!(graph.dims(values)?.extents(), [2, 3]);
+    /// assert_eq!(graph.dims(indices)?.extents(), [2, 3]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a row does not have so many.
+    pub fn bottom_k(&mut self, name: &str, x: Value, k: usize) -> Result<[Value; 2]> {
+        self.extreme_k(name, x, k, false)
+    }
+
+    fn extreme_k(&mut self, name: &str, x: Value, k: usize, largest: bool) -> Result<[Value; 2]> {
+        let values = self.moved(name, x, TopK { k, largest, indices: false })?;
+        let indices = self.moved(&format!("{name}.indices"), x, TopK { k, largest, indices: true })?;
         Ok([values, indices])
     }
 

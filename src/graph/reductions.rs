@@ -104,8 +104,8 @@ impl Graph {
         self.with_extras(name, Arc::new(options), vec![(Operand::Src, x)], Extras::default())
     }
 
-    /// Adds the index of the first largest element along `axis`, as f32; with `keep_dims` the axis stays, with
-    /// one element.
+    /// Adds the index of the first largest element along `axis`, as f32, or of the first NaN where there is one; with
+    /// `keep_dims` the axis stays, with one element.
     ///
     /// ```
     /// use diptych::{Dims, Graph};

@@ -7,9 +7,11 @@ use super::unit::{Network, Unit};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::lower::mistakes::planted;
 use crate::ops::operator::Operator;
 
-/// Takes out the nodes whose elements their reader can have as its padding; those that `alone` names stay.
+/// Takes out the nodes whose elements their reader can have as its padding; those that `alone` names stay. The reader keeps its
+/// name, under which a step of it is named again ([`Session::steps`](crate::Session::steps)).
 pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     for index in 0..network.units().len() {
         if let Some((reader, unit)) = merged(network, index, alone)? {
@@ -27,14 +29,17 @@ fn merged(
     alone: &dyn Fn(&str) -> bool,
 ) -> Result<Option<(usize, Unit)>> {
     let unit = &network.units()[index];
-    let Some((border, extents)) = unit.operator().and_then(Operator::border) else { return Ok(None) };
+    let Some((border, mut extents)) = unit.operator().and_then(Operator::border) else { return Ok(None) };
+    if planted("border_sides") {
+        extents.swap(0, 1);
+    }
     let (&[output], Some(input)) = (&unit.outputs[..], unit.reads().next()) else { return Ok(None) };
     let mut readers = network.readers(output);
     let (Some(reader), None) = (readers.next(), readers.next()) else { return Ok(None) };
     let second = &network.units()[reader];
     let once = second.reads().filter(|&read| network.resolve(read).of == output).count() == 1;
     let as_source = second.input(Operand::Src).is_ok_and(|input| input.value() == Some(output));
-    if alone(&unit.name) || alone(&second.name) || !once || !as_source || network.leaves(output) {
+    if alone(&unit.name) || !once || !as_source || network.leaves(output) {
         return Ok(None);
     }
     let Some(operator) = second.operator().and_then(|operator| operator.with_border(border, extents)) else {

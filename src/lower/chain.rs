@@ -16,6 +16,7 @@
 //! same channels (`seen.rs`).
 
 use super::seen::seen_as;
+use super::simplify::Rewrites;
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -23,18 +24,32 @@ use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::lower::mistakes::planted;
 use crate::ops::elementwise::{Elementwise, Function, Program, Source, Step};
 use crate::ops::gemm::Gemm;
 use crate::ops::operator::Operator;
+use crate::options::Rewrite;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Joins what can be; units that `alone` names stay as they are.
-pub(super) fn join(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+/// Joins what can be.
+pub(super) fn join(network: &mut Network<'_>, rewrites: &Rewrites<'_>) -> Result<()> {
+    let activations: (Rewrite, Rule) = (Rewrite::Activations, activated);
     // A place in an epilogue first: it costs nothing. A chain may be an activation that was written out.
-    for rule in [biased, scaled, activated, residual, activated, chained, activated, residual, activated] {
+    let rules: [(Rewrite, Rule); 9] = [
+        (Rewrite::Biases, biased),
+        (Rewrite::Scales, scaled),
+        activations,
+        (Rewrite::Residuals, residual),
+        activations,
+        (Rewrite::Functions, chained),
+        activations,
+        (Rewrite::Residuals, residual),
+        activations,
+    ];
+    for (_, rule) in rules.into_iter().filter(|(rewrite, _)| rewrites.has(*rewrite)) {
         for index in 0..network.units().len() {
-            if let Some(Joined { reader, unit, seen }) = joined(network, index, alone, rule)? {
+            if let Some(Joined { reader, unit, seen }) = joined(network, index, rewrites.alone, rule)? {
                 let mut unit = match seen {
                     Some(dims) => network.shown(unit, dims)?,
                     None => unit,
@@ -96,7 +111,9 @@ fn joined(
     let once = second.reads().filter(|&read| network.resolve(read).of == between).count() == 1;
     let shows = |input: &Input| input.value().is_some_and(|value| network.resolve(value).of == between);
     let place = second.inputs.iter().position(|(_, input)| shows(input));
-    let (true, Some(place)) = (once && in_order(second) && !network.leaves(between), place) else {
+    let (true, Some(place)) =
+        (once && in_order(second) && (planted("leaves") || !network.leaves(between)), place)
+    else {
         return Ok(None);
     };
     if alone(&first.name) || alone(&second.name) || first.operator().is_none() {
@@ -206,7 +223,8 @@ fn operand(pair: &Pair<'_>, function: Function) -> Option<(Input, Dims)> {
 /// Whether a constant of `dims` has a number for each channel of what lies between.
 fn is_per_channel(pair: &Pair<'_>, dims: Dims) -> bool {
     let channels = pair.dims.extents().last().copied();
-    dims.extents().last().copied() == channels && channels == Some(dims.elements()) && pair.keeps_extents()
+    let along = dims.extents().last().copied() == channels || planted("channels");
+    along && channels == Some(dims.elements()) && pair.keeps_extents()
 }
 
 /// An op with what is added to each channel of its result.
@@ -223,7 +241,7 @@ fn biased(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     }
     let own = Dims::new(&[dims.elements()])?;
     let bias = (Operand::Bias, Input::Constant(tensor.reshaped(own)?, value), own);
-    Ok(Some(pair.as_first(operator, Some(bias))))
+    Ok(Some(pair.as_first(operator, Some(bias).filter(|_| !planted("bias")))))
 }
 
 /// A product with a constant, with what its columns are multiplied with: `(A B + b) s = A (B s) + b s`.
@@ -239,7 +257,9 @@ fn scaled(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     for (operand, input, dims) in &mut given {
         // Of `B` stored transposed, a row belongs to a column of the result.
         let row = match operand {
-            Operand::B if gemm.transpose_b => dims.extents().last().copied().unwrap_or(1),
+            Operand::B if gemm.transpose_b != planted("scale_axis") => {
+                dims.extents().last().copied().unwrap_or(1)
+            }
             Operand::B | Operand::Bias => 1,
             _ => continue,
         };
@@ -260,6 +280,7 @@ fn scaled(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
 /// An op with the activation that follows it.
 fn activated(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     let Some(activation) = activation(pair.program, pair.place) else { return Ok(None) };
+    let activation = if planted("activation") { Activation::Relu } else { activation };
     if !pair.keeps_extents() {
         return Ok(None);
     }
@@ -299,7 +320,8 @@ fn residual(network: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
     let adds = if operator.adds_residual() { Some(operator) } else { operator.with_residual() };
     let Some(operator) = adds else { return Ok(None) };
     let free = pair.first.input(Operand::Residual).is_err();
-    Ok(free.then(|| pair.as_first(operator, Some((Operand::Residual, input, dims)))))
+    let more = Some((Operand::Residual, input, dims)).filter(|_| !planted("residual"));
+    Ok(free.then(|| pair.as_first(operator, more)))
 }
 
 /// Whether the op that writes `value`, which one unit reads, has a free place for a residual.
@@ -335,6 +357,11 @@ fn chained(_: &Network<'_>, pair: &Pair<'_>) -> Result<Option<Unit>> {
         }
     }
     let program = program.recognised().unwrap_or(program);
+    if planted("functions_arguments") && given.len() > 1 {
+        let last = given.len() - 1;
+        let (first, other) = (given[0].1.clone(), given[last].1.clone());
+        (given[0].1, given[last].1) = (other, first);
+    }
     let operator = Arc::new(Elementwise::new(program));
     Ok(Some(Unit::of_node(pair.name(), operator, given, pair.second.outputs.clone())))
 }

@@ -1,6 +1,7 @@
 //! The kernel of each unit: by hand, by preference, by the measured times of the network as a whole, by
 //! the record, or by rule.
 
+use super::by::By;
 use super::forms;
 use super::halves::op_on;
 use super::known::Known;
@@ -28,9 +29,6 @@ pub(super) type ChangeTimes<'a> = dyn Fn(Shape) -> Result<[Duration; 2]> + 'a;
 
 /// The layouts of feature maps, in the order of [`cheapest`].
 const LAYOUTS: [Layout; 2] = [Layout::C4, Layout::Image2d];
-
-/// How a step says that the rule chose its kernel.
-pub(super) const RULE: &str = "rule";
 
 /// What a choice depends on beside the unit.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +72,20 @@ pub(crate) struct Kernel {
     pub(crate) op: Arc<dyn Op>,
     /// None where the CPU computes it.
     pub(crate) choice: Option<Choice>,
-    /// Why.
-    pub(crate) from: String,
+    pub(crate) by: By,
+    /// Why the unit is stored as it is, where that was decided for it.
+    pub(crate) storage: Option<String>,
 }
 
 impl Kernel {
+    /// What decided, in words.
+    pub(super) fn why(&self) -> String {
+        match &self.storage {
+            Some(storage) => format!("{}; {storage}", self.by),
+            None => self.by.to_string(),
+        }
+    }
+
     /// The choice of a kernel that a device runs.
     pub(super) fn choice(&self) -> Result<Choice> {
         self.choice.ok_or_else(|| Error::Internal(format!("{} is computed on the CPU", self.op.name())))
@@ -90,7 +97,7 @@ impl Kernel {
 struct UnitPick {
     choice: Choice,
     precision: Precision,
-    from: String,
+    why: String,
 }
 
 /// Whether the op's operands are feature maps, which may lie in several layouts.
@@ -106,6 +113,7 @@ impl Choosing<'_> {
 
     /// The kernel of each unit of `network`.
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
+        self.check_names(network)?;
         let picks = self.picks(network, changes)?;
         let layouts = forms::layouts(network, self)?;
         let wide = self.wide(network, &layouts)?;
@@ -121,17 +129,35 @@ impl Choosing<'_> {
         Ok(kernels)
     }
 
+    /// That each kernel by hand is of a node, or of nodes that this network runs as one.
+    fn check_names(&self, network: &Network<'_>) -> Result<()> {
+        let names = network.graph.nodes().iter().map(|node| node.name());
+        let known = |wanted: &str| {
+            names
+                .clone()
+                .chain(network.units().iter().map(|unit| unit.name.as_str()))
+                .any(|name| name == wanted)
+        };
+        match self.options.choices.keys().find(|name| !known(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let found = format!("{name:?}, whose nodes do not run as one step here");
+                Err(Error::input("options", found, "a node, or a step by its name in Session::steps"))
+            }
+        }
+    }
+
     /// Takes kernels that are compiled in place of others that the rule chose.
     fn prefer(&self, known: &Known, kernels: &mut [Kernel]) -> Result<()> {
         let all: f64 = kernels.iter().map(|kernel| work(&*kernel.op)).sum();
         let mut left = MOST_LONGER;
-        for kernel in kernels.iter_mut().filter(|kernel| kernel.from.starts_with(RULE)) {
+        for kernel in kernels.iter_mut().filter(|kernel| kernel.by == By::Rule) {
             let Some(choice) = &mut kernel.choice else { continue };
             let part = work(&*kernel.op) / all.max(1.0);
             let most = (1.0 + left / part.max(f64::MIN_POSITIVE)).clamp(MOST_TIMES, LEAST_LIKE);
             if let Some((compiled, times)) = known.instead(&*kernel.op, choice, most, self.limits)? {
                 *choice = compiled;
-                kernel.from.insert_str(RULE.len(), ", as compiled for other extents");
+                kernel.by = By::Compiled;
                 if times > MOST_TIMES {
                     left -= (times - 1.0) * part;
                 }
@@ -149,7 +175,7 @@ impl Choosing<'_> {
     ) -> Result<Kernel> {
         if let Some(why) = &unit.host {
             let op = unit.op(graph, Precision::F32)?;
-            return Ok(Kernel { op, choice: None, from: why.clone() });
+            return Ok(Kernel { op, choice: None, by: By::Host(why.clone()), storage: None });
         }
         let precision = pick.map_or(self.options.precision, |pick| pick.precision);
         let by_hand = self.options.choices.get(&unit.name);
@@ -158,20 +184,20 @@ impl Choosing<'_> {
             None if wide => unit.op_of(graph, Precision::F32)?,
             _ => op_on(graph, unit, precision, given.map_or(layout, |choice| choice.layout), self.limits)?,
         };
-        let (choice, from) = if let Some(choice) = by_hand {
+        let (choice, by) = if let Some(choice) = by_hand {
             op.fits(choice, self.limits)?;
-            (*choice, "by hand".to_owned())
+            (*choice, By::Hand)
         } else if let Some(pick) = pick {
-            (pick.choice, pick.from.clone())
+            (pick.choice, By::Pick(pick.why.clone()))
         } else {
             match self.recorded(&*op, layout) {
-                Some(found) => (found.choice, found.from.to_string()),
-                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, RULE.to_owned()),
+                Some(found) => (found.choice, By::Record(found.from)),
+                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, By::Rule),
             }
         };
-        let described = |own: &Assigned| format!("{from}; {}: {}", own.precision.storage(), own.why);
-        let from = unit.precision.as_ref().map_or(from.clone(), described);
-        Ok(Kernel { op, choice: Some(choice), from })
+        let described = |own: &Assigned| format!("{}: {}", own.precision.storage(), own.why);
+        let storage = unit.precision.as_ref().map(described);
+        Ok(Kernel { op, choice: Some(choice), by, storage })
     }
 
     /// What was picked beyond the rule, by the unit's name; nothing with [`Picking::Rule`].
@@ -260,7 +286,7 @@ impl Choosing<'_> {
             )?,
         };
         let why = picked.ranking.first().map(|(_, verdict)| verdict.to_string()).unwrap_or_default();
-        Ok(UnitPick { choice, precision, from: format!("preference: {why}") })
+        Ok(UnitPick { choice, precision, why: format!("preference: {why}") })
     }
 
     fn measured<'u>(
@@ -302,14 +328,14 @@ impl Choosing<'_> {
                 return Err(Error::Internal(format!("{:?} was given a layout without a time", unit.name)));
             };
             let microseconds = |time: Duration| format!("{:.1} us", time.as_secs_f64() * 1e6);
-            let mut from = format!("measured: {}", microseconds(time));
+            let mut why = format!("measured: {}", microseconds(time));
             if let Some((_, other)) = both[1 - layout] {
                 let (here, there) = (LAYOUTS[layout], LAYOUTS[1 - layout]);
                 let other = microseconds(other);
-                from = format!("{from} in {here}; {other} in {there}, changes of layout not counted");
+                why = format!("{why} in {here}; {other} in {there}, changes of layout not counted");
             }
             let precision = self.options.precision;
-            picks.insert(unit.name.as_str(), UnitPick { choice, precision, from });
+            picks.insert(unit.name.as_str(), UnitPick { choice, precision, why });
         }
         Ok(picks)
     }

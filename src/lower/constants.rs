@@ -1,10 +1,12 @@
 //! The constants of a program, packed for their kernels: several at a time, into one buffer.
 
 use crate::alloc;
+use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::ops::{Choice, Op};
 use crate::parallel;
 use crate::task::Turns;
@@ -23,20 +25,36 @@ pub(crate) struct Constant {
     pub(super) dtype: DType,
 }
 
+/// Elements of a tensor, as long as it is held, and how a kernel reads them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PackedAs {
+    op: &'static str,
+    /// What the op says of its packing.
+    words: String,
+    choice: Choice,
+    operand: Operand,
+    dtype: DType,
+    place: (usize, Layout),
+    dims: Dims,
+}
+
 impl Constant {
-    /// What is packed alike for other extents has the same name; none where nothing is worth sharing.
-    pub(crate) fn name(&self) -> Option<String> {
+    /// What it is packed from, and how, which for other extents may be the same; none where nothing is worth sharing.
+    pub(crate) fn key(&self) -> Option<PackedAs> {
         let Constant { op, choice, operand, tensor, dtype, .. } = self;
         if tensor.dims().elements() < MIN_SHARED {
             return None;
         }
-        let words = op.packing()?;
-        let (op, kernel, tile, layout) = (op.name(), choice.variant, choice.tile, choice.layout);
-        let (place, dims) = (tensor.place(), tensor.dims());
-        Some(format!(
-            "{op} {words} {kernel} {tile:?} {layout:?} {} {dtype:?} {place:?} {dims}",
-            operand.name()
-        ))
+        Some(PackedAs {
+            op: op.name(),
+            words: op.packing()?,
+            // Packing depends on no work-group.
+            choice: Choice { work_group: [0; 3], ..*choice },
+            operand: *operand,
+            dtype: *dtype,
+            place: tensor.place(),
+            dims: tensor.dims(),
+        })
     }
 
     pub(crate) fn tensor(&self) -> &HostTensor {

@@ -2,7 +2,7 @@
 
 use super::choose::{Choosing, known_limits};
 use super::prepare::{base, prepared};
-use super::simplify::simplified;
+use super::simplify::{Rewrites, simplified};
 use super::unit::{Alias, Input, Network, Unit};
 use crate::device::DeviceInfo;
 use crate::dtype::Precision;
@@ -53,7 +53,10 @@ pub(crate) fn followed(
             let limits = known_limits(options, &device, &info.limits);
             prepared(graph, asked, &Choosing { options, device: &device, limits: &limits, known: None })?
         }
-        None => simplified(graph, &|name| options.choices.contains_key(name))?,
+        None => {
+            let alone = |name: &str| options.choices.contains_key(name);
+            simplified(graph, &Rewrites { alone: &alone, without: &options.without_rewrites })?
+        }
     };
     let asked = if device.is_some() { options.precision } else { Precision::F32 };
     let mut all = Vec::new();

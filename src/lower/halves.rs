@@ -164,7 +164,7 @@ mod tests {
     use crate::dims::Dims;
     use crate::graph::{Extras, Right};
     use crate::host::HostTensor;
-    use crate::lower::simplify::simplified;
+    use crate::lower::simplify::{Rewrites, simplified};
     use crate::ops::elementwise::Function;
     use crate::ops::gemm::Gemm;
     use crate::ops::softmax::Softmax;
@@ -196,7 +196,7 @@ mod tests {
         ] {
             for columns in [4, 5] {
                 let graph = graph(columns);
-                let network = simplified(&graph, &|_| false).expect("a network");
+                let network = simplified(&graph, &Rewrites::ALL).expect("a network");
                 for (index, (unit, wanted)) in
                     network.units().iter().zip([wanted[0], wanted[1], wanted[1]]).enumerate()
                 {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn functions_that_halves_do_not_hold_have_rows_of_f32() {
         let graph = graph(5);
-        let network = simplified(&graph, &|_| false).expect("a network");
+        let network = simplified(&graph, &Rewrites::ALL).expect("a network");
         let of = |name: &str, layout| {
             let unit = network.units().iter().find(|unit| unit.name == name).expect("a unit");
             let op = unit.op(&graph, Precision::F16Storage).expect("an op");

@@ -45,7 +45,9 @@ fn too_large(op: &dyn Op, known: &dyn Fn(Operand) -> bool, limits: &Limits) -> O
 
 impl Builder<'_, '_> {
     /// The step of a unit that the CPU computes, and before it the conversions of what it reads.
-    pub(super) fn host(&mut self, unit: &Unit, Kernel { op, from, .. }: Kernel) -> Result<()> {
+    pub(super) fn host(&mut self, unit: &Unit, kernel: Kernel) -> Result<()> {
+        let from = kernel.why();
+        let Kernel { op, by, .. } = kernel;
         let kernel = Arc::from(op.cpu(&unit.constants(&*op)?)?);
         let mut reads = Vec::new();
         for info in op.operands().into_iter().filter(|info| info.role == Role::Input) {
@@ -64,7 +66,10 @@ impl Builder<'_, '_> {
             op: op.name(),
             flops: op.flops(),
             inserted: false,
+            by,
             from,
+            choice: None,
+            unit: None,
             work: Work::Host { kernel, reads, writes },
         });
         Ok(())

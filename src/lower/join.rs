@@ -13,6 +13,7 @@ use super::unit::{Input, Unit};
 use crate::error::{Error, Result};
 use crate::graph::Value;
 use crate::layout::Form;
+use crate::lower::mistakes::planted;
 use crate::ops::copy::CopyOp;
 use std::collections::HashMap;
 
@@ -74,7 +75,11 @@ impl Builder<'_, '_> {
             |outer: Part| self.targets.iter().filter(move |(_, (_, part))| part.stored == outer.stored);
         let mut placed: Vec<Value> = outer.into_iter().flat_map(beside).map(|(&value, _)| value).collect();
         let mut pieces = Vec::with_capacity(offsets.len());
-        for (operand, offset) in offsets {
+        let mut order: Vec<usize> = offsets.iter().map(|(_, offset)| *offset).collect();
+        if planted("concatenation_order") {
+            order.reverse();
+        }
+        for ((operand, _), offset) in offsets.into_iter().zip(order) {
             let (Some(own), Input::Value(value)) = (kind_of(operand), unit.input(operand)?) else {
                 return Ok(None);
             };
@@ -147,7 +152,7 @@ impl Builder<'_, '_> {
             if !kind.0.is_rows() {
                 return Err(Error::Internal(format!("a map of {:?} that is joined elsewhere", unit.name)));
             }
-            let name = format!("{} (copy)", self.network.graph.name(value)?);
+            let name = format!("{} (copy)", self.network.name(value)?);
             // A kernel may not read another piece of the buffer that it writes.
             let mut from = found;
             if found.stored == part.stored {

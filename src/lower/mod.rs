@@ -19,12 +19,14 @@
 //! | `constants` | constants as their kernels read them |
 //! | `alike` | constants that are alike are stored once |
 //! | `memory` | which values share a buffer |
+//! | `written` | what units write as outputs of the program, for runs that are looked at |
 //! | `wiring`, `arrangement` | the steps of a run whose inputs and outputs lie in an application's buffers |
 
 mod alike;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod arrangement;
 mod border;
+mod by;
 mod chain;
 #[cfg(not(target_family = "wasm"))]
 mod change;
@@ -41,6 +43,7 @@ mod join;
 mod kind;
 mod known;
 mod memory;
+mod mistakes;
 mod moved;
 mod parts;
 mod precision;
@@ -57,13 +60,17 @@ mod uses;
 mod values;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod wiring;
+#[cfg(not(target_family = "wasm"))]
+mod written;
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(crate) use arrangement::{Arrangement, check_arrangement};
+#[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
+pub use by::By;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use change::change_times;
 pub(crate) use choose::on_cpu;
-pub(crate) use constants::{Constant, MIN_SHARED, pack, packed_bytes};
+pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use followed::{Followed, Given, followed};
 pub(crate) use halves::op_on;
@@ -73,10 +80,12 @@ pub(crate) use precision::has_halves;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use precision::{Observed, observed};
 pub(crate) use program::Program;
-pub(crate) use simplify::{joined, simplified};
+pub(crate) use simplify::{Rewrites, joined, simplified};
 pub(crate) use stack::multiple;
 pub(crate) use states::InPlace;
-pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work};
+pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work, can_be_a_step};
 pub(crate) use unit::{Alias, Input, Network, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(crate) use wiring::{End, Lent, Spot, WiredStep, Wiring};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use written::Written;

@@ -1,11 +1,11 @@
 //! Values in other forms and places than they were written in: steps that move them, and rows that others hold.
 
-use super::choose::RULE;
+use super::by::By;
 use super::kind::{Kind, stored_bytes};
 use super::program::Builder;
 use super::step::{Part, Source, Step, Work};
 use crate::dtype::{DType, Precision};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{State, Value};
 use crate::layout::Form;
 use crate::ops::Op;
@@ -52,6 +52,16 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
+    /// What rows of `value` are made of: what it is stored as in f32, if it is, and not what was rounded for another reader.
+    pub(super) fn source_of_rows(&self, value: Value) -> Result<(Kind, Part)> {
+        let of = |rounded: bool| {
+            let stored = |form| move |kind: &Kind| kind.0 == form && (kind.2 == DType::F16) == rounded;
+            Form::ALL.iter().find_map(|&form| self.place(value, &stored(form)))
+        };
+        let unknown = || Error::Internal(format!("value {} is read before it is written", value.index()));
+        of(false).or_else(|| of(true)).ok_or_else(unknown)
+    }
+
     /// A step that moves a value, between buffers.
     pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
         let limits = &self.program.limits;
@@ -63,9 +73,19 @@ impl Builder<'_, '_> {
         }
         let launch = op.plan(&choice, limits)?;
         let sources = vec![Source::Stored(source), Source::Stored(target)];
-        let from = RULE.to_owned();
         let work = Work::Device { launch: Box::new(launch), sources };
-        Ok(Step { name, op: op.name(), flops: 0, inserted: true, from, work })
+        let (by, from) = (By::Rule, By::Rule.to_string());
+        Ok(Step {
+            name,
+            op: op.name(),
+            flops: 0,
+            inserted: true,
+            by,
+            from,
+            choice: Some(choice),
+            unit: None,
+            work,
+        })
     }
 
     /// The rows in which `value` or what it shows lies, or those from which elements of `dtype` are made: of a constant

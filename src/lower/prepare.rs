@@ -1,21 +1,22 @@
 //! The passes that every device runs before kernels are chosen.
 
 use super::choose::Choosing;
-use super::simplify::{joined, simplified};
+use super::simplify::{Rewrites, joined, simplified};
 use super::stack::multiple;
 use super::unit::Network;
 use super::{host, idioms, precision};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::options::SessionOptions;
+use crate::options::{Rewrite, SessionOptions};
 use std::borrow::Cow;
 
 /// The units of `graph` before they are given a place and a precision; a binding may begin at multiples of `alignment` bytes.
 pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
     let alone = |name: &str| options.names(name);
-    let mut network = simplified(graph, &alone)?;
-    joined(&mut network, &alone, multiple(options.precision, alignment))?;
+    let rewrites = Rewrites { alone: &alone, without: &options.without_rewrites };
+    let mut network = simplified(graph, &rewrites)?;
+    joined(&mut network, &rewrites, multiple(options.precision, alignment))?;
     Ok(network)
 }
 
@@ -34,9 +35,23 @@ pub(super) fn prepared<'g>(
     choosing: &Choosing<'_>,
 ) -> Result<Network<'g>> {
     let (options, limits) = (choosing.options, choosing.limits);
-    let mut network = network(graph, asked, limits.binding_alignment)?;
-    host::assign(&mut network, options, limits)?;
-    precision::assign(&mut network, asked, limits)?;
-    idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
+    let placed = |stacked: &SessionOptions| {
+        let mut network = network(graph, stacked, limits.binding_alignment)?;
+        host::assign(&mut network, options, limits)?;
+        precision::assign(&mut network, asked, limits)?;
+        Ok(network)
+    };
+    let mut network: Network<'g> = placed(asked)?;
+    // The parts of stacks lie where those of halves may begin. If there are none in the end, they lie as in f32: what the
+    // record has of a stack counts then, and the program is that of f32.
+    if asked.precision == Precision::Auto
+        && network.units().iter().any(|unit| unit.multiple() > 1)
+        && !network.units().iter().any(precision::is_narrow)
+    {
+        network = placed(options)?;
+    }
+    if !options.without_rewrites.contains(&Rewrite::Parts) {
+        idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
+    }
     Ok(network)
 }

@@ -21,7 +21,7 @@ use crate::host::HostTensor;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::{Op, OperandInfo, Role};
-use crate::options::SessionOptions;
+use crate::options::{Rewrite, SessionOptions};
 use crate::tune::key::DeviceKey;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,6 +59,17 @@ impl Program {
         changes: &ChangeTimes<'_>,
         known: Option<&Known>,
     ) -> Result<Self> {
+        Self::built(graph, asked, info, (changes, known), &mut |_, _| Ok(()))
+    }
+
+    /// [`Program::of`], which tells `after` of each unit behind its steps.
+    pub(super) fn built(
+        graph: &Graph,
+        asked: &SessionOptions,
+        info: &DeviceInfo,
+        (changes, known): (&ChangeTimes<'_>, Option<&Known>),
+        after: &mut dyn FnMut(&mut Builder<'_, '_>, &Unit) -> Result<()>,
+    ) -> Result<Self> {
         let device = DeviceKey::of(info);
         let graph = &*graph.on_device()?;
         let options = &*base(asked);
@@ -71,7 +82,10 @@ impl Program {
             builder.store(input, builder.rows(input)?, None);
         }
         builder.store_states()?;
-        let mut joins = builder.place_joins(&kernels)?;
+        let mut joins = match options.without_rewrites.contains(&Rewrite::Concatenations) {
+            true => HashMap::new(),
+            false => builder.place_joins(&kernels)?,
+        };
         for (index, (unit, kernel)) in network.units().iter().zip(kernels).enumerate() {
             let built = match joins.remove(&index) {
                 Some(join) => builder.join(unit, join),
@@ -79,6 +93,7 @@ impl Program {
                 None if unit.parts().is_empty() => builder.step(unit, kernel),
                 None => builder.stack(unit, kernel),
             };
+            let built = built.and_then(|()| after(&mut builder, unit));
             built.map_err(|error| error.at_node(&unit.name))?;
         }
         builder.finish()
@@ -265,11 +280,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         };
         let from = match (self.place(value, &near), form) {
             (Some(found), _) => found,
-            (None, Form::Rows | Form::HalfRows) => {
-                Form::ALL.iter().find_map(|&form| self.place(value, &|other| other.0 == form)).ok_or_else(
-                    || Error::Internal(format!("value {} is read before it is written", value.index())),
-                )?
-            }
+            (None, Form::Rows | Form::HalfRows) => self.source_of_rows(value)?,
             (None, _) => {
                 let rows = self.stored_rows(value, dtype)?;
                 (rows, self.read(value, rows)?)
@@ -315,7 +326,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         target: &mut dyn FnMut(&mut Self, Operand) -> Option<Part>,
     ) -> Result<()> {
         let choice = kernel.choice()?;
-        let Kernel { op, from, .. } = kernel;
+        let from = kernel.why();
+        let Kernel { op, by, .. } = kernel;
         let own = op.kernel(choice.variant)?;
         let launch = own.plan(&choice, &self.program.limits)?;
         let infos = op.operands();
@@ -351,10 +363,17 @@ impl<'n, 'g> Builder<'n, 'g> {
                 }
             });
         }
-        let (name, flops) = (unit.name.clone(), op.flops());
-        let (op, inserted) = (op.name(), false);
-        let work = Work::Device { launch: Box::new(launch), sources };
-        self.program.steps.push(Step { name, op, flops, inserted, from, work });
+        self.program.steps.push(Step {
+            name: unit.name.clone(),
+            op: op.name(),
+            flops: op.flops(),
+            inserted: false,
+            by,
+            from,
+            choice: Some(choice),
+            unit: Some(Arc::clone(&op)),
+            work: Work::Device { launch: Box::new(launch), sources },
+        });
         Ok(())
     }
 

@@ -5,30 +5,70 @@ use super::unit::Network;
 use super::{border, chain, idioms, unread};
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::options::Rewrite;
+use std::collections::BTreeSet;
 
-/// The units of `graph`, simplified; a node that `alone` names stays a unit by itself.
-pub(crate) fn simplified<'g>(graph: &'g Graph, alone: &dyn Fn(&str) -> bool) -> Result<Network<'g>> {
+/// Which rewrites may change which units.
+pub(crate) struct Rewrites<'a> {
+    /// Whether a node of this name stays a unit by itself.
+    pub(crate) alone: &'a dyn Fn(&str) -> bool,
+    /// Those that are left out.
+    pub(crate) without: &'a BTreeSet<Rewrite>,
+}
+
+impl Rewrites<'_> {
+    /// All rewrites, of all units.
+    pub(crate) const ALL: Rewrites<'static> = Rewrites { alone: &|_| false, without: &BTreeSet::new() };
+
+    pub(super) fn has(&self, rewrite: Rewrite) -> bool {
+        !self.without.contains(&rewrite)
+    }
+}
+
+/// The units of `graph`, simplified by `rewrites`.
+pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Result<Network<'g>> {
     let mut network = Network::of(graph)?;
+    let alone = rewrites.alone;
+    network.changes_states = rewrites.has(Rewrite::Updates);
     unread::leave_out(&mut network);
-    border::absorb(&mut network, alone)?;
-    idioms::recognise(&mut network, alone)?;
-    idioms::attention(&mut network, alone);
+    if rewrites.has(Rewrite::Borders) {
+        border::absorb(&mut network, alone)?;
+    }
+    idioms::recognise(&mut network, rewrites)?;
+    if rewrites.has(Rewrite::Attention) {
+        idioms::attention(&mut network, alone);
+    }
     unread::leave_out(&mut network);
-    chain::join(&mut network, alone)?;
+    chain::join(&mut network, rewrites)?;
     // A factor may be a part of a function of each element.
-    idioms::take_factors(&mut network, alone)?;
-    idioms::join_moves(&mut network, alone)?;
-    idioms::join_products(&mut network, alone)?;
+    if rewrites.has(Rewrite::Factors) {
+        idioms::take_factors(&mut network, alone)?;
+    }
+    if rewrites.has(Rewrite::Moves) {
+        idioms::join_moves(&mut network, alone)?;
+    }
+    if rewrites.has(Rewrite::Projections) {
+        idioms::join_products(&mut network, alone)?;
+    }
     Ok(network)
 }
 
 /// The passes that only devices run: fewer dispatches for more work. A binding may begin at a channel of a pixel
 /// that is a multiple of `multiple`.
-pub(crate) fn joined(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool, multiple: usize) -> Result<()> {
-    idioms::split_patches(network, alone)?;
-    idioms::gates(network, alone)?;
-    idioms::squeezes(network, alone)?;
-    idioms::gated_products(network, alone)?;
-    idioms::dense_layers(network, alone)?;
-    stack(network, alone, multiple)
+pub(crate) fn joined(network: &mut Network<'_>, rewrites: &Rewrites<'_>, multiple: usize) -> Result<()> {
+    type Pass = fn(&mut Network<'_>, &dyn Fn(&str) -> bool) -> Result<()>;
+    let passes: [(Rewrite, Pass); 5] = [
+        (Rewrite::Patches, idioms::split_patches),
+        (Rewrite::Gates, idioms::gates),
+        (Rewrite::Squeezes, idioms::squeezes),
+        (Rewrite::GatedProducts, idioms::gated_products),
+        (Rewrite::DenseLayers, idioms::dense_layers),
+    ];
+    for (_, pass) in passes.into_iter().filter(|(rewrite, _)| rewrites.has(*rewrite)) {
+        pass(network, rewrites.alone)?;
+    }
+    if rewrites.has(Rewrite::Stacks) {
+        stack(network, rewrites.alone, multiple)?;
+    }
+    Ok(())
 }

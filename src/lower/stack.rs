@@ -13,6 +13,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::lower::mistakes::planted;
 use crate::ops::convert::MOST_PARTS;
 use crate::ops::{Op, Role};
 use std::sync::Arc;
@@ -118,7 +119,12 @@ fn inputs(parts: &[Unit], ops: &[Arc<dyn Op>], multiple: usize) -> Result<Vec<(O
                     |op: &dyn Op| crate::ops::outputs(op).map(|info| info.shape.c).sum::<usize>().max(1);
                 let each = info.elements() / channels(&*whole);
                 let mut elements: Vec<f32> = Vec::with_capacity(info.elements());
-                for (part, op) in parts.iter().zip(ops) {
+                let order: Vec<&Unit> = if planted("stack_order") {
+                    parts.iter().rev().collect()
+                } else {
+                    parts.iter().collect()
+                };
+                for (part, op) in order.into_iter().zip(ops) {
                     let end = elements.len() + each * channels(&**op).next_multiple_of(multiple);
                     // A part without a bias adds zero to each of its channels.
                     if let Ok(Input::Constant(tensor, _)) = part.input(info.operand) {

@@ -25,6 +25,9 @@ impl Network<'_> {
     /// How `unit` changes a state, where it can: if the state becomes its result, and nothing else reads the state.
     pub(crate) fn in_place(&self, unit: &Unit) -> Result<Option<InPlace>> {
         let &[output] = &unit.outputs[..] else { return Ok(None) };
+        if !self.changes_states {
+            return Ok(None);
+        }
         let is_whole = |value: Value, of: Value| {
             let alias = self.resolve(value);
             let [own, whole] = [self.dims(value)?, self.dims(of)?].map(|dims| dims.elements());

@@ -1,11 +1,20 @@
 //! What a program is made of: stored values and the kernels that run on them.
 
+use super::by::By;
 use crate::cpu::CpuKernel;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::host::HostTensor;
-use crate::ops::Launch;
+use crate::ops::{Choice, Launch, Op};
 use std::sync::Arc;
+
+/// What lies between the names of nodes that run as one.
+pub(super) const TOGETHER: &str = " + ";
+
+/// Whether `name` can be that of a step: of a node, or of nodes that run as one.
+pub(crate) fn can_be_a_step(name: &str, is_node: &dyn Fn(&str) -> bool) -> bool {
+    is_node(name) || name.contains(TOGETHER) && name.split(TOGETHER).all(is_node)
+}
 
 /// A stored value: an index into [`Program::stored`](super::Program::stored).
 pub(crate) type Stored = usize;
@@ -52,8 +61,22 @@ pub(crate) struct Step {
     pub(crate) flops: u64,
     /// Whether it only moves a value, and is no node of the graph.
     pub(crate) inserted: bool,
-    /// Where the choice came from.
+    /// What decided on the kernel.
+    #[cfg_attr(
+        all(target_family = "wasm", feature = "wgpu"),
+        expect(dead_code, reason = "planned steps are not of pages")
+    )]
+    pub(crate) by: By,
+    /// What decided on the kernel, in words, and why the unit is stored as it is.
     pub(crate) from: String,
+    /// The kernel, tile and work-group of a device.
+    pub(crate) choice: Option<Choice>,
+    /// What it computes, if it is of a node that a device computes.
+    #[cfg_attr(
+        all(target_family = "wasm", feature = "wgpu"),
+        expect(dead_code, reason = "planned steps are not of pages")
+    )]
+    pub(crate) unit: Option<Arc<dyn Op>>,
     pub(crate) work: Work,
 }
 

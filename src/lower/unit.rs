@@ -1,5 +1,6 @@
 //! The units of a network: what runs as one step.
 
+use super::step::TOGETHER;
 use super::uses::Uses;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -71,7 +72,7 @@ impl Unit {
     pub(super) fn stacked(parts: Vec<Unit>, inputs: Vec<(Operand, Input)>, multiple: usize) -> Unit {
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         Unit {
-            name: names.join(" + "),
+            name: names.join(TOGETHER),
             inputs,
             outputs: parts.iter().flat_map(|part| part.outputs.iter().copied()).collect(),
             compute: Compute::Stack { parts, multiple },
@@ -104,12 +105,11 @@ impl Unit {
         outputs: Vec<Value>,
     ) -> Unit {
         let argument = |(operand, input, dims): &(Operand, Input, Dims)| {
-            let dtype = match input {
-                Input::Constant(tensor, _) => tensor.dtype(),
-                // What a pass made is of f32; a value of the graph has its own type (`Unit::op`).
-                Input::Value(_) => DType::F32,
+            // What a pass made is of f32; a value of the graph has its own type (`Unit::op`).
+            let Input::Constant(tensor, _) = input else {
+                return Argument { operand: *operand, dims: *dims, dtype: DType::F32 };
             };
-            Argument { operand: *operand, dims: *dims, dtype }
+            Argument { operand: *operand, dims: *dims, dtype: tensor.dtype() }
         };
         Unit {
             name,
@@ -238,6 +238,8 @@ pub(crate) struct Network<'a> {
     pub(super) constants: HashMap<Value, HostTensor>,
     /// The dimensions of values that the graph has not (`values`).
     pub(super) own: Vec<Dims>,
+    /// Whether units may change states instead of computing what they become (`states`).
+    pub(super) changes_states: bool,
 }
 
 impl<'a> Network<'a> {
@@ -245,7 +247,7 @@ impl<'a> Network<'a> {
     pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
         let (units, uses, own) = (Vec::new(), OnceLock::new(), Vec::new());
         let (aliases, constants) = (HashMap::new(), HashMap::new());
-        let mut network = Network { graph, units, uses, aliases, constants, own };
+        let mut network = Network { graph, units, uses, aliases, constants, own, changes_states: true };
         for (value, info) in graph.all_values() {
             if let Origin::Constant(tensor) = &info.origin {
                 network.constants.insert(value, tensor.clone());
@@ -290,9 +292,10 @@ impl<'a> Network<'a> {
 
     /// Takes out what [`Network::merge`] left of units.
     pub(super) fn close_gaps(&mut self) {
-        let mut units = self.take_units();
-        units.retain(|unit| !unit.outputs.is_empty());
-        self.units = units;
+        if self.units.iter().any(|unit| unit.outputs.is_empty()) {
+            self.uses = OnceLock::new();
+            self.units.retain(|unit| !unit.outputs.is_empty());
+        }
     }
 
     fn uses(&self) -> &Uses {

@@ -35,7 +35,7 @@ impl Network<'_> {
     }
 
     fn own_place(&self, value: Value) -> Option<usize> {
-        (0..self.own.len()).find(|&place| self.graph.beyond(place) == value)
+        self.graph.place_beyond(value).filter(|&place| place < self.own.len())
     }
 
     /// The name of `value`.

@@ -1,5 +1,6 @@
 //! Which inputs of a network decide what had to be known while its file is read.
 
+use crate::error::{Hint, Setting};
 use crate::graph::{Graph, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,24 +11,26 @@ pub(in crate::model) const FEW: usize = 64;
 pub(in crate::model) const MOST_BY_VALUE: usize = 4096;
 
 /// What would help where a value is computed at each run and should not be: the inputs that it depends on, as far as
-/// they are of few elements. Empty where there are none.
-pub(in crate::model) fn help(graph: &Graph, values: &[Value]) -> String {
+/// they are of few elements. None where there are none.
+pub(in crate::model) fn help(graph: &Graph, values: &[Value]) -> Option<Hint> {
     let few = |value: Value| graph.dims(value).is_ok_and(|dims| dims.elements() <= FEW);
     let names = names(graph, values, few);
     if names.is_empty() {
-        return String::new();
+        return None;
     }
     let listed: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     let (them, values) = match names.len() {
         1 => ("input", "its value"),
         _ => ("inputs", "their values"),
     };
-    let flags: Vec<String> = names.iter().map(|name| format!("--value {name}=...")).collect();
-    format!(
-        "; it depends on the {them} {}: give {values} when the file is read (LoadOptions::values; {})",
-        listed.join(", "),
-        flags.join(" ")
-    )
+    let before =
+        format!("; it depends on the {them} {}: give {values} when the file is read (", listed.join(", "));
+    Some(Hint::new(before, Setting::Values(names.into_iter().collect()), ")"))
+}
+
+/// What would help where a file leaves an extent open.
+pub(in crate::model) fn of_dimension(key: &str) -> Hint {
+    Hint::new(format!(" for dimension {key:?} ("), Setting::Dimension(key.to_owned()), ")")
 }
 
 /// The names of all inputs that these values depend on.

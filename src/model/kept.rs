@@ -7,7 +7,7 @@
 use super::build::{Kind, Quantised};
 use super::constant::{Constant, Integers};
 use super::reason::Reason;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::graph::Derived;
 use crate::sync::{Mutex, lock};
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ type Constants = Vec<(Constant, Kind)>;
 pub(in crate::model) struct Kept {
     state: Mutex<State>,
     /// What lowering makes of constants.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     derived: Arc<Derived>,
 }
 
@@ -60,7 +60,7 @@ fn place(constant: &Constant) -> usize {
 
 impl Kept {
     /// What lowering makes of constants, for each graph of the file.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(in crate::model) fn derived(&self) -> Arc<Derived> {
         Arc::clone(&self.derived)
     }

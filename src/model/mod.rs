@@ -168,6 +168,8 @@ pub struct ModelInfo {
     /// Descriptions of the outputs, in the metadata's order. It need not be that of the network's outputs:
     /// MediaPipe's files have them by the number of the tensor.
     pub outputs: Vec<TensorInfo>,
+    /// The inputs that a TensorFlow Lite file keeps as integers, by name. A run is given the floats that these stand for.
+    pub quantised: BTreeMap<String, Quantised>,
     /// How many nodes only change the order in which a value's axes are stored, because what reads it wants the
     /// file's: those of an ONNX file, which has channels first.
     pub transposes: usize,
@@ -186,6 +188,39 @@ pub struct TensorInfo {
     pub normalisation: Vec<(f32, f32)>,
     /// The meaning of each index along the last axis, a line of the label file each.
     pub labels: Vec<String>,
+}
+
+/// Integers that stand for floats: `scale * (integer - zero)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Quantised {
+    /// What one of them is multiplied by.
+    pub scale: f32,
+    /// The integer that stands for 0.
+    pub zero: i64,
+}
+
+impl Quantised {
+    /// The floats that stored integers stand for: for whoever has what another engine's input is given.
+    ///
+    /// ```
+    /// use diptych::{Dims, HostTensor, LoadOptions, ModelFile};
+    ///
+    /// # let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// // None in a file of floats.
+    /// let stored = HostTensor::of(Dims::new(&[3])?, vec![0u8, 128, 255])?;
+    /// if let Some(quantised) = file.info().quantised.get("image") {
+    ///     println!("{:?}", quantised.floats(&stored)?.to_f32());
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn floats(&self, stored: &HostTensor) -> Result<HostTensor> {
+        let float = |&integer: &f32| self.scale * (integer - self.zero as f32);
+        HostTensor::new(stored.dims(), stored.to_nhwc().iter().map(float).collect::<Vec<_>>())
+    }
 }
 
 /// The bytes of a file, and what its path says of it.

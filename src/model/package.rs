@@ -4,7 +4,6 @@ use super::{LoadOptions, ModelFile};
 use crate::context::Context;
 use crate::dtype::Precision;
 use crate::error::Result;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A file by a function that reads it. With caches, outputs that are caches are read beside those that the options choose.
@@ -35,21 +34,4 @@ pub fn precision(f16: bool, contexts: &[Context]) -> Precision {
         (true, false) => Precision::F16Storage,
         (true, true) => Precision::F16,
     }
-}
-
-/// A message with a package's own names in place of the library's: pairs of both, longer ones before their beginnings. What it
-/// says of the command line's flags is left out.
-pub fn worded<'m>(message: &'m str, names: &[(&str, &str)]) -> Cow<'m, str> {
-    let mut text = Cow::Borrowed(message);
-    if let Some(start) = text.find("; --value ")
-        && let Some(length) = text.get(start..).and_then(|rest| rest.find(')'))
-    {
-        text.to_mut().replace_range(start..start + length, "");
-    }
-    for (library, own) in names {
-        if text.contains(library) {
-            text = text.replace(library, own).into();
-        }
-    }
-    text
 }

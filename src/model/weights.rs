@@ -3,7 +3,7 @@
 use super::MAX_FILE_BYTES;
 use super::reason::Reason;
 use super::spans::{FEWEST, Span, Stored};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sorted;
 use crate::tune::random::Random;
 use half::{bf16, f16};
@@ -77,10 +77,10 @@ fn replace_stored(bytes: &mut [u8], stored: Stored, random: &mut Random) {
 /// ```
 ///
 /// # Errors
-/// [`Error::Model`] if the file is none of these, or has weights in other files or stored in a way that they are not
+/// [`Error::Model`](crate::Error::Model) if the file is none of these, or has weights in other files or stored in a way that they are not
 /// found in.
 pub fn with_random_weights(file: &[u8], seed: u64) -> Result<Vec<u8>> {
-    let failed = |reason: Reason| Error::Model { file: "model".to_owned(), op: None, message: reason.into() };
+    let failed = |reason: Reason| reason.in_file("model", None);
     if file.len() as u64 > MAX_FILE_BYTES {
         return refused!("found {} bytes, wanted at most {MAX_FILE_BYTES}", file.len()).map_err(failed);
     }

@@ -34,7 +34,7 @@ const NO_SHADER: &str = "it is a function on the CPU, without a shader";
 /// A WGSL compute shader of the application, to be a node of a graph ([`crate::Graph::custom`]).
 ///
 /// It runs through Vulkan and, printed as OpenCL C, through OpenCL; always with checks, so that no index
-/// leaves its array. The text has one compute entry point; its bindings are of group 0 and counted from
+/// leaves its array: one beyond the end, or below 0, is that of the last element, which is read or written. The text has one compute entry point; its bindings are of group 0 and counted from
 /// 0:
 ///
 /// | declared as | is |
@@ -187,7 +187,7 @@ impl Custom {
     }
 
     /// Invocations along x, y and z, from the dimensions of inputs and outputs; rounded up to whole
-    /// work-groups.
+    /// work-groups. A grid without invocations is refused when the node is added: nothing would write the outputs.
     ///
     /// ```
     /// use diptych::{Custom};
@@ -343,6 +343,9 @@ impl Custom {
         }
         let params = self.params(shader, inputs, &outputs)?;
         let grid = self.told("grid", || (self.grid)(inputs, &outputs))?;
+        if grid.contains(&0) {
+            return self.refused(format!("a grid of {grid:?}"), "an invocation along each axis".to_owned());
+        }
         let [x, y, z] = grid.map(u32::try_from);
         let (Ok(x), Ok(y), Ok(z)) = (x, y, z) else {
             return self.refused(format!("a grid of {grid:?}"), "invocations in 32 bits".to_owned());

@@ -4,7 +4,7 @@
 use super::bound::{BoundKernel, Kernels};
 use super::definition::{Definition, computed};
 use super::effort::Effort;
-use super::halves::Magnitudes;
+use super::halves::{Reach, Reaches};
 use super::kernel::{Kernel, Offer, Ordinary};
 use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
@@ -86,8 +86,12 @@ impl<O: Definition> Op for O {
         Definition::halves(self)
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         Definition::reach(self, inputs, constants)
+    }
+
+    fn is_singular(&self, inputs: &Reaches<'_>) -> bool {
+        Definition::is_singular(self, inputs)
     }
 
     fn stack(&self, parts: &[&dyn Op], multiple: usize) -> Option<Arc<dyn Op>> {

@@ -1,6 +1,6 @@
 //! How an op is defined.
 
-use super::halves::Magnitudes;
+use super::halves::{Reach, Reaches};
 use super::kernel::Kernel;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands};
@@ -88,8 +88,12 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         false
     }
 
-    fn reach(&self, _inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        f64::INFINITY
+    fn reach(&self, _inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        Reach::ALL
+    }
+
+    fn is_singular(&self, _inputs: &Reaches<'_>) -> bool {
+        false
     }
 
     fn stack(&self, _parts: &[&dyn Op], _multiple: usize) -> Option<Self> {

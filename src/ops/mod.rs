@@ -91,7 +91,7 @@ pub(crate) use examples::ACTIVATIONS;
 pub use examples::{Examples, Numbers, OfNumbers};
 pub use expected::{on_cpu, tolerance as expected_tolerance};
 pub(crate) use halves::LARGEST_HALF;
-pub use halves::Magnitudes;
+pub use halves::{Reach, Reaches};
 pub use kernel::{Offer, Ordinary, VariantEntry};
 pub use op::{Answer, Op, Purpose};
 pub use operands::{OperandInfo, Operands, Role};

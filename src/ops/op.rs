@@ -1,7 +1,7 @@
 //! What an op offers to sessions, tests, benches and the tuner.
 
 use super::bound::{BoundKernel, Kernels};
-use super::halves::Magnitudes;
+use super::halves::{Reach, Reaches};
 use super::operands::{OperandInfo, Operands};
 use super::plan::{Choice, Launch};
 use super::reference::Reference;
@@ -112,9 +112,15 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// The largest magnitude that its results can have, given those of its inputs and its constants.
-    fn reach(&self, _inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        f64::INFINITY
+    /// Where its results lie, given where its inputs lie and its constants, as if nothing were rounded.
+    fn reach(&self, _inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        Reach::ALL
+    }
+
+    /// Whether what it reads may lie where a result is infinite or not a number: at a divisor of 0, or beyond where a function
+    /// is defined.
+    fn is_singular(&self, _inputs: &Reaches<'_>) -> bool {
+        false
     }
 
     /// The op that computes the results of `parts`, of which `self` is the first, at once: they are ops

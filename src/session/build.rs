@@ -1,10 +1,10 @@
 //! Sessions in the making, and how far they are.
 
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::input::arranged;
 use super::open_graph::OpenGraph;
 use super::profile::MemoryUse;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::runner::Next;
 use super::runner::Runner;
 use super::shared::Shared;
@@ -17,12 +17,13 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 #[cfg(feature = "onnx")]
 use crate::graph::key_of;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::host::HostTensor;
+use crate::lower::can_be_a_step;
 use crate::options::{SessionOptions, Tuning};
 use crate::parallel;
 use crate::sorted;
-#[cfg(any(feature = "onnx", not(target_family = "wasm")))]
+#[cfg(any(feature = "onnx", feature = "tflite", not(target_family = "wasm")))]
 use crate::task;
 use std::borrow::Cow;
 #[cfg(not(target_family = "wasm"))]
@@ -180,7 +181,7 @@ impl Session {
     }
 
     /// A session on the CPU, where nothing is awaited.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
         let context = Context::cpu("its values are wanted on the host");
         let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), None, &|_| {}));
@@ -194,7 +195,7 @@ impl Session {
     }
 
     /// [`Session::run`] of a session on the CPU, wherever that is.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, (*input).into())).collect();
         let inputs = arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype))?;
@@ -314,9 +315,16 @@ pub(super) fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<
     if graph.outputs().is_empty() {
         return Err(Error::input("graph", "no outputs", "at least one"));
     }
-    for name in options.choices.keys().chain(options.precisions.keys()).chain(&options.on_cpu) {
-        if !graph.nodes().iter().any(|node| node.name() == name) {
+    let is_node = |name: &str| graph.nodes().iter().any(|node| node.name() == name);
+    for name in options.precisions.keys().chain(&options.on_cpu) {
+        if !is_node(name) {
             return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
+        }
+    }
+    for name in options.choices.keys() {
+        if !can_be_a_step(name, &is_node) {
+            let wanted = "a node of the graph, or a step of several, as Session::steps names them";
+            return Err(Error::input("options", format!("node {name:?}"), wanted));
         }
     }
     let fixed: Vec<(&str, usize)> =

@@ -1,6 +1,7 @@
 //! Caches that stay where they are: the keys and values of a decoder, which each run adds places to.
 
 use super::Session;
+use super::caches::Caches;
 use super::given::known_extents;
 use super::input::RunInput;
 use super::plans::Changing;
@@ -8,78 +9,14 @@ use super::ports::unknown;
 use super::source::{Caching, Filling, Given, OpenInput, PLACES};
 use crate::alloc;
 use crate::dims::Dims;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result, Setting};
 use crate::host::HostTensor;
 use crate::word;
 use std::borrow::Cow;
+use std::ops::Range;
 
-/// Which outputs of each run are inputs of the next one, for [`Session::cache`].
-///
-/// ```
-/// use diptych::Caches;
-///
-/// let pairs = [("present.0.key", "past_key_values.0.key"), ("present.0.value", "past_key_values.0.value")];
-/// let caches = Caches::new(&pairs, 2048);
-/// assert_eq!(caches.places(), 2048);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caches {
-    pairs: Vec<(String, String)>,
-    places: usize,
-    grown: Option<Vec<(String, usize)>>,
-}
-
-impl Caches {
-    /// Pairs of an output and an input, and how many places each cache has: the most that a sequence can have. Places are
-    /// the axis before the last one.
-    ///
-    /// ```
-    /// use diptych::Caches;
-    ///
-    /// let caches = Caches::new(&[("present_key", "past_key")], 512);
-    /// assert_eq!(caches.pairs()[0], ("present_key".to_owned(), "past_key".to_owned()));
-    /// ```
-    pub fn new<S: AsRef<str>>(pairs: &[(S, S)], places: usize) -> Self {
-        let owned = |(output, input): &(S, S)| (output.as_ref().to_owned(), input.as_ref().to_owned());
-        Caches { pairs: pairs.iter().map(owned).collect(), places, grown: None }
-    }
-
-    /// The axes of attention masks: inputs that have an element for each token of the earlier runs and of this one. Without
-    /// this call they are the axes whose names in the file contain the name of the caches' axis, or begin with `total`.
-    ///
-    /// ```
-    /// use diptych::Caches;
-    ///
-    /// let caches = Caches::new(&[("present_key", "past_key")], 512).with_masks(&[("attention_mask", 1)]);
-    /// ```
-    #[must_use]
-    pub fn with_masks(mut self, axes: &[(&str, usize)]) -> Self {
-        self.grown = Some(axes.iter().map(|(name, axis)| ((*name).to_owned(), *axis)).collect());
-        self
-    }
-
-    /// The pairs of an output and an input.
-    ///
-    /// ```
-    /// use diptych::Caches;
-    ///
-    /// assert!(Caches::new::<&str>(&[], 512).pairs().is_empty());
-    /// ```
-    pub fn pairs(&self) -> &[(String, String)] {
-        &self.pairs
-    }
-
-    /// How many places each cache has.
-    ///
-    /// ```
-    /// use diptych::Caches;
-    ///
-    /// assert_eq!(Caches::new(&[("present_key", "past_key")], 512).places(), 512);
-    /// ```
-    pub fn places(&self) -> usize {
-        self.places
-    }
-}
+/// What a session may be asked for and does not have.
+pub(super) const CACHE: &str = "a cache between runs";
 
 /// The caches of a session.
 #[derive(Debug)]
@@ -92,8 +29,8 @@ pub(super) struct Cached {
     pub(super) filled: usize,
     /// How many the last planned run adds.
     adds: usize,
-    /// A mask of the run that begins, and how many places it has.
-    mask: Option<(String, usize)>,
+    /// The masks of the run that begins, and how many places each has.
+    masks: Vec<(String, usize)>,
     /// The extents of a feature map of each cache in the first run, places left out.
     held: Vec<Vec<usize>>,
 }
@@ -120,13 +57,22 @@ impl Cached {
         self.caches.pairs.iter().any(|(output, _)| output == name)
     }
 
-    /// The dimensions of a cache in the next run.
-    fn dims(&self, own: &OpenInput, known: &[(&str, usize)]) -> Result<Dims> {
+    /// How many places the masks of the run that begins have more than the runs before: one where there are no masks.
+    fn more(&self, given: &[Given<'_>]) -> usize {
+        let extents = self.grown.iter().filter_map(|(name, axis)| {
+            let own = given.iter().find(|given| *given.name == *name)?;
+            own.dims.extents().get(*axis)?.checked_sub(self.filled)
+        });
+        extents.max().filter(|more| (1..self.caches.places).contains(more)).unwrap_or(1)
+    }
+
+    /// The dimensions of a cache in the next run, which adds so many places.
+    fn dims(&self, own: &OpenInput, known: &[(&str, usize)], adds: usize) -> Result<Dims> {
         let extents = own.extents.as_deref().unwrap_or_default();
         let places = extents.len().wrapping_sub(2);
         let shown = match self.way() {
             Filling::First => 0,
-            Filling::Next => self.caches.places - 1,
+            Filling::Next | Filling::Apart => self.caches.places - adds,
             Filling::Whole => self.caches.places,
         };
         let mut dims = Vec::with_capacity(extents.len());
@@ -141,11 +87,9 @@ impl Cached {
                 (false, None, None, 0) => 1,
                 (false, None, None, _) => {
                     let name = name.unwrap_or_default();
-                    return Err(Error::input(
-                        format!("cache {:?}", own.name),
-                        format!("an axis {axis}, {name:?}, whose extent no input says"),
-                        "a fixed one: give it as LoadOptions::dimensions",
-                    ));
+                    let found = format!("an axis {axis}, {name:?}, whose extent no input says");
+                    let error = Error::input(format!("cache {:?}", own.name), found, "a fixed one");
+                    return Err(error.with_setting(Setting::Dimension(name.to_owned())));
                 }
             };
             dims.push(extent);
@@ -169,6 +113,36 @@ fn extended(tensor: &HostTensor, axis: usize, extent: usize) -> Result<HostTenso
     word::to_tensor(dims, dtype, dtype.word(), &words)
 }
 
+/// A tensor whose `count` elements from `first` on along an axis are the last ones, and zeros in between.
+fn moved_behind(tensor: &HostTensor, axis: usize, first: usize, count: usize) -> Result<HostTensor> {
+    let (dims, dtype) = (tensor.dims(), tensor.dtype());
+    let inner: usize = dims.extents()[axis + 1..].iter().product::<usize>() * dtype.word().words();
+    let mut words = tensor.words()?.into_owned();
+    let (begin, end) = (first * inner, (first + count) * inner);
+    for row in words.chunks_mut((dims.extents()[axis] * inner).max(1)).filter(|row| row.len() >= end) {
+        let to = row.len() - (end - begin);
+        row.copy_within(begin..end, to);
+        row[begin..to].fill(0.0);
+    }
+    word::to_tensor(dims, dtype, dtype.word(), &words)
+}
+
+/// Where some places of a cache of `whole` places lie, in ranges of its `words`; nothing of what is no such cache.
+pub(super) fn rows_of(
+    dims: Dims,
+    whole: usize,
+    places: &Range<usize>,
+    words: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let own = dims.extents().iter().rev().nth(1).is_some_and(|&own| own == whole);
+    let places = Some(places.clone()).filter(|places| own && !places.is_empty());
+    let outer: usize = dims.extents().iter().rev().skip(2).product();
+    let each = words.checked_div(outer * whole).unwrap_or(0);
+    let rows =
+        places.into_iter().flat_map(move |places| (0..outer).map(move |row| (row * whole, places.clone())));
+    rows.map(move |(row, places)| (row + places.start) * each..(row + places.end) * each)
+}
+
 impl Changing {
     /// What a run is given with its caches, and with masks of as many places as these have.
     pub(super) fn with_caches<'a>(&mut self, given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
@@ -177,19 +151,19 @@ impl Changing {
             cached.held.clear();
         }
         let (places, way) = (cached.caches.places, cached.way());
-        let known = known_extents(&self.source, &given);
+        let (known, adds) = (known_extents(&self.source, &given), cached.more(&given));
         let mut all = Vec::with_capacity(given.len() + cached.caches.pairs.len() + 1);
-        let (mut own, mut held, mut mask) = (given.into_iter().peekable(), Vec::new(), None);
+        let (mut own, mut held, mut masks) = (given.into_iter().peekable(), Vec::new(), Vec::new());
         for input in self.source.inputs() {
             if cached.has_input(&input.name) {
-                let dims = cached.dims(input, &known)?;
+                let dims = cached.dims(input, &known, adds)?;
                 let mut others = dims.extents().to_vec();
                 others.remove(others.len().saturating_sub(2));
                 if let Some(before) = cached.held.get(held.len()).filter(|before| **before != others) {
                     let found = format!("extents {others:?} beside the places");
-                    let wanted =
-                        format!("{before:?}, as in the first run: Session::reset empties the caches");
-                    return Err(Error::input(format!("cache {:?}", input.name), found, wanted));
+                    let wanted = format!("{before:?}, as in the first run");
+                    let error = Error::input(format!("cache {:?}", input.name), found, wanted);
+                    return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties the caches")));
                 }
                 held.push(others);
                 all.push(Given { name: Cow::Owned(input.name.clone()), dims, input: None });
@@ -210,7 +184,7 @@ impl Changing {
                 let wanted = format!("one for each filled place and each of the run, {places} at most");
                 return Err(Error::input(format!("input {:?}", input.name), found, wanted));
             }
-            mask = Some((input.name.clone(), extent));
+            masks.push((input.name.clone(), extent));
             let tensor = match given.value()? {
                 Some(tensor) => extended(&tensor, axis, places)?,
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
@@ -223,7 +197,7 @@ impl Changing {
             all.push(Given { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
         }
         if let Some(cached) = &mut self.cached {
-            (cached.held, cached.mask) = (held, mask);
+            (cached.held, cached.masks) = (held, masks);
         }
         Ok(all)
     }
@@ -235,16 +209,30 @@ impl Changing {
         let (places, filled) = (cached.caches.places, cached.filled);
         if filled + adds > places {
             let found = format!("{adds} places behind {filled} that are filled");
-            let wanted = format!("{places} at most (Caches::new): Session::reset empties them");
-            return Err(Error::input("the caches", found, wanted));
+            let error = Error::input("the caches", found, format!("{places} at most"));
+            return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties them")));
         }
-        if let Some((name, extent)) = cached.mask.take().filter(|(_, extent)| *extent != filled + adds) {
+        let masks = std::mem::take(&mut cached.masks);
+        if let Some((name, extent)) = masks.into_iter().find(|(_, extent)| *extent != filled + adds) {
             let found = format!("{extent} places");
             let wanted = format!("{}: {filled} that are filled, and {adds} of the run", filled + adds);
             return Err(Error::input(format!("input {name:?}"), found, wanted));
         }
         cached.adds = adds;
         Ok(())
+    }
+
+    /// What the run of a plan is given, with its own places of masks where the plan has them.
+    pub(super) fn with_masks<'a>(&self, plan: u64, mut given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
+        let plan = self.plans.get(&plan).filter(|plan| plan.apart);
+        let Some((cached, plan)) = self.cached.as_ref().zip(plan) else { return Ok(given) };
+        for (name, axis) in &cached.grown {
+            let Some(own) = given.iter_mut().find(|own| *own.name == *name) else { continue };
+            let tensor = own.value()?.ok_or_else(|| Error::Internal("a mask without elements".to_owned()))?;
+            let tensor = moved_behind(&tensor, *axis, cached.filled, plan.adds)?;
+            own.input = Some(RunInput::owned(tensor));
+        }
+        Ok(given)
     }
 }
 
@@ -254,8 +242,9 @@ impl Session {
     /// and no longer gives these outputs. A run writes its own keys and values behind those of the runs before, and copies
     /// nothing else of a cache. [`Session::reset`] empties the caches.
     ///
-    /// The first run takes a prompt of any length. Each later run takes one token, or several if the file has
-    /// `GroupQueryAttention`. One plan serves all runs of one token, whatever the length of the past.
+    /// A run takes any number of tokens: a prompt at once or in parts, the next turn of a chat, one token. One plan serves all
+    /// runs of as many, whatever the length of the past. [`Session::truncate`] goes back to the first places. If the file makes
+    /// its mask of extents, a run of several tokens behind others copies each cache once.
     ///
     /// Masks and positions are those of all tokens so far. A mask has an element for each token of the earlier runs and of
     /// this one ([`Caches::with_masks`]); the session fills it with zeros up to the length of the caches. The file must take
@@ -297,20 +286,17 @@ impl Session {
     /// pairs, or there are not at least two places.
     pub fn cache(&mut self, caches: &Caches) -> Result<()> {
         if !self.carried.is_empty() {
-            return Err(Error::unsupported(
-                "Session::cache",
-                "this session carries outputs (Session::carry)",
-            ));
+            return Err(Error::unsupported(CACHE, "this session carries outputs"));
         }
         let Some(changing) = self.changing.as_deref_mut() else {
             let why = "a session of a Graph has states (Graph::state) for what it keeps: it needs no caches";
-            return Err(Error::unsupported("Session::cache", why));
+            return Err(Error::unsupported(CACHE, why));
         };
         let (inputs, outputs) = (changing.source.inputs(), changing.source.outputs());
         if caches.places < 2 {
             return Err(Error::input("caches", format!("{} places", caches.places), "at least 2"));
         }
-        let (mut axis_names, mut fixed) = (Vec::new(), Vec::new());
+        let mut fixed = Vec::new();
         for (index, (output, input)) in caches.pairs.iter().enumerate() {
             if !outputs.iter().any(|port| port.name == *output) {
                 return Err(unknown("output", output, &outputs));
@@ -327,12 +313,11 @@ impl Session {
                 let found = format!("rank {rank}");
                 return Err(Error::input(format!("cache {input:?}"), found, "axes of places and features"));
             }
-            let places = own.open.iter().filter(|open| open.axis + 2 == rank);
-            axis_names.extend(places.map(|open| open.name.as_str()));
             fixed.extend(own.extents.iter().filter_map(|extents| Some((input, (*extents.get(rank - 2)?)?))));
         }
         if caches.pairs.is_empty() {
-            return Err(Error::input("caches", "no pairs", "an output and an input for each cache"));
+            let error = Error::input("caches", "no pairs", "an output and an input for each cache");
+            return Err(error.with_setting(Setting::Caches));
         }
         let names: Vec<&str> = caches.pairs.iter().map(|(_, input)| input.as_str()).collect();
         let filling = changing.source.filling(&names)?;
@@ -340,15 +325,14 @@ impl Session {
         if let Some((input, extent)) = fixed.into_iter().find(|(_, extent)| !fits(*extent)) {
             let wanted = match filling {
                 Filling::Whole => format!("{extent} places, which the file fixes"),
-                Filling::First | Filling::Next => "an axis of places that the file leaves open".to_owned(),
+                Filling::First | Filling::Next | Filling::Apart => {
+                    "an axis of places that the file leaves open".to_owned()
+                }
             };
             let found = format!("{extent} places in the file and {} of the caches", caches.places);
             return Err(Error::input(format!("cache {input:?}"), found, wanted));
         }
-        let grown = match &caches.grown {
-            Some(grown) => grown.clone(),
-            None => grown(inputs, &names, &axis_names),
-        };
+        let grown = caches.masks(inputs, &outputs);
         for (name, axis) in &grown {
             let own = inputs.iter().find(|own| own.name == *name);
             let own = own.ok_or_else(|| unknown("input", name, &changing.inputs))?;
@@ -364,7 +348,7 @@ impl Session {
             filling,
             filled: 0,
             adds: 0,
-            mask: None,
+            masks: Vec::new(),
             held: Vec::new(),
         };
         changing.inputs.retain(|port| !cached.has_input(&port.name));
@@ -402,6 +386,67 @@ impl Session {
         }
     }
 
+    /// Goes back to the first places of the caches ([`Session::cache`]): what the runs behind them have written is forgotten.
+    /// A run behind this call gives what it would have given without those runs. So a program takes back tokens that it
+    /// guessed, changes the last turn of a chat, or tries several continuations of one prompt.
+    ///
+    /// ```
+    /// use diptych::{Backend, Caches, Context, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/generate/data/decoder.onnx", &LoadOptions::default())?;
+    /// let mut session = file.session(&Context::new(Backend::Cpu)?, SessionOptions::default())?;
+    /// session.cache(&Caches::new(&file.cache_pairs(), 64))?;
+    /// let mut scores = |session: &mut diptych::Session, text: &[u8]| {
+    ///     let places = session.cached()..session.cached() + text.len();
+    ///     let row = |values: Vec<i64>| HostTensor::of(Dims::new(&[1, values.len()])?, values);
+    ///     let ids = row(text.iter().map(|&byte| byte.into()).collect())?;
+    ///     let mask = row(vec![1; places.end])?;
+    ///     let places = row(places.map(|place| place as i64).collect())?;
+    ///     let inputs = [("input_ids", &ids), ("attention_mask", &mask), ("position_ids", &places)];
+    ///     Ok::<_, diptych::Error>(session.run(&inputs)?[0].to_f32().into_owned())
+    /// };
+    ///
+    /// scores(&mut session, b"A kernel ")?;
+    /// let one = scores(&mut session, b"runs on")?;
+    /// session.truncate(9)?; // the prompt stays
+    /// assert_eq!(session.cached(), 9);
+    /// let other = scores(&mut session, b"is text")?;
+    /// session.truncate(9)?;
+    /// assert_eq!(scores(&mut session, b"runs on")?, one);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the session keeps no caches, fewer places are filled, or the file keeps its caches otherwise than by places, as
+    /// the last places of a sequence alone or a sum of them: [`Session::reset`] empties these. If the device fails.
+    pub fn truncate(&mut self, places: usize) -> Result<()> {
+        let changing = self.changing.as_deref_mut();
+        let cached = changing.as_ref().and_then(|changing| changing.cached.as_ref());
+        let Some((filled, whole, way)) =
+            cached.map(|cached| (cached.filled, cached.caches.places, cached.filling))
+        else {
+            let why = "the session keeps no caches by places";
+            let error = Error::unsupported("going back to a place of the caches", why);
+            return Err(error.hinted(Hint::new(": ", Setting::Reset, " sets states back")));
+        };
+        let by_places = changing.as_ref().and_then(|changing| changing.plans.get(&changing.current?));
+        if way == Filling::Whole && by_places.is_some_and(|plan| plan.adds == 0) {
+            let why = "the file does not keep its caches by places";
+            let error = Error::unsupported("going back to a place of the caches", why);
+            return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties them")));
+        }
+        if places > filled {
+            let found = format!("{places} places of caches of which {filled} are filled");
+            return Err(Error::input("a place of the caches", found, format!("{filled} at most")));
+        }
+        // Nothing of them is left: a NaN among values that a mask hides would make others NaN.
+        self.runner.clear_places(whole, places..filled)?;
+        if let Some(cached) = changing.and_then(|changing| changing.cached.as_mut()) {
+            (cached.filled, cached.adds) = (places, 0);
+        }
+        Ok(())
+    }
+
     /// Empties the caches.
     pub(super) fn empty_caches(&mut self) {
         if let Some(cached) = self.changing.as_mut().and_then(|changing| changing.cached.as_mut()) {
@@ -409,17 +454,4 @@ impl Session {
             cached.held.clear();
         }
     }
-}
-
-/// The axes of inputs that are no caches which have an element for each place, by their names.
-fn grown(inputs: &[OpenInput], caches: &[&str], axis_names: &[&str]) -> Vec<(String, usize)> {
-    let mut grown = Vec::new();
-    for input in inputs.iter().filter(|input| !caches.contains(&input.name.as_str())) {
-        let is_grown = |name: &str| {
-            name.starts_with("total") || axis_names.iter().any(|own| !own.is_empty() && name.contains(own))
-        };
-        let axis = input.open.iter().find(|open| is_grown(&open.name));
-        grown.extend(axis.map(|open| (input.name.clone(), open.axis)));
-    }
-    grown
 }

@@ -1,14 +1,15 @@
 //! Which nodes lose accuracy in f16: the network is run in f32 and in f16 on samples of its inputs.
 //!
-//! First every value is looked at, in both. What reaches beyond 65504 in f32, or reads what does, is kept in f32.
-//! Then the network runs as it will: while an output is off by more than the tolerance, those nodes are kept in
-//! f32 too that add most to the error of what they read: one, then two, then four, and so on. In the end all are,
-//! and nothing is off.
+//! First what each unit of the program writes is looked at, in both ([`Watched`]). What reaches beyond 65504 in f32, or
+//! reads what does, is kept in f32. Then the network runs as it will: while an output is off by more than the tolerance,
+//! those nodes are kept in f32 too that add most to the error of what they read: one, then two, then four, and so on. In
+//! the end all are, and nothing is off.
 //!
 //! Nodes that are kept here and there cut the network into pieces, and a piece that saves less than the conversions
 //! around it cost runs in f32 (`lower/precision.rs`). So f16 up to one node, and f16 from one node on, are tried as well
 //! where pieces were given up: they convert once. What saves most is taken.
 
+use super::watched::Watched;
 use super::{Session, Step};
 use crate::calibration::{CalibratedNode, CalibratedOutput, Calibration};
 use crate::context::Context;
@@ -17,7 +18,7 @@ use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::lower::{Observed, has_halves, observed};
+use crate::lower::{Observed, Written, has_halves, observed};
 use crate::ops::LARGEST_HALF;
 use crate::options::SessionOptions;
 use crate::sorted;
@@ -100,7 +101,7 @@ fn search(
             break Best { kept, tried };
         }
         for (unit, added) in ranked.by_ref().take(count) {
-            kept[unit] = Some(format!("it adds {added:.2e} to the error of what it reads"));
+            kept[unit] = Some(why(added));
         }
         count *= 2;
     };
@@ -134,6 +135,17 @@ fn search(
         }
     }
     Ok(best)
+}
+
+/// Why a unit is kept that adds so much to the error of what it reads.
+fn why(added: f32) -> String {
+    match added {
+        f32::INFINITY => {
+            "f16 makes an infinity or a NaN of what it writes, or of what is made of that".to_owned()
+        }
+        f32::NEG_INFINITY => "in f16 it reads an infinity or a NaN".to_owned(),
+        added => format!("it adds {added:.2e} to the error of what it reads"),
+    }
 }
 
 /// The value if it is finite, else the largest that is.
@@ -204,7 +216,8 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(context: &'a Context, graph: &'a Graph, options: &SessionOptions, tolerance: f32) -> Result<Self> {
         let options = SessionOptions { dimensions: [].into(), ..options.clone() };
-        let units = observed(graph, &options)?;
+        let alignment = context.engine.device()?.info().limits.binding_alignment;
+        let units = observed(graph, &options, alignment)?;
         let kept = vec![None; units.len()];
         Ok(Search { context, graph, options, tolerance, units, seen: HashMap::new(), kept })
     }
@@ -238,16 +251,24 @@ impl<'a> Search<'a> {
         Session::new(self.context, graph, options)
     }
 
-    /// Looks at every value in f32 and in f16, and keeps what halves do not hold.
+    /// A session with the units of the one that is to use the calibration, whose runs give what they write.
+    fn watched(&self) -> Result<Watched> {
+        let calibration = Some(self.calibration(Vec::new()));
+        let options = SessionOptions { precision: Precision::Auto, calibration, ..self.options.clone() };
+        Watched::new(self.context, self.graph, &options)
+    }
+
+    /// Looks at what each unit writes in f32 and in f16, and keeps what halves do not hold.
     fn look(&mut self, samples: &[Sample<'_>]) -> Result<()> {
-        let mut all = self.graph.clone();
-        for &value in self.units.iter().flat_map(|unit| &unit.writes) {
-            if !all.outputs().contains(&value) {
-                all.output(value)?;
-            }
-        }
-        let mut exact = self.session(&all, Precision::F32)?;
-        let values = all.outputs().to_vec();
+        // The same units as in f16.
+        self.kept.fill(Some(String::new()));
+        let mut exact = self.watched()?;
+        let outputs = self.units.iter().flat_map(|unit| {
+            let places = unit.writes.iter().enumerate();
+            places.map(|(place, &value)| ((unit.name.clone(), place), value))
+        });
+        let values: HashMap<(String, usize), Value> = outputs.collect();
+        let value = |written: &Written| values.get(&(written.unit.clone(), written.place)).copied();
         for sample in samples {
             for &input in self.graph.inputs() {
                 let name = self.graph.name(input)?;
@@ -255,8 +276,20 @@ impl<'a> Search<'a> {
                 let seen = self.seen.entry(input).or_default();
                 given.into_iter().for_each(|(_, tensor)| seen.add(&tensor.to_nhwc(), None));
             }
-            for (&value, tensor) in values.iter().zip(exact.run(sample)?) {
-                self.seen.entry(value).or_default().add(&tensor.to_nhwc(), None);
+            for state in self.graph.states() {
+                self.seen.entry(state.value).or_default().add(&state.initial.to_nhwc(), None);
+            }
+            let run = exact.run(sample)?;
+            for found in run.each() {
+                let (written, elements) = found?;
+                let Some(value) = value(written) else { continue };
+                self.seen.entry(value).or_default().add(elements, None);
+            }
+        }
+        for state in self.graph.states() {
+            if let Some(next) = state.next.and_then(|next| self.seen.get(&next)) {
+                let (next, seen) = (next.largest, self.seen.entry(state.value).or_default());
+                seen.largest = seen.largest.max(next);
             }
         }
         for index in 0..self.units.len() {
@@ -269,13 +302,16 @@ impl<'a> Search<'a> {
             let why = beyond("writes", &unit.writes).or_else(|| beyond("reads", &unit.reads));
             self.kept[index] = why.filter(|_| unit.halves);
         }
-        let mut rounded = self.session(&all, Precision::Auto)?;
+        let mut rounded = self.watched()?;
         // States begin anew.
         exact.reset()?;
         for sample in samples {
-            let results = exact.run(sample)?.into_iter().zip(rounded.run(sample)?);
-            for (&value, (exact, rounded)) in values.iter().zip(results) {
-                self.seen.entry(value).or_default().add(&exact.to_nhwc(), Some(&rounded.to_nhwc()));
+            let (exact, rounded) = (exact.run(sample)?, rounded.run(sample)?);
+            for found in exact.each() {
+                let (written, exact) = found?;
+                let Some(value) = value(written) else { continue };
+                let rounded = rounded.of(&written.unit, written.place)?;
+                self.seen.entry(value).or_default().add(exact, rounded);
             }
         }
         Ok(())
@@ -329,17 +365,41 @@ impl<'a> Search<'a> {
     /// The units that are in f16 with what each adds to the error of what it reads, the most first.
     fn ranked(&self) -> Vec<(usize, f32)> {
         let most = |values: &[Value]| values.iter().map(|&value| self.error(value)).fold(0.0, f32::max);
-        let open =
-            self.units.iter().enumerate().filter(|(index, unit)| unit.halves && self.kept[*index].is_none());
-        let added = |(index, unit): (usize, &Observed)| {
+        let each = self.units.iter().zip(&self.kept).map(|(unit, kept)| {
             let (read, written) = (most(&unit.reads), most(&unit.writes));
             // What reads an infinite error adds none of its own.
-            (index, if read.is_finite() { written - read } else { f32::NEG_INFINITY })
-        };
-        let mut ranked: Vec<(usize, f32)> = open.map(added).collect();
-        sorted::sort(&mut ranked, |(_, one), (_, other)| other.total_cmp(one));
-        ranked
+            let added = if read.is_finite() { written - read } else { f32::NEG_INFINITY };
+            (unit, added, unit.halves && kept.is_none())
+        });
+        rank(&each.collect::<Vec<_>>())
     }
+}
+
+/// The units that are open, with what each adds to the error of what it reads, the most first. Where one that is in f32
+/// makes an infinity of a number, those are to blame that write what it reads: it divides by what they made 0, say.
+fn rank(units: &[(&Observed, f32, bool)]) -> Vec<(usize, f32)> {
+    let writers = units.iter().enumerate().flat_map(|(index, (unit, ..))| {
+        let values = unit.writes.iter();
+        values.map(move |&value| (value, index))
+    });
+    let writers: HashMap<Value, usize> = writers.collect();
+    let mut added: Vec<f32> = units.iter().map(|(_, added, _)| *added).collect();
+    let mut begun: Vec<usize> =
+        (0..units.len()).filter(|&index| added[index] == f32::INFINITY && !units[index].2).collect();
+    let mut seen = vec![false; units.len()];
+    while let Some(index) = begun.pop() {
+        for &writer in units[index].0.reads.iter().filter_map(|value| writers.get(value)) {
+            if units[writer].2 {
+                added[writer] = f32::INFINITY;
+            } else if !std::mem::replace(&mut seen[writer], true) {
+                begun.push(writer);
+            }
+        }
+    }
+    let open = added.into_iter().enumerate().filter(|(index, _)| units[*index].2);
+    let mut ranked: Vec<(usize, f32)> = open.collect();
+    sorted::sort(&mut ranked, |(_, one), (_, other)| other.total_cmp(one));
+    ranked
 }
 
 #[cfg(test)]
@@ -402,6 +462,38 @@ mod tests {
         assert_eq!((end.tried.narrow, end.kept.iter().filter(|kept| kept.is_some()).count()), (11, 1));
         let none = found([1.0; 12], 0.5);
         assert_eq!((none.tried.narrow, none.tried.worst()), (0, 0.0));
+    }
+
+    #[test]
+    fn what_divides_in_f32_blames_what_made_its_divisor_zero() {
+        let mut graph = Graph::new();
+        let value = || HostTensor::vector(vec![1.0]).expect("one");
+        let values: Vec<Value> = (0..5).map(|at| graph.constant(&format!("v{at}"), value())).collect();
+        let unit = |name: &str, reads: &[usize], write: usize| Observed {
+            name: name.to_owned(),
+            reads: reads.iter().map(|&at| values[at]).collect(),
+            writes: vec![values[write]],
+            halves: true,
+            saves: 1.0,
+        };
+        // A divisor passes through a unit in f32; a product is to blame for more than the rest, but not for that.
+        let [divisor, moved, product, quotient] = [
+            unit("divisor", &[], 0),
+            unit("moved", &[0], 1),
+            unit("product", &[], 2),
+            unit("quotient", &[1], 3),
+        ];
+        let behind = unit("behind", &[3], 4);
+        let units = [
+            (&divisor, 1e-6, true),
+            (&moved, 0.0, false),
+            (&product, 0.5, true),
+            (&quotient, f32::INFINITY, false),
+            (&behind, f32::NEG_INFINITY, true),
+        ];
+        let ranked = rank(&units);
+        assert_eq!(ranked, [(0, f32::INFINITY), (2, 0.5), (4, f32::NEG_INFINITY)]);
+        assert!(ranked.iter().all(|(_, added)| !why(*added).contains("inf to")));
     }
 
     #[test]

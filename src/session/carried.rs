@@ -144,9 +144,8 @@ impl Session {
             true => Ok(()),
             false => Err(Error::unsupported(
                 what,
-                "outputs of each run are inputs of the next one (Session::carry, Session::cache), so a run begins when the one \
-                 before is over: use \
-                 Session::run or Session::run_async",
+                "outputs of each run are inputs of the next one, so a run begins when the one before is over: use Session::run \
+                 or Session::run_async",
             )),
         }
     }

@@ -4,7 +4,7 @@
 //! A plan is a session for certain extents, and for certain values where a network's extents depend on them. That of the
 //! last run is the outer session's own; the others lie here. A network of several parts runs one after the other, what
 //! one gives is what the next one is given.
-use super::cached::Cached;
+use super::cached::{CACHE, Cached};
 use super::flight::{Layout, Place as OutputPlace};
 use super::given::given_of;
 use super::input::{Input, RunInput, arranged};
@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result, Setting};
 use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
@@ -91,16 +91,31 @@ impl Session {
             let dims = Dims::new_or_empty(&fixed)?;
             given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: None });
         }
+        self.plan_for(&given, wait, progress).await
+    }
+
+    /// Makes the plan for these extents, unless there is one, what the session runs. Of a network whose extents depend on
+    /// values nothing is planned.
+    pub(super) async fn plan_for(
+        &mut self,
+        given: &[Given<'_>],
+        wait: Wait,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<()> {
+        let changing = self.changing_mut()?;
+        if let Some(plan) = changing.planned(FIRST, given)? {
+            return self.make_current(plan, given, wait).await;
+        }
         let (place, by_value) = {
             let first = changing.stage(FIRST)?;
             (first.place.clone(), first.by_value.clone())
         };
-        let part = changing.part_of(&place, &given, &by_value, None)?;
+        let part = changing.part_of(&place, given, &by_value, None)?;
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
-        let plan = self.plan(FIRST, &given, part, &[], wait, progress).await?;
-        self.make_current(plan, &given, wait).await
+        let plan = self.plan(FIRST, given, part, &[], wait, progress).await?;
+        self.make_current(plan, given, wait).await
     }
 
     fn changing_mut(&mut self) -> Result<&mut Changing> {
@@ -158,6 +173,10 @@ impl Session {
             None => {
                 self.make_current(last, &given, wait).await?;
                 self.draw_last(last, key)?;
+                let given = match &self.changing {
+                    Some(changing) => changing.with_masks(last, given)?,
+                    None => given,
+                };
                 self.feeds(given)
             }
         }
@@ -212,8 +231,9 @@ impl Session {
                 let caching = changing.cached.as_ref().map(Cached::caching);
                 let part = changing.part_of(&place, given, &by_value, caching)?;
                 if caching.is_some() && part.next.is_some() {
-                    let why = "extents within this network depend on values: Session::carry runs it";
-                    return Err(Error::unsupported("Session::cache with this network", why));
+                    let why = "extents within this network depend on values";
+                    let error = Error::unsupported(CACHE, why);
+                    return Err(error.hinted(Hint::new(": ", Setting::Carry, " runs it")));
                 }
                 self.plan(stage, given, part, path, wait, &mut |_| {}).await?
             }

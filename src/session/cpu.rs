@@ -24,7 +24,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
-use crate::lower::{self, Alias, InPlace, Input as Read, Network, Unit};
+use crate::lower::{self, Alias, InPlace, Input as Read, Network, Rewrites, Unit};
 use crate::ops::Role;
 use crate::options::SessionOptions;
 use crate::parallel;
@@ -189,7 +189,8 @@ impl Places<'_> {
 
 /// The units that the CPU runs.
 fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
-    lower::simplified(graph, &|name| options.choices.contains_key(name))
+    let alone = |name: &str| options.choices.contains_key(name);
+    lower::simplified(graph, &Rewrites { alone: &alone, without: &options.without_rewrites })
 }
 
 impl CpuSession {
@@ -225,7 +226,8 @@ impl CpuSession {
         let initial = initial.collect::<Result<Vec<Arc<[f32]>>>>()?;
         let changed = sorted::set(places.changed.values().copied()).into_iter().collect();
         let key = graph.key_place();
-        let states = States { held: Mutex::new(initial.clone()), initial, next, changed, key };
+        let dims = graph.states().iter().map(|state| state.initial.dims()).collect();
+        let states = States { held: Mutex::new(initial.clone()), initial, dims, next, changed, key };
         Ok(CpuSession(Arc::new(CpuNetwork {
             threads: options.cpu_threads.map_or(usize::MAX, NonZeroUsize::get),
             load: std::sync::Mutex::default(),
@@ -313,6 +315,7 @@ impl Run for CpuSession {
             op: step.op,
             kernel: format!("cpu_{}_f32", step.op),
             work_group: [0; 3],
+            choice: None,
             source: step.source.clone(),
             flops: step.flops,
         };

@@ -24,6 +24,8 @@ use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
+#[cfg(not(target_family = "wasm"))]
+use crate::lower::Written;
 use crate::lower::{Known, Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
@@ -70,6 +72,18 @@ pub(super) fn lowered(
     let changes =
         |_: Shape| Err(Error::unsupported("feature maps in images", "WebGPU's kernels take buffers"));
     Program::of(graph, options, device.info(), &changes, known)
+}
+
+/// [`lowered`] with what the units write as outputs behind the graph's.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn lowered_with_written(
+    engine: &Engine,
+    graph: &Graph,
+    options: &SessionOptions,
+) -> Result<(Program, Vec<Written>)> {
+    let device = engine.device()?;
+    let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
+    Program::with_written(graph, options, device.info(), &changes)
 }
 
 /// The kernel of each step, by the step's name.
@@ -119,7 +133,7 @@ impl DeviceSession {
         Ok(changed)
     }
 
-    async fn of(
+    pub(super) async fn of(
         engine: Engine,
         program: Program,
         shared: Option<&Shared>,

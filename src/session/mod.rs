@@ -15,6 +15,7 @@
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound` | runs on an application's encoder, queue and buffers |
 //! | `picture`, `frame`, `framing`, `places` | inputs that are pictures, and frames of cameras |
+//! | `watched` | sessions that give what each unit writes |
 //! | `calibrate`, `observe`, `profile` | what runs tell: which nodes f16 serves, which are wrong, how long they take |
 
 #[cfg(not(target_family = "wasm"))]
@@ -25,6 +26,7 @@ mod bound;
 mod buffers;
 mod build;
 mod cached;
+mod caches;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
 mod carried;
@@ -59,19 +61,25 @@ mod profile;
 mod ready;
 mod rebuild;
 mod resources;
+#[cfg(not(target_family = "wasm"))]
+mod rewritten;
 mod runner;
 mod segments;
 mod shared;
+#[cfg(not(target_family = "wasm"))]
+mod sizes;
 mod slots;
 mod source;
 mod spare;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
+#[cfg(not(target_family = "wasm"))]
+mod watched;
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use buffers::{BufferBinding, RequiredUsage};
 pub use build::BuildProgress;
-pub use cached::Caches;
+pub use caches::Caches;
 #[cfg(feature = "wgpu")]
 pub use encode::WgpuInput;
 #[cfg(feature = "opencl")]
@@ -92,6 +100,8 @@ pub use ports::Port;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
+#[cfg(not(target_family = "wasm"))]
+pub use rewritten::ComparedRewrites;
 pub use source::OpenAxis;
 #[cfg(feature = "onnx")]
 pub(crate) use source::PLACES;

@@ -1,9 +1,10 @@
 //! A graph some of whose named dimensions each run decides.
 
+use super::cached::CACHE;
 use super::ports::Port;
-use super::source::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Source};
+use super::source::{Caching, Filling, Given, OpenAxis, OpenInput, Part, Place, Source};
 use crate::dims::Dim;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
 use crate::options::SessionOptions;
 use crate::sorted;
@@ -22,8 +23,12 @@ impl OpenGraph {
     /// The graph with the dimensions of `options` that are fixed, and the options without them.
     pub(super) fn new(graph: &Graph, mut options: SessionOptions) -> Result<(Arc<Self>, SessionOptions)> {
         if let Some(name) = options.open.keys().find(|name| options.dimensions.contains_key(*name)) {
-            let found = "an extent for it in SessionOptions::dimensions";
-            return Err(Error::input(format!("open dimension {name:?}"), found, "one of both"));
+            let error = Error::input(
+                format!("open dimension {name:?}"),
+                "a fixed extent for it as well",
+                "one of both",
+            );
+            return Err(error.with_setting(Setting::Dimensions));
         }
         if let Some(name) = options.open.keys().find(|name| !graph.dimensions().contains_key(*name)) {
             let wanted = format!("one of {:?}", graph.dimensions().keys().collect::<Vec<_>>());
@@ -102,14 +107,12 @@ impl Source for OpenGraph {
         let extents: Vec<(&str, usize)> =
             extents.into_iter().map(|(name, (extent, _))| (name, extent)).collect();
         let graph = self.graph.with_dimensions(&extents)?;
-        let named = |(index, port): (usize, &Port)| (port.name.clone(), Found::Output(index));
-        let results = self.outputs.iter().enumerate().map(named).collect();
-        Ok(Part { graph, by_value: BTreeSet::new(), results, next: None, adds: 0 })
+        Ok(Part::whole(graph, &self.outputs))
     }
 
     fn filling(&self, _: &[&str]) -> Result<Filling> {
         let why =
             "a Graph has states (Graph::state, Graph::update_slice) for what it keeps: it needs no caches";
-        Err(Error::unsupported("Session::cache", why))
+        Err(Error::unsupported(CACHE, why))
     }
 }

@@ -4,17 +4,24 @@ use super::{Session, build, device};
 use crate::context::{Context, Engine};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::lower::{Step, Work};
-use crate::ops::Launch;
+use crate::lower::{By, Step, Work};
+use crate::ops::{Choice, Launch, Op};
 use crate::options::SessionOptions;
+use std::sync::Arc;
 
 /// A step that a device would compute.
 #[derive(Debug, Clone)]
 pub struct PlannedStep {
     /// The step's name: that of its node.
     pub name: String,
-    /// Where its kernel comes from.
+    /// Where its kernel comes from, in words.
     pub source: String,
+    /// What decided on its kernel.
+    pub by: By,
+    /// Its kernel, tile and work-group.
+    pub choice: Choice,
+    /// What it computes; none for what only moves a value.
+    pub unit: Option<Arc<dyn Op>>,
     /// Its kernel.
     pub launch: Launch,
 }
@@ -39,7 +46,8 @@ impl Session {
         let program = device::lowered(engine, graph, options, None)?;
         let planned = |step: Step| match step.work {
             Work::Device { launch, .. } => {
-                Some(PlannedStep { name: step.name, source: step.from, launch: *launch })
+                let Step { name, from: source, by, choice, unit, .. } = step;
+                Some(PlannedStep { name, source, by, choice: choice?, unit, launch: *launch })
             }
             Work::Host { .. } => None,
         };

@@ -15,8 +15,9 @@ use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Setting};
 use crate::host::HostTensor;
+use crate::lower::can_be_a_step;
 use crate::options::{SessionOptions, Tuning};
 use crate::sorted;
 use crate::tune::db::SharedDatabase;
@@ -86,6 +87,8 @@ pub(super) struct Plan {
     pub(super) next: Option<u64>,
     /// How many places it adds to each cache.
     pub(super) adds: usize,
+    /// Whether it has these behind all others.
+    pub(super) apart: bool,
 }
 
 /// Whether two tensors are equal, NaN included.
@@ -179,8 +182,8 @@ impl Changing {
                 return Err(Error::input(format!("input {name:?}"), "two tensors", "one"));
             }
             if self.cached.as_ref().is_some_and(|cached| cached.has_input(name)) {
-                let wanted = "none: the session keeps it (Session::cache)";
-                return Err(Error::input(format!("input {name:?}"), "a tensor", wanted));
+                let error = Error::input(format!("input {name:?}"), "a tensor", "none: the session keeps it");
+                return Err(error.with_setting(Setting::Cache));
             }
             *place = Some(input);
         }
@@ -219,11 +222,11 @@ impl Changing {
         for open in &own.open {
             let extent = dims.extents().get(open.axis);
             let range = self.options.open.get(&open.name).and_then(Option::as_ref);
-            if let Some((extent, range)) = extent.zip(range).filter(|(extent, range)| !range.contains(extent))
-            {
+            if let Some((extent, range)) = extent.zip(range).filter(|(own, range)| !range.contains(own)) {
                 let found = format!("{extent} for dimension {:?}", open.name);
-                let wanted = format!("{} to {} (SessionOptions::open)", range.start(), range.end());
-                return Err(Error::input(format!("input {:?}", own.name), found, wanted));
+                let wanted = format!("{} to {}", range.start(), range.end());
+                let error = Error::input(format!("input {:?}", own.name), found, wanted);
+                return Err(error.with_setting(Setting::Open));
             }
         }
         let fits = |dims: &Dims| {
@@ -276,9 +279,7 @@ impl Changing {
         let gone = self.plans.remove(&plan);
         self.stages.values_mut().for_each(|stage| stage.plans.retain(|&own| own != plan));
         gone.and_then(|plan| plan.next).into_iter().for_each(|stage| self.forget_stage(stage));
-        if self.current == Some(plan) {
-            self.current = None;
-        }
+        self.current = self.current.filter(|&current| current != plan);
     }
 
     /// Forgets a stage and all that is behind it.
@@ -354,6 +355,7 @@ impl Changing {
             results: part.results,
             next,
             adds: part.adds,
+            apart: part.apart,
         };
         self.plans.insert(number, plan);
         if let Some(stage) = self.stages.get_mut(&stage) {
@@ -375,7 +377,7 @@ impl Changing {
             return options;
         }
         let names = sorted::set(part.graph.nodes().iter().map(|node| node.name()));
-        options.choices.retain(|name, _| names.contains(name.as_str()));
+        options.choices.retain(|name, _| can_be_a_step(name, &|node| names.contains(node)));
         options.precisions.retain(|name, _| names.contains(name.as_str()));
         options.on_cpu.retain(|name| names.contains(name.as_str()));
         options
@@ -393,8 +395,7 @@ impl Changing {
             let own = runner.memory();
             let constants = own.constants.saturating_sub(twice);
             // One plan runs at a time.
-            let least = sum.least.max(own.least);
-            sum = MemoryUse { least, ..sum.and(MemoryUse { constants, ..own }) };
+            sum = MemoryUse { least: sum.least.max(own.least), ..sum.and(MemoryUse { constants, ..own }) };
         }
         sum
     }

@@ -2,6 +2,7 @@
 
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
+use crate::ops::Choice;
 use std::fmt;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ pub struct Step {
     pub precision: Precision,
     /// Invocations per work-group; zeros on the CPU, which has none.
     pub work_group: [u32; 3],
+    /// The kernel with its tile and work-group, to be changed and given to another session under the step's name
+    /// ([`SessionOptions::choices`](crate::SessionOptions::choices)); none on the CPU, and for copies between it and a device.
+    pub choice: Option<Choice>,
     /// Where the kernel and work-group came from: by hand, by rule, or which row of the record.
     pub source: String,
     /// Its floating-point operations.

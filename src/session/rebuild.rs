@@ -3,7 +3,7 @@
 use super::Session;
 use crate::context::Context;
 use crate::device::Wait;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Setting};
 
 impl Session {
     /// [`Session::rebuild`], awaited.
@@ -48,7 +48,8 @@ impl Session {
     pub(super) fn made_of(&self) -> Result<(&crate::graph::Graph, &crate::options::SessionOptions)> {
         let kept = self.made_of.as_deref().map(|(graph, options)| (graph, options));
         kept.ok_or_else(|| {
-            Error::unsupported("Session::rebuild", "the graph was not kept (SessionOptions::keep_graph)")
+            Error::unsupported("to build this session again", "the graph was not kept")
+                .with_setting(Setting::KeepGraph)
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::build::Teller;
 use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
-use super::shared::{Shared, Uploaded};
+use super::shared::{Key, Shared, Uploaded};
 use crate::alloc;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
@@ -116,11 +116,11 @@ pub(super) async fn allocate(
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
         let state = program.states.iter().position(|(part, _)| part.stored == index);
-        if let Some((shared, name, state)) = state.and_then(|state| {
+        if let Some((shared, key, state)) = state.and_then(|state| {
             let shared = shared_with?;
-            Some((shared, shared.state_name(state, value.bytes)?, state))
+            Some((shared, shared.state_key(state, value.bytes)?, state))
         }) {
-            let known = shared.uploaded(&name);
+            let known = shared.uploaded(&key);
             if known.is_some() {
                 written.insert(index);
             }
@@ -129,7 +129,7 @@ pub(super) async fn allocate(
                 None => {
                     let buffer = device.alloc(value.bytes, Memory::Device)?;
                     let whole = buffer.slice(0, value.bytes)?;
-                    shared.keep(name, whole, program.states[state].1.clone())
+                    shared.keep(key, whole, program.states[state].1.clone())
                 }
             };
             stored.push(Some(Resource::Buffer(own.slice.clone())));
@@ -138,9 +138,9 @@ pub(super) async fn allocate(
             continue;
         }
         let constant = value.constant.as_ref().filter(|_| value.image.is_none());
-        let rows = || constant.and_then(|tensor| rows_name(tensor, value.halves));
+        let rows = || constant.and_then(|tensor| rows_key(tensor, value.halves));
         let shelf = shared_with.and_then(|shared| Some((shared, rows()?)));
-        if let Some(known) = shelf.as_ref().and_then(|(shared, name)| shared.uploaded(name)) {
+        if let Some(known) = shelf.as_ref().and_then(|(shared, key)| shared.uploaded(key)) {
             spared += value.bytes;
             stored.push(Some(Resource::Buffer(known.slice.clone())));
             held.push(known);
@@ -159,8 +159,8 @@ pub(super) async fn allocate(
             };
             teller.bytes(rows.len() as u64);
             upload(device, &slice.buffer, &rows, teller, turns).await?;
-            if let Some((shared, name)) = shelf {
-                held.push(shared.keep(name, slice.clone(), tensor.clone()));
+            if let Some((shared, key)) = shelf {
+                held.push(shared.keep(key, slice.clone(), tensor.clone()));
             }
         }
         if let (true, Resource::Buffer(slice)) = (value.scratch, &resource) {
@@ -170,11 +170,11 @@ pub(super) async fn allocate(
         stored.push(Some(resource));
     }
     // Those that no session for other extents has.
-    let name = |constant: &Constant| shared_with.and_then(|shared| Some((shared, constant.name()?)));
-    let names: Vec<Option<(&Shared, String)>> = program.constants.iter().map(name).collect();
-    let known =
-        |name: &Option<(&Shared, String)>| name.as_ref().and_then(|(shared, name)| shared.uploaded(name));
-    let known: Vec<Option<Arc<Uploaded>>> = names.iter().map(known).collect();
+    let key =
+        |constant: &Constant| shared_with.and_then(|shared| Some((shared, Key::Packed(constant.key()?))));
+    let keys: Vec<Option<(&Shared, Key)>> = program.constants.iter().map(key).collect();
+    let known = |key: &Option<(&Shared, Key)>| key.as_ref().and_then(|(shared, key)| shared.uploaded(key));
+    let known: Vec<Option<Arc<Uploaded>>> = keys.iter().map(known).collect();
     let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
     let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
     let packed = pack(&fresh, program.constant_alignment(), turns).await?;
@@ -190,7 +190,7 @@ pub(super) async fn allocate(
     };
     let mut places = packed.places.into_iter();
     let mut constants = Vec::with_capacity(known.len());
-    for ((constant, name), known) in program.constants.iter().zip(names).zip(known) {
+    for ((constant, key), known) in program.constants.iter().zip(keys).zip(known) {
         if let Some(known) = known {
             constants.push(known.slice.clone());
             held.push(known);
@@ -199,8 +199,8 @@ pub(super) async fn allocate(
         let missing = || Error::Internal("a constant without a buffer".to_owned());
         let (buffer, (offset, length)) = buffer.as_ref().zip(places.next()).ok_or_else(missing)?;
         let slice = buffer.slice(offset, length)?;
-        if let Some((shared, name)) = name {
-            held.push(shared.keep(name, slice.clone(), constant.tensor().clone()));
+        if let Some((shared, key)) = key {
+            held.push(shared.keep(key, slice.clone(), constant.tensor().clone()));
         }
         constants.push(slice);
     }
@@ -214,11 +214,10 @@ pub(super) async fn allocate(
     Ok(Resources { stored, slots, constants, _shared: held, written, memory })
 }
 
-/// The name of a constant that kernels read in rows; none where nothing is worth sharing.
-fn rows_name(tensor: &HostTensor, halves: bool) -> Option<String> {
-    let is_large = tensor.dims().elements() >= MIN_SHARED;
-    let form = if halves { "half rows" } else { "rows" };
-    is_large.then(|| format!("{form} {:?} {:?} {}", tensor.place(), tensor.dtype(), tensor.dims()))
+/// The key of a constant that kernels read in rows; none where nothing is worth sharing.
+fn rows_key(tensor: &HostTensor, halves: bool) -> Option<Key> {
+    let (place, dims, dtype) = (tensor.place(), tensor.dims(), tensor.dtype());
+    (dims.elements() >= MIN_SHARED).then_some(Key::Rows { place, dims, dtype, halves })
 }
 
 /// Rows in halves, in whole words. A number beyond the largest half is that one, as where a device converts rows.

@@ -11,6 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Key;
 use crate::task::Awaited;
+use std::ops::Range;
 
 /// What the caller does once a run is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +144,18 @@ impl Runner {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Writes zeros to some places of each cache of `whole` places.
+    pub(super) fn clear_places(&self, whole: usize, places: Range<usize>) -> Result<()> {
+        match self {
+            Runner::Device(session) => session.clear_places(whole, &places),
+            Runner::Cpu(session) => {
+                session.clear_places(whole, &places);
+                Ok(())
+            }
+            Runner::Idle(_) => Ok(()),
         }
     }
 

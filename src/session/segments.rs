@@ -106,6 +106,7 @@ fn node(step: &Step, kernel: String, precision: Precision, work_group: [u32; 3])
         kernel,
         precision,
         work_group,
+        choice: step.choice,
         source: step.from.clone(),
         flops: step.flops,
     }
@@ -120,6 +121,7 @@ fn transfer(of: &str, op: &'static str, operand: Operand, bytes: u64) -> profile
         kernel: format!("{op}, {bytes} bytes"),
         precision: Precision::F32,
         work_group: [0; 3],
+        choice: None,
         source: format!("{of} is on the CPU"),
         flops: 0,
     }

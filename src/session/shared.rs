@@ -8,15 +8,26 @@ use super::slots::Slots;
 use super::spare::Spare;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
+use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::host::HostTensor;
-use crate::lower::Known;
+use crate::layout::Layout;
+use crate::lower::{Known, PackedAs};
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// How the names of states begin; those of constants begin otherwise.
-const STATE: &str = "state ";
+/// What sessions share on a device, by what it was made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// A state by its place among those of a graph.
+    State { index: usize, bytes: u64 },
+    /// A constant as the graph has it, or in halves.
+    Rows { place: (usize, Layout), dims: Dims, dtype: DType, halves: bool },
+    /// A constant as a kernel reads it.
+    Packed(PackedAs),
+}
 
 /// Constants of sessions that are alive, and buffers that one session uses at a time.
 #[derive(Debug, Default)]
@@ -32,7 +43,7 @@ pub(super) struct Shared {
     /// Kernels that are compiled.
     pub(super) known: Known,
     /// What lies on a device, by what it was made of.
-    uploaded: Mutex<HashMap<String, Weak<Uploaded>>>,
+    uploaded: Mutex<HashMap<Key, Weak<Uploaded>>>,
     /// Whether they have one copy of the states.
     keeps_states: AtomicBool,
 }
@@ -41,7 +52,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) slice: Slice,
-    /// What it was made of, which stays where it is meanwhile: its place is a part of the name.
+    /// What it was made of, which stays where it is meanwhile: its place is a part of the key.
     _tensor: HostTensor,
 }
 
@@ -55,15 +66,15 @@ impl Shared {
         self.keeps_states.load(Ordering::Relaxed)
     }
 
-    /// The name of a state by its place among those of a graph, if sessions share it.
-    pub(super) fn state_name(&self, index: usize, bytes: u64) -> Option<String> {
-        self.keeps_states().then(|| format!("{STATE}{index} of {bytes} bytes"))
+    /// The key of a state by its place among those of a graph, if sessions share it.
+    pub(super) fn state_key(&self, index: usize, bytes: u64) -> Option<Key> {
+        self.keeps_states().then_some(Key::State { index, bytes })
     }
 
     /// Bytes of the states that sessions share.
     pub(super) fn state_bytes(&self) -> u64 {
         let uploaded = lock(&self.uploaded);
-        let states = uploaded.iter().filter(|(name, _)| name.starts_with(STATE));
+        let states = uploaded.iter().filter(|(key, _)| matches!(key, Key::State { .. }));
         states.filter_map(|(_, state)| Some(state.upgrade()?.slice.bytes())).sum()
     }
 
@@ -72,15 +83,15 @@ impl Shared {
         Arc::clone(self.spare.get_or_init(|| Arc::new(Spare::new(outputs))))
     }
 
-    /// The constant of this name, if some session has it.
-    pub(super) fn uploaded(&self, name: &str) -> Option<Arc<Uploaded>> {
-        lock(&self.uploaded).get(name).and_then(Weak::upgrade)
+    /// What has this key, if some session has it.
+    pub(super) fn uploaded(&self, key: &Key) -> Option<Arc<Uploaded>> {
+        lock(&self.uploaded).get(key).and_then(Weak::upgrade)
     }
 
     /// Lets other sessions have a constant, as long as somebody holds it.
-    pub(super) fn keep(&self, name: String, slice: Slice, tensor: HostTensor) -> Arc<Uploaded> {
+    pub(super) fn keep(&self, key: Key, slice: Slice, tensor: HostTensor) -> Arc<Uploaded> {
         let uploaded = Arc::new(Uploaded { slice, _tensor: tensor });
-        lock(&self.uploaded).insert(name, Arc::downgrade(&uploaded));
+        lock(&self.uploaded).insert(key, Arc::downgrade(&uploaded));
         uploaded
     }
 

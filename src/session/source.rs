@@ -98,6 +98,17 @@ pub(crate) struct Part {
     pub(crate) next: Option<Place>,
     /// How many places it adds to each cache.
     pub(crate) adds: usize,
+    /// Whether what attends sees those behind all others ([`Filling::Apart`]).
+    pub(crate) apart: bool,
+}
+
+impl Part {
+    /// The only part: `graph` computes every one of these outputs, in their order.
+    pub(crate) fn whole(graph: Graph, outputs: &[Port]) -> Self {
+        let named = |(index, port): (usize, &Port)| (port.name.clone(), Found::Output(index));
+        let results = outputs.iter().enumerate().map(named).collect();
+        Self { graph, by_value: BTreeSet::new(), results, next: None, adds: 0, apart: false }
+    }
 }
 
 /// Caches that the graphs of a network keep as states: inputs of a run that outputs of the run before are.
@@ -118,8 +129,13 @@ pub(crate) struct Caching<'a> {
 pub(crate) enum Filling {
     /// It is given none, and its outputs become their first places.
     First,
-    /// It is given all places but one, filled or not. Its own go where the run before has ended ([`PLACES`]).
+    /// It is given all places but as many as it adds, filled or not. Its own go where the run before has ended ([`PLACES`]),
+    /// and what attends sees them there.
     Next,
+    /// [`Filling::Next`], where what attends sees the places of the run behind all others, as the file has them. Masks hide
+    /// those between.
+    #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "ONNX files alone have caches"))]
+    Apart,
     /// It is given all of them, and what it makes of them replaces them.
     Whole,
 }

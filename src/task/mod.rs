@@ -49,7 +49,7 @@ pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
 }
 
 /// What comes of work that awaits nothing, as on the CPU; none if it did.
-#[cfg(any(feature = "onnx", all(feature = "wgpu", target_family = "wasm")))]
+#[cfg(any(feature = "onnx", feature = "tflite", all(feature = "wgpu", target_family = "wasm")))]
 pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(work).poll(&mut context) {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{Unit, has_halves, joined, multiple, op_on, simplified};
+use crate::lower::{Rewrites, Unit, has_halves, joined, multiple, op_on, simplified};
 use crate::ops::{Op, Purpose};
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
@@ -61,9 +61,9 @@ impl Work {
     /// Lines up the problems of all units, or of those that are to be `tunable`.
     pub(super) fn begin_units(&mut self, graph: &Graph, tunable: bool) -> Result<()> {
         let graph = &*graph.on_device()?;
-        let mut network = simplified(graph, &|_| false)?;
+        let mut network = simplified(graph, &Rewrites::ALL)?;
         let alignment = self.device.info().limits.binding_alignment;
-        joined(&mut network, &|_| false, multiple(self.precision, alignment))?;
+        joined(&mut network, &Rewrites::ALL, multiple(self.precision, alignment))?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units().iter().partition(|unit| !unit.parts().is_empty());
@@ -72,12 +72,21 @@ impl Work {
                 self.line_up_on(graph, unit, precision, tunable)?;
             }
         }
+        if self.precision == Precision::Auto {
+            // Stacks lie as in f32 where a session has nothing in halves.
+            let mut network = simplified(graph, &Rewrites::ALL)?;
+            joined(&mut network, &Rewrites::ALL, multiple(Precision::F32, alignment))?;
+            for unit in network.units().iter().filter(|unit| unit.multiple() > 1) {
+                self.line_up_on(graph, unit, Precision::F32, tunable)?;
+            }
+        }
         Ok(())
     }
 
     pub(super) fn begin_nodes(&mut self, graph: &Graph, names: &[String]) -> Result<()> {
         let graph = &*graph.on_device()?;
-        let network = simplified(graph, &|name| names.iter().any(|own| own == name))?;
+        let alone = |name: &str| names.iter().any(|own| own == name);
+        let network = simplified(graph, &Rewrites { alone: &alone, ..Rewrites::ALL })?;
         for name in names {
             let Some(unit) = network.units().iter().find(|unit| unit.name == *name) else {
                 let all: Vec<&str> = network.units().iter().map(|unit| unit.name.as_str()).collect();

@@ -3,6 +3,7 @@
 use crate::layout::Layout;
 use crate::ops::Choice;
 use crate::tune::Trial;
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -81,6 +82,11 @@ pub struct ProblemReport {
 const MAX_FAILURES: usize = 5;
 
 impl ProblemReport {
+    /// The default's and the choice's times, as often as there are nodes.
+    fn times(&self, nodes: u32) -> Option<(Duration, Duration)> {
+        Some((self.default_time?.checked_mul(nodes)?, self.time?.checked_mul(nodes)?))
+    }
+
     fn title(&self) -> String {
         match self.layout {
             Layout::C4 => format!("{} {}", self.op, self.problem),
@@ -156,15 +162,28 @@ pub struct Report {
 }
 
 impl Report {
-    /// The sum over all nodes of the default's and the choice's median times, where both are known,
-    /// with feature maps in buffers.
+    /// The sum over the nodes of the default's and the choice's median times, where both are known. A node counts once: with
+    /// feature maps in buffers, if it has such a problem.
     pub fn totals(&self) -> (Duration, Duration) {
-        let in_buffers = self.problems.iter().filter(|problem| problem.layout == Layout::C4);
-        let timed = in_buffers.filter_map(|problem| {
-            let nodes = u32::try_from(problem.nodes.len()).unwrap_or(u32::MAX);
-            Some((problem.default_time?.checked_mul(nodes)?, problem.time?.checked_mul(nodes)?))
-        });
-        timed.fold((Duration::ZERO, Duration::ZERO), |(default, tuned), (d, t)| (default + d, tuned + t))
+        self.counted()
+            .into_iter()
+            .filter_map(|(problem, nodes)| problem.times(nodes))
+            .fold((Duration::ZERO, Duration::ZERO), |(default, tuned), (own_default, own_tuned)| {
+                (default + own_default, tuned + own_tuned)
+            })
+    }
+
+    /// The problems that the sums are of, each with how many nodes it stands for.
+    fn counted(&self) -> Vec<(&ProblemReport, u32)> {
+        let mut seen = HashSet::new();
+        let mut counted = Vec::with_capacity(self.problems.len());
+        for layout in [Layout::C4, Layout::Nhwc, Layout::Image2d] {
+            for problem in self.problems.iter().filter(|problem| problem.layout == layout) {
+                let own = problem.nodes.iter().filter(|node| seen.insert(node.as_str())).count();
+                counted.push((problem, u32::try_from(own).unwrap_or(u32::MAX)));
+            }
+        }
+        counted
     }
 }
 
@@ -178,21 +197,40 @@ impl Report {
     pub const HEADS: [&str; 7] =
         ["nodes", "problem", "tried", "default us", "tuned us", "speed-up", "choice"];
 
-    /// The sums of both times, their ratio, and how long the tuning took.
+    /// The sums of both times and over which nodes, their ratio, how many searches are not at their end, and how long the
+    /// tuning took.
     #[doc(hidden)]
     pub fn summary(&self) -> String {
         let (default, tuned) = self.totals();
-        let ratio = if tuned.is_zero() { 1.0 } else { default.as_secs_f64() / tuned.as_secs_f64() };
+        let counted = self.counted();
+        let nodes = |timed: bool| {
+            let own = counted.iter().filter(|(problem, _)| !timed || problem.times(1).is_some());
+            own.map(|(_, nodes)| nodes).sum::<u32>()
+        };
+        let (all, timed) = (nodes(false), nodes(true));
+        let times = match (timed, tuned.is_zero()) {
+            (0, _) => "no node was timed".to_owned(),
+            (_, true) => format!("{timed} of {all} nodes were timed, and take no time"),
+            _ => format!(
+                "sum over {timed} of {all} nodes: {} us untuned, {} us tuned ({:.2}x)",
+                microseconds(Some(default)),
+                microseconds(Some(tuned)),
+                default.as_secs_f64() / tuned.as_secs_f64()
+            ),
+        };
+        let open = self.problems.iter().filter(|problem| problem.cut_short).count();
+        let open = match open {
+            0 => String::new(),
+            open => format!(
+                "; {open} of {} searches were cut short, and go on where they are tuned again",
+                self.problems.len()
+            ),
+        };
         let unsaved = match self.unsaved {
             0 => String::new(),
             rows => format!("; {rows} rows are not in the record's file, whose lock another process holds"),
         };
-        format!(
-            "sum over nodes {} us untuned, {} us tuned ({ratio:.2}x); tuning took {:.1} s{unsaved}",
-            microseconds(Some(default)),
-            microseconds(Some(tuned)),
-            self.spent.as_secs_f64()
-        )
+        format!("{times}{open}; tuning took {:.1} s{unsaved}", self.spent.as_secs_f64())
     }
 }
 

@@ -111,8 +111,15 @@ impl Work {
             if self.current.is_none() {
                 let Some(job) = self.next_job() else { break };
                 self.current = Some(self.open(job)?);
+                // Computing what is expected of a large problem may have taken the rest of the time.
+                let spent = self.report.spent + counted.elapsed();
+                self.end_if_late(spent)?;
             }
-            let Some(current) = &mut self.current else { break };
+            let Some(current) = &mut self.current else {
+                self.report.spent += counted.elapsed();
+                counted = Instant::now();
+                continue;
+            };
             let mut bench = Guarded {
                 bench: &mut current.bench,
                 keys: &current.keys,
@@ -127,6 +134,7 @@ impl Work {
                 Progress::Working { tried, candidates } => inner = (tried, candidates),
                 Progress::Finished => self.close(false)?,
             }
+            self.end_if_late(self.report.spent)?;
             if start.elapsed() >= budget {
                 break;
             }
@@ -146,19 +154,28 @@ impl Work {
         }
     }
 
+    /// Ends the present problem's search where the time for all is over: what is begun without a look at the time, such as a
+    /// default's first runs, may take longer than all of it.
+    fn end_if_late(&mut self, spent: Duration) -> Result<()> {
+        if self.budget.is_some_and(|budget| spent >= budget) { self.cut_short() } else { Ok(()) }
+    }
+
+    /// Ends the present problem's search, if there is one.
+    fn cut_short(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        let mut bench = Guarded {
+            bench: &mut current.bench,
+            keys: &current.keys,
+            journal: self.journal.as_ref(),
+            database: &self.database,
+        };
+        current.run.cancel(&mut bench)?;
+        self.close(true)
+    }
+
     pub(super) fn cancel(&mut self) -> Result<()> {
         self.jobs.clear();
-        if let Some(current) = &mut self.current {
-            let mut bench = Guarded {
-                bench: &mut current.bench,
-                keys: &current.keys,
-                journal: self.journal.as_ref(),
-                database: &self.database,
-            };
-            current.run.cancel(&mut bench)?;
-            self.close(true)?;
-        }
-        Ok(())
+        self.cut_short()
     }
 
     #[cfg(not(target_family = "wasm"))]

@@ -1,9 +1,9 @@
 //! Operands that are not numbers or very large, and work-groups that do not fill a subgroup, on some devices: what is wrong.
 
-use crate::cases::{Breadth, Case};
+use crate::cases::{Breadth, Case, full_table};
 use crate::cpu;
 use crate::gpu;
-use crate::problem::{Problem, compare_ends, expected, operands};
+use crate::problem::{Problem, compare, compare_ends, expected, operands};
 use diptych::internals::device::Device;
 use diptych::internals::emit::Operand;
 use diptych::internals::ops::Choice;
@@ -158,6 +158,42 @@ pub(crate) async fn activations(devices: &[Arc<dyn Device>]) -> Vec<String> {
         let result = cpu::run(&*case.problem, &operands).expect("a run");
         let outcome = compare_ends(&*case.problem, &expected, &result);
         failures.extend(outcome.err().map(|failure| format!("{} on the CPU: {failure}", case.name)));
+    }
+    failures
+}
+
+/// Means of 2^18 and 3000 times the deviation: a kernel that sums the values as they are loses the deviation's bits.
+pub(crate) async fn large_means(devices: &[Arc<dyn Device>]) -> Vec<String> {
+    let mut failures = Vec::new();
+    let table = full_table();
+    let normalising = |case: &&Case| match case.problem.name() {
+        "normalize" | "moments" => true,
+        "mlp" => case.problem.problem_key().contains("normalized"),
+        _ => false,
+    };
+    let of_f32 = table.iter().filter(|case| case.problem.precision() == Precision::F32).filter(normalising);
+    for case in of_f32 {
+        let problem = &*case.problem;
+        let (number, name) = (case.number, case.name.clone());
+        let case = Case { number, name, problem: Arc::clone(&case.problem), breadth: Breadth::Variants };
+        let mut operands = operands(problem);
+        let mean = if case.number.is_multiple_of(2) { 262_144.0 } else { -3000.0 };
+        let src = operands.get_mut(&Operand::Src).expect("an input").to_mut();
+        src.iter_mut().for_each(|x| *x += mean);
+        let expected = expected(problem, &operands);
+        for device in devices {
+            let limits = &device.info().limits;
+            for choice in
+                case.choices(limits).into_iter().filter(|choice| problem.fits(choice, limits).is_ok())
+            {
+                let outcome = gpu::check(&**device, problem, &operands, &expected, &choice, &|_| {}).await;
+                let name = format!("{} {} [{choice}] on {}", problem.name(), case.name, device.info());
+                failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
+            }
+        }
+        let outcome = compare(problem, &expected, &cpu::run(problem, &operands).expect("a run"));
+        let name = format!("{} {} on the CPU", problem.name(), case.name);
+        failures.extend(outcome.err().map(|failure| format!("{name}: {failure}")));
     }
     failures
 }

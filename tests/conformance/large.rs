@@ -95,7 +95,7 @@ async fn many_groups(
         // The fewest that a work-group joins.
         Arc::new(ReduceOp::new(dims(&[images, 1, 32, 1]), &mean, F32).expect("a valid op")),
         Arc::new(NormalizeOp::new(extents, &normalize, false, false, F32).expect("a valid op")),
-        Arc::new(MomentsOp::new(map, F32).expect("a valid op")),
+        Arc::new(MomentsOp::new(map, true, F32).expect("a valid op")),
     ];
     let mut failures = Vec::new();
     for (problem, device) in

@@ -152,6 +152,11 @@ fn activations_are_right_at_the_edges_of_f32() {
 }
 
 #[test]
+fn means_much_larger_than_the_deviation_take_no_bits_of_it() {
+    nothing_fails(edges::large_means(&devices()));
+}
+
+#[test]
 fn more_images_than_an_axis_has_work_groups_are_served() {
     nothing_fails(large::many_images(&devices(), asked() == "full"));
 }

@@ -269,13 +269,14 @@ impl Table {
         ];
         for (extents, k) in few {
             for indices in [false, true] {
-                self.moved(extents, &TopK { k, indices }, F32, Groups);
+                self.moved(extents, &TopK { k, largest: k != 4, indices }, F32, Groups);
             }
         }
         // Rows of many elements, with equals among them, and all of them sorted.
         for (extents, k) in [(&[2, 4999][..], 100), (&[1, 4103], 4103)] {
-            self.moved(extents, &TopK { k, indices: true }, F32, Breadth::Tiles);
+            self.moved(extents, &TopK { k, largest: true, indices: true }, F32, Breadth::Tiles);
         }
+        self.moved(&[2, 4999], &TopK { k: 100, largest: false, indices: true }, F32, Breadth::Tiles);
     }
 
     /// Inputs of `extents`, of which each has one of `sizes` along `axis`.

@@ -67,8 +67,13 @@ pub(crate) fn operands(op: &dyn Op) -> Operands<'static> {
         };
         few_truths(op, &mut values);
         if op.name() == "arg" {
-            // With equals among them.
+            // With equals among them, and in some lines a NaN or several.
             values.iter_mut().for_each(|value| *value = (8.0 * *value).round());
+            values.iter_mut().enumerate().filter(|(index, _)| (index * 7919).is_multiple_of(41)).for_each(
+                |(_, value)| {
+                    *value = f32::NAN;
+                },
+            );
         }
         for row in values.chunks_mut(info.pitch) {
             row.iter_mut().skip(info.shape.c).for_each(|value| *value = f32::NAN);

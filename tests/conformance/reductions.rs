@@ -75,7 +75,7 @@ fn finished(
 }
 
 fn moments([n, h, w, c]: [usize; 4], precision: Precision) -> MomentsOp {
-    MomentsOp::new(Shape::nhwc(n, h, w, c), precision).expect("a valid row")
+    MomentsOp::new(Shape::nhwc(n, h, w, c), true, precision).expect("a valid row")
 }
 
 impl Table {
@@ -564,6 +564,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("the first slice for all", powers(3), "maps", [1, 1, 1], c4, "first + plane * s]", "first]"),
         ("the last of equals", index(2), "serial", [1, 1, 1], nhwc, "x > other", "x >= other"),
         ("the last of a line left out", index(1), "serial", [1, 1, 1], nhwc, "k < @count", "k + 1u < @count"),
+        ("a NaN passed over", index(3), "group", [64, 1, 1], nhwc, "(is_nan || x > other)", "x > other"),
+        ("the last NaN", index(3), "serial", [1, 1, 1], nhwc, "!is_left && ", ""),
         ("any of equals", index(3), "group", [64, 1, 1], nhwc, "k < indices[lid.x]", "k > indices[lid.x]"),
         ("half of a work-group", index(3), "group", [64, 1, 1], nhwc, "lid.x + 32u", "lid.x"),
         (
@@ -579,7 +581,16 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("a pixel beyond the row", up(), "direct", [4, 1, 1], c4, "column + 3u * STRIDE_W < @dst_w", "true"),
         ("the row's end read around", up(), "direct", [2, 1, 2], c4, "x1 < @src_w", "x1 != 4294967295u"),
         ("pixels side by side", up(), "direct", [2, 1, 1], c4, "dst0 + 1u * STRIDE_W", "dst0 + 1u"),
-        ("a mean of nothing", normal(&[1, 2]), "maps", [64, 1, 1], c4, "src[at] - mean", "src[at]"),
+        (
+            "a mean of nothing",
+            normal(&[1, 2]),
+            "maps",
+            [64, 1, 1],
+            c4,
+            "(src[at] - origin) - mean",
+            "(src[at] - origin)",
+        ),
+        ("an origin that stays", normal(&[1, 2]), "maps", [64, 1, 1], c4, "(src[at] - origin)", "src[at]"),
         (
             "the root of a sum of squares",
             Arc::new(uncentred(&[3, 5, 197], &[2], [true, false], F32)),
@@ -612,6 +623,7 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ),
         ("all parts alike", parted(), "parts", [64, 4, 1], c4, "@plane - i * PART", "@plane"),
         ("the first image's factors", parted(), "parts", [64, 4, 1], c4, "arg0[image]", "arg0[slice]"),
+        ("the part's first pixel", sums(), "maps", [256, 1, 1], c4, "src[group.y * @plane]", "src[first]"),
         ("squares of values", sums(), "maps", [256, 1, 1], c4, "(x1 - mean) * (x1 - mean)", "x1 * x1"),
         (
             "the next image's part",

@@ -32,7 +32,7 @@ pub(crate) fn on(given: &Given<'_>, reference: Reference) -> Result<Known, Strin
         "suppress" if !finite => unknown(&reference),
         "elementwise" => elementwise(given, &reference),
         _ if exact => Ok(Known::rounded(reference.value(), bounds())),
-        "conv2d" | "depthwise" | "pointwise" | "transposed_conv2d" | "gemm" | "cumsum" => {
+        "conv2d" | "depthwise" | "pointwise" | "transposed_conv2d" | "gemm" | "quantized_gemm" | "cumsum" => {
             linear(given, reference)
         }
         "pool" => match reference {

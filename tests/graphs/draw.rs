@@ -85,7 +85,7 @@ pub(crate) fn map(draft: &mut Draft) -> usize {
 
 fn tensor(draft: &mut Draft, dims: &[usize]) -> Tensor {
     let kind = draft.random.pick(&[Kind::Small, Kind::Small, Kind::Fine]);
-    Tensor { dims: dims.to_vec(), values: draft.random.values(kind, dims.iter().product()) }
+    Tensor { dims: dims.to_vec(), values: draft.random.values(kind, dims.iter().product()), halves: false }
 }
 
 /// Weights, and what goes with a sum over `channels` results.
@@ -621,4 +621,11 @@ pub(crate) fn step(draft: &mut Draft) -> Option<Step> {
         22 => Some(resize(draft)),
         _ => over_axes(draft),
     }
+}
+
+/// A constant of these dimensions.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn constant_of(draft: &mut Draft, dims: &[usize]) -> usize {
+    let values = draft.random.values(Kind::Noise, dims.iter().product());
+    draft.given(dims, values, Origin::Constant)
 }

@@ -39,7 +39,8 @@ pub(crate) fn step(number: usize, make: Make, arguments: &[usize]) -> Step {
 /// A convolution, a pool, the kernel, a sum, a product: three outputs.
 pub(crate) fn network(fault: Custom) -> Recipe {
     let values = |count: usize| (0..count).map(|at| (at * 37 % 64) as f32 / 32.0 - 1.0).collect();
-    let tensor = |dims: &[usize]| Tensor { dims: dims.to_vec(), values: values(dims.iter().product()) };
+    let tensor =
+        |dims: &[usize]| Tensor { dims: dims.to_vec(), values: values(dims.iter().product()), halves: false };
     let source = |dims: &[usize]| Source { origin: Origin::Input, tensor: tensor(dims) };
     let options = Conv2d { padding: Padding::Same, activation: Activation::Relu, ..Conv2d::default() };
     let convolution = Step {

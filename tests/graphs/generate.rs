@@ -34,7 +34,7 @@ enum Item {
 }
 
 impl Draft {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let built = Built { graph: Graph::new(), values: Vec::new(), inputs: Vec::new() };
         Draft { random: Random::new(seed), items: Vec::new(), built, known: BTreeMap::new() }
     }
@@ -71,7 +71,11 @@ impl Draft {
 
     /// Adds a value of these elements.
     pub(crate) fn given(&mut self, dims: &[usize], values: Vec<f32>, origin: Origin) -> usize {
-        let tensor = Tensor { dims: dims.to_vec(), values };
+        self.tensor(Tensor { dims: dims.to_vec(), values, halves: false }, origin)
+    }
+
+    /// Adds a tensor as a value.
+    pub(crate) fn tensor(&mut self, tensor: Tensor, origin: Origin) -> usize {
         let source = Source { origin, tensor };
         if let Ok(value) = self.built.source(&source) {
             self.known.insert(value, Known::exact(source.tensor.values.clone()));
@@ -136,7 +140,7 @@ impl Draft {
     }
 
     /// The recipe, sources first.
-    fn recipe(mut self) -> Recipe {
+    pub(crate) fn recipe(mut self) -> Recipe {
         let sources = self.items.iter().filter(|item| matches!(item, Item::Source(_))).count();
         let (mut source, mut step) = (0, sources);
         let place: Vec<usize> = self

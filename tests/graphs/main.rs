@@ -23,11 +23,19 @@ mod motifs;
 #[cfg(not(target_family = "wasm"))]
 mod open;
 mod oracle;
+#[cfg(not(target_family = "wasm"))]
+mod patterns;
 mod planted;
 mod print;
 mod random;
+#[cfg(not(target_family = "wasm"))]
+mod reach;
 mod recipe;
+#[cfg(not(target_family = "wasm"))]
+mod rewrites;
 mod run;
+#[cfg(not(target_family = "wasm"))]
+mod samples;
 mod session;
 mod shrink;
 mod ways;

@@ -14,16 +14,16 @@ use diptych::{
 /// What was added, or none of it is of use.
 type Drawn = Option<usize>;
 
-fn unary(draft: &mut Draft, function: Function, x: usize) -> Drawn {
+pub(crate) fn unary(draft: &mut Draft, function: Function, x: usize) -> Drawn {
     draft.add(Step::of(Make::Elementwise(function, vec![Part::Argument(0)]), vec![x]))
 }
 
-fn binary(draft: &mut Draft, function: Function, a: usize, b: usize) -> Drawn {
+pub(crate) fn binary(draft: &mut Draft, function: Function, a: usize, b: usize) -> Drawn {
     let parts = vec![Part::Argument(0), Part::Argument(1)];
     draft.add(Step::of(Make::Elementwise(function, parts), vec![a, b]))
 }
 
-fn number(draft: &mut Draft, function: Function, x: usize, number: f32) -> Drawn {
+pub(crate) fn number(draft: &mut Draft, function: Function, x: usize, number: f32) -> Drawn {
     let parts = vec![Part::Argument(0), Part::Number(number)];
     draft.add(Step::of(Make::Elementwise(function, parts), vec![x]))
 }
@@ -35,7 +35,8 @@ fn constant(draft: &mut Draft, dims: &[usize]) -> usize {
 
 fn weights(draft: &mut Draft, dims: &[usize]) -> Option<Tensor> {
     let values = draft.random.values(Kind::Small, dims.iter().product());
-    Some(Tensor { dims: dims.to_vec(), values })
+    let halves = draft.random.one_in(4);
+    Some(Tensor { dims: dims.to_vec(), values, halves })
 }
 
 fn pointwise(draft: &mut Draft, x: usize, oc: usize, activation: Activation, bias: bool) -> Drawn {
@@ -47,7 +48,7 @@ fn pointwise(draft: &mut Draft, x: usize, oc: usize, activation: Activation, bia
 }
 
 /// An activation as nodes.
-fn activated(draft: &mut Draft, x: usize) -> Drawn {
+pub(crate) fn activated(draft: &mut Draft, x: usize) -> Drawn {
     use Function::{Gelu, HardSigmoid, HardSwish, Relu, Relu6, Sigmoid, Tanh};
     match draft.random.below(6) {
         0 => {
@@ -335,7 +336,7 @@ fn siblings(draft: &mut Draft) -> Drawn {
 }
 
 /// A border, and a window over it.
-fn bordered(draft: &mut Draft) -> Drawn {
+pub(crate) fn bordered(draft: &mut Draft) -> Drawn {
     let x = draw::map(draft);
     let mode = draft.random.pick(&[
         PadMode::Constant(Bits(0.0)),
@@ -429,13 +430,13 @@ fn turned(draft: &mut Draft) -> Drawn {
 }
 
 /// A normalisation of a map that two kernels share.
-fn large(draft: &mut Draft) -> Drawn {
+pub(crate) fn large(draft: &mut Draft) -> Drawn {
     let (h, w) = (draft.random.pick(&[97, 101, 128]), draft.random.pick(&[96, 103]));
     let c = draft.random.pick(&[1, 1, 2, 3]);
     let values = draft.random.values(Kind::Noise, h * w * c);
     let x = draft.given(&[1, h, w, c], values, Origin::Input);
     let mut step = Step::of(
-        Make::Normalize(Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), ..Normalize::default() }),
+        Make::Normalize(Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), centred: draft.random.one_in(2) }),
         vec![x],
     );
     step.weights = weights(draft, &[c]);

@@ -146,9 +146,15 @@ pub(crate) fn node(
     let mut arguments = Vec::new();
     let mut inputs = Vec::new();
     for &(operand, value) in node.inputs() {
-        arguments.push(Argument { operand, dims: graph.dims(value).map_err(text)?, dtype: DType::F32 });
         let tensor = graph.tensor(value).map_err(text)?;
+        let words = tensor.and_then(|tensor| tensor.elements::<u32>());
+        let dtype = if words.is_some() { DType::U32 } else { DType::F32 };
+        arguments.push(Argument { operand, dims: graph.dims(value).map_err(text)?, dtype });
         let read = match tensor {
+            // Packed weights stay words.
+            Some(_) if words.is_some() => {
+                Known::exact(words.unwrap_or_default().iter().map(|&word| f32::from_bits(word)).collect())
+            }
             Some(tensor) => Known::exact(tensor.to_nhwc().into_owned()),
             None => known.get(&value).cloned().ok_or_else(|| format!("{}: an unknown input", node.name()))?,
         };

@@ -53,7 +53,7 @@ fn a_planted_fault_is_found_and_alone_is_left() {
 fn a_fault_that_one_of_many_elements_shows_is_made_small() {
     let mut values = vec![0.0; 700];
     (values[400], values[555], values[699]) = (1.0, f32::NAN, f32::NAN);
-    let tensor = Tensor { dims: vec![7, 100], values };
+    let tensor = Tensor { dims: vec![7, 100], values, halves: false };
     let sources = vec![Source { origin: Origin::Input, tensor }];
     let steps = vec![step(1, Make::Custom(Own(kernel(0.5))), &[0])];
     let case =
@@ -61,7 +61,7 @@ fn a_fault_that_one_of_many_elements_shows_is_made_small() {
     let failure = check(&case).expect_err("a fault");
     let fails = async |case: &Case| check(case).err();
     let (left, _) = block_on(shrink::smallest(case, failure, &fails));
-    assert_eq!(left.recipe.sources[0].tensor, Tensor { dims: vec![1, 1], values: vec![1.0] });
+    assert_eq!(left.recipe.sources[0].tensor, Tensor { dims: vec![1, 1], values: vec![1.0], halves: false });
 }
 
 #[test]

@@ -24,7 +24,8 @@ fn numbers(values: &[f32]) -> String {
 }
 
 fn tensor(tensor: &Tensor) -> String {
-    format!("tensor(&{:?}, {})", tensor.dims, numbers(&tensor.values))
+    let name = if tensor.halves { "halves" } else { "tensor" };
+    format!("{name}(&{:?}, {})", tensor.dims, numbers(&tensor.values))
 }
 
 /// Options as an expression: the names of enumerations are put before their variants.
@@ -90,6 +91,18 @@ fn call(step: &Step, name: &str) -> String {
                 None => format!("diptych::Right::Value({})", second()),
             };
             with("gemm", format!("{right}, {}, diptych::{}", extras(step), options(of)))
+        }
+        Make::Packed(of) => {
+            let integers = step.weights.iter().flat_map(|weights| &weights.values).map(|&value| value as u8);
+            let dims = step.weights.as_ref().map_or(&[][..], |weights| &weights.dims);
+            let &[n, k] = dims else { return String::new() };
+            let matrix = format!(
+                "diptych::QuantizedMatrix::pack({}, [{n}, {k}], &{:?}, vec!{:?})?",
+                of.bits,
+                integers.collect::<Vec<u8>>(),
+                crate::recipe::scales(of, n, k)
+            );
+            with("quantized_gemm", format!("{matrix}, {}, diptych::nn::{}", extras(step), options(of)))
         }
         Make::Pool(of) => with("pool", format!("diptych::nn::{}", options(of))),
         Make::Reshape(target) => with("reshape", dims(target)),
@@ -181,6 +194,20 @@ pub(crate) fn test(
         "HostTensor::new(Dims::new(dims).expect(\"dimensions\"), values).expect(\"a tensor\")".to_owned(),
     );
     line(1, "};".to_owned());
+    let constants = recipe.sources.iter().map(|source| &source.tensor);
+    let mut constants = constants.chain(recipe.steps.iter().filter_map(|step| step.weights.as_ref()));
+    if constants.any(|tensor| tensor.halves) {
+        line(1, "let halves = |dims: &[usize], values: Vec<f32>| {".to_owned());
+        line(
+            2,
+            "let values: Vec<half::f16> = values.into_iter().map(half::f16::from_f32).collect();".to_owned(),
+        );
+        line(
+            2,
+            "HostTensor::of(Dims::new(dims).expect(\"dimensions\"), values).expect(\"a tensor\")".to_owned(),
+        );
+        line(1, "};".to_owned());
+    }
     line(1, "let mut graph = Graph::new();".to_owned());
     if recipe.steps.iter().any(|step| matches!(step.make, Make::Custom(_))) {
         let text = crate::recipe::IDENTITY.replace("\n    ", "\n");

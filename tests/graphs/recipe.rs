@@ -2,8 +2,8 @@
 
 use diptych::{
     Conv2d, Custom, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Pointwise, Pool,
-    Reduction, Resize, Right, Softmax, Term, Value,
-    nn::{AxisRange, CumSum, Normalize, OneHot, PadMode, Suppress, TransposedConv2d},
+    QuantizedMatrix, Reduction, Resize, Right, Softmax, Term, Value,
+    nn::{AxisRange, CumSum, Normalize, OneHot, PadMode, QuantizedGemm, Suppress, TransposedConv2d},
 };
 
 /// Dimensions and elements.
@@ -11,26 +11,35 @@ use diptych::{
 pub(crate) struct Tensor {
     pub(crate) dims: Vec<usize>,
     pub(crate) values: Vec<f32>,
+    /// Whether a constant is stored in halves, which these values are.
+    pub(crate) halves: bool,
 }
 
 impl PartialEq for Tensor {
     /// To the bit: a NaN is the same as itself.
     fn eq(&self, other: &Self) -> bool {
         let bits = |tensor: &Tensor| tensor.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        self.dims == other.dims && bits(self) == bits(other)
+        self.dims == other.dims && self.halves == other.halves && bits(self) == bits(other)
     }
 }
 
 impl Tensor {
     pub(crate) fn host(&self) -> diptych::Result<HostTensor> {
-        HostTensor::new(Dims::new(&self.dims)?, self.values.clone())
+        let dims = Dims::new(&self.dims)?;
+        match self.halves {
+            true => HostTensor::of(
+                dims,
+                self.values.iter().map(|&it| half::f16::from_f32(it)).collect::<Vec<_>>(),
+            ),
+            false => HostTensor::new(dims, self.values.clone()),
+        }
     }
 
     /// The last elements along each axis.
     pub(crate) fn last(&self, dims: &[usize]) -> Tensor {
         let backwards = |tensor: &Tensor| {
             let values = tensor.values.iter().rev().copied().collect();
-            Tensor { dims: tensor.dims.clone(), values }
+            Tensor { dims: tensor.dims.clone(), values, halves: tensor.halves }
         };
         backwards(&backwards(self).cropped(dims))
     }
@@ -47,7 +56,7 @@ impl Tensor {
             }
             self.values[place]
         };
-        Tensor { dims: dims.to_vec(), values: (0..count).map(element).collect() }
+        Tensor { dims: dims.to_vec(), values: (0..count).map(element).collect(), halves: self.halves }
     }
 }
 
@@ -84,6 +93,9 @@ pub(crate) enum Make {
     TransposedConv2d(TransposedConv2d),
     /// With a right matrix that is a constant, or the second argument.
     Gemm(Gemm),
+    /// With weights of so many bits in blocks: integers, row by row.
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "patterns of rewrites alone have it"))]
+    Packed(QuantizedGemm),
     Pool(Pool),
     Reshape(Vec<usize>),
     Slice(usize, [usize; 2]),
@@ -203,6 +215,14 @@ impl Step {
                 };
                 g.gemm(name, x, right, extras, *options)
             }
+            Make::Packed(options) => {
+                let weights = self.weights.as_ref().ok_or_else(missing)?;
+                let &[n, k] = weights.dims.as_slice() else { return Err(missing()) };
+                let integers: Vec<u8> = weights.values.iter().map(|&value| value as u8).collect();
+                let scales = scales(options, n, k);
+                let weights = QuantizedMatrix::pack(options.bits, [n, k], &integers, scales)?;
+                g.quantized_gemm(name, x, weights, extras, *options)
+            }
             Make::Pool(options) => g.pool(name, x, *options),
             Make::Reshape(target) => g.reshape(name, x, &fixed(target)),
             Make::Slice(axis, [begin, end]) => g.slice(name, x, *axis, *begin..*end),
@@ -243,6 +263,12 @@ impl Step {
 
 pub(crate) fn fixed(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|&extent| Dim::Fixed(extent)).collect()
+}
+
+/// A scale for each block of a packed matrix's rows.
+pub(crate) fn scales(options: &QuantizedGemm, n: usize, k: usize) -> Vec<f32> {
+    let blocks = k.div_ceil(options.block.unwrap_or(k));
+    (0..n * blocks).map(|place| (1 + place % 7) as f32 / (1 << (options.bits + 2)) as f32).collect()
 }
 
 /// A graph: values are its sources and then what its nodes write.

@@ -6,7 +6,7 @@ use crate::recipe::{Built, Origin, Recipe, Source};
 use crate::ways;
 use diptych::{
     Backend, Choice, Context, Dims, Graph, HostTensor, Layout, Limits, MatrixUnit, Picking, Place, Precision,
-    Session, SessionOptions, Value,
+    Rewrite, Session, SessionOptions, Value,
 };
 use half::f16;
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub(crate) struct Setting {
     /// A node that the CPU computes.
     pub(crate) on_cpu: Option<usize>,
     pub(crate) given: Given,
+    /// Rewrites that are left out.
+    pub(crate) without: Vec<Rewrite>,
     /// How often it runs. The last run has the recipe's inputs, the one before has their elements backwards, and so
     /// on.
     pub(crate) runs: usize,
@@ -63,6 +65,7 @@ impl Setting {
             choice: None,
             on_cpu: None,
             given: Given::Rows,
+            without: Vec::new(),
             runs: RUNS,
         }
     }
@@ -110,6 +113,7 @@ impl Setting {
             options.choices.insert(name, choice);
         }
         options.on_cpu.extend(self.on_cpu.and_then(of));
+        options.without_rewrites.extend(&self.without);
         options
     }
 
@@ -144,6 +148,11 @@ impl Setting {
         }
         if let Some(number) = self.on_cpu {
             lines.push(format!("options.on_cpu.insert(\"n{number}\".to_owned());"));
+        }
+        if !self.without.is_empty() {
+            let names = self.without.iter().map(|rewrite| format!("diptych::Rewrite::{rewrite:?}"));
+            let names = names.collect::<Vec<_>>().join(", ");
+            lines.push(format!("options.without_rewrites.extend([{names}]);"));
         }
         lines
     }
@@ -364,7 +373,12 @@ async fn compare(context: &Context, recipe: &Recipe, setting: &Setting) -> Resul
 }
 
 impl Counts {
-    fn output(&mut self, found: &[f32], wanted: &Known, arithmetic: Arithmetic) -> Result<(), String> {
+    pub(crate) fn output(
+        &mut self,
+        found: &[f32],
+        wanted: &Known,
+        arithmetic: Arithmetic,
+    ) -> Result<(), String> {
         if found.len() != wanted.value.len() {
             return Err(format!("{} elements instead of {}", found.len(), wanted.value.len()));
         }

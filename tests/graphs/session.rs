@@ -195,7 +195,7 @@ async fn failed(context: &Context, case: Case, failure: Failure, seed: usize) ->
 }
 
 /// A case as a test, written to the folder for them.
-fn keep(case: &Case, seed: usize) -> String {
+pub(crate) fn keep(case: &Case, seed: usize) -> String {
     let text = written(case, seed);
     if let Ok(folder) = std::env::var("DIPTYCH_GRAPHS_OUT") {
         let path = std::path::Path::new(&folder).join(format!("graph_{seed}_{}.rs", case.setting.backend));

@@ -124,6 +124,7 @@ fn settings(setting: &Setting) -> Vec<Setting> {
         Setting { runs: 1, ..Setting::plain(setting.backend) },
         Setting { runs: 1, ..plain.clone() },
         Setting { given: Given::Rows, ..plain.clone() },
+        Setting { without: Vec::new(), ..plain.clone() },
         Setting { on_cpu: None, ..plain.clone() },
         Setting { choice: None, ..plain.clone() },
         Setting { layout: None, ..plain.clone() },
@@ -195,7 +196,7 @@ fn replaced(recipe: &Recipe, step: usize, known: &[(Vec<usize>, Known)]) -> Opti
     };
     let mut other = recipe.clone();
     other.steps.remove(step);
-    let tensor = Tensor { dims: dims.clone(), values: known.value.clone() };
+    let tensor = Tensor { dims: dims.clone(), values: known.value.clone(), halves: false };
     other.sources.push(Source { origin: Origin::Input, tensor });
     other.outputs.iter_mut().for_each(|value| *value = moved(*value));
     for step in &mut other.steps {

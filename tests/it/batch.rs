@@ -321,11 +321,105 @@ fn what_cannot_be_batched_is_refused() {
     counted.output(next).unwrap();
     refused(&counted, of(), "state \"count\"");
 
-    let mut summed = Graph::new();
-    let x = summed.input("x", IMAGE).unwrap();
-    let sum = summed.reduce("sum", x, Reduction::Sum, &[0], false).unwrap();
-    summed.output(sum).unwrap();
-    refused(&summed, of(), "\"sum\"");
+    let mut inner = Graph::new();
+    inner.dimension("side", 4).unwrap();
+    let x = inner.input_of("x", &[Dim::Fixed(1), Dim::Named("side".to_owned())]).unwrap();
+    let y = inner.elementwise("y", Function::Abs, &[x.into()]).unwrap();
+    inner.output(y).unwrap();
+    let side = BatchOptions { dimension: Some("side".to_owned()), ..of() };
+    refused(&inner, side, "\"side\", which is not the outermost of input \"x\"");
+}
+
+/// A network that goes along its batch's axis, flattens to `1 x k`, has an output without a batch and one that is the same
+/// for all.
+#[test]
+fn no_request_changes_the_results_of_another() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 2, 2, 3)).unwrap();
+    let flat = graph.reshape("flat", x, &[Dim::Fixed(1), Dim::Rest]).unwrap();
+    let soft =
+        graph.softmax("soft", flat, diptych::Softmax { axis: 0, ..diptych::Softmax::default() }).unwrap();
+    let both = graph.elementwise("both", Function::Add, &[soft.into(), flat.into()]).unwrap();
+    let sum = graph.reduce("sum", x, Reduction::Sum, &[0, 1, 2, 3], false).unwrap();
+    let own = graph.constant("own", noise(Shape::nhwc(1, 1, 2, 3), 4));
+    let priors = graph.elementwise("priors", Function::Abs, &[own.into()]).unwrap();
+    for output in [both, sum, priors] {
+        graph.output(output).unwrap();
+    }
+    for context in everywhere() {
+        let mut alone = Session::new(&context, &graph, SessionOptions::default()).unwrap();
+        let options = BatchOptions {
+            max_batch: 3,
+            max_delay: Duration::from_secs(3600),
+            sizes: vec![3],
+            ..BatchOptions::default()
+        };
+        let batch = Batch::new(&context, &graph, options).unwrap();
+        let images: Vec<HostTensor> = (0..3).map(|seed| noise(Shape::nhwc(1, 2, 2, 3), 30 + seed)).collect();
+        let tickets: Vec<_> =
+            images.iter().map(|image| batch.submit([("x", image.clone())]).unwrap()).collect();
+        for (ticket, image) in tickets.into_iter().zip(&images) {
+            let (found, wanted) = (ticket.wait().unwrap(), alone.run(&[("x", image)]).unwrap());
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert_eq!(found.dims(), wanted.dims());
+                for (found, wanted) in found.to_f32().iter().zip(&*wanted.to_f32()) {
+                    assert!((found - wanted).abs() <= 1e-5, "{}: {found}, wanted {wanted}", context.info());
+                }
+            }
+        }
+    }
+}
+
+/// What a batch of eight sizes keeps, and eight sessions.
+fn memory(context: &Context, graph: &Graph) -> [diptych::MemoryUse; 2] {
+    let batch = Batch::new(context, graph, BatchOptions::default()).unwrap();
+    let mut apart = diptych::MemoryUse::default();
+    for size in 1..=8 {
+        let session =
+            Session::new(context, &graph.with_batch(size).unwrap(), SessionOptions::default()).unwrap();
+        apart.constants += session.memory().constants;
+        apart.planned += session.memory().planned;
+    }
+    [batch.memory()[0], apart]
+}
+
+#[test]
+fn all_sizes_have_one_copy_of_the_weights() {
+    let mut own = Graph::new();
+    let x = own.input("x", Shape::nhwc(1, 6, 5, 48)).unwrap();
+    let filters = noise(Shape::nhwc(64, 3, 3, 48), 1);
+    let y = own.conv2d("conv", x, filters, Extras::default(), Conv2d::default()).unwrap();
+    own.output(y).unwrap();
+    let mut networks = vec![("a convolution".to_owned(), own)];
+    let root =
+        std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), std::path::PathBuf::from);
+    for name in ["mobilenet_v1_0.25_224_keras_f32.tflite", "onnx/mnist.onnx"] {
+        let path = root.join("models").join(name);
+        match path.is_file() {
+            true => {
+                let model = diptych::Model::load(&path, &diptych::LoadOptions::default()).unwrap();
+                networks.push((name.to_owned(), model.graph));
+            }
+            false => println!("skipped: {} is not there (set DIPTYCH_SHARED)", path.display()),
+        }
+    }
+    for context in crate::machine::gpus() {
+        for (name, graph) in &networks {
+            let [together, apart] = memory(&context, graph);
+            println!(
+                "{}: {name}: {} bytes of weights and {} of buffers, in sessions {} and {}",
+                context.info().backend,
+                together.constants,
+                together.planned,
+                apart.constants,
+                apart.planned
+            );
+            // Where sizes have other tiles, weights are there once for each way in which they are packed.
+            assert!(3 * together.constants <= 2 * apart.constants, "{name}: {together:?}, apart {apart:?}");
+            assert!(together.planned < apart.planned, "{name}: {together:?}, apart {apart:?}");
+        }
+    }
 }
 
 #[test]

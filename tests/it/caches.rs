@@ -187,10 +187,10 @@ fn caches_are_refused_where_they_would_be_wrong() {
     let wanted = decoded(&mut plain_again(&context), &[3, 1], true).expect("runs");
     assert_close(&decoded(&mut carried, &[3, 1], false).expect("runs"), &wanted, "carried");
 
-    // A slice of the mask that begins where the past ends, and the past's extent as a number.
-    for name in ["kept_tail", "kept_length"] {
+    // The past's extent as a number, and, of several tokens, a bias of places beside a mask of extents.
+    for (name, steps) in [("kept_length", [3, 1]), ("chunks_columns", [3, 2])] {
         let (mut session, _) = session_of(&context, name, Some(16));
-        let refused = decoded_of(&mut session, &[3, 1], true, 8).expect_err(name).to_string();
+        let refused = decoded_of(&mut session, &steps, true, 8).expect_err(name).to_string();
         assert!(refused.contains("how many places"), "{refused}");
     }
     let scatter = ModelFile::load("tests/cases/kept_scatter.onnx", &LoadOptions::default()).expect("a file");
@@ -203,10 +203,7 @@ fn caches_are_refused_where_they_would_be_wrong() {
     let (one, long) = (ids(&[2]), ids(&[1; 4]));
     let given = [("input_ids", &one), ("attention_mask", &long), ("position_ids", &one)];
     let refused = session.run(&given).expect_err("a mask of two tokens").to_string();
-    assert!(refused.contains("2 that are filled, and 1 of the run"), "{refused}");
-    session.reset().expect("reset");
-    let refused = decoded(&mut session, &[3, 2], true).expect_err("two at once").to_string();
-    assert!(refused.contains("one in each"), "{refused}");
+    assert!(refused.contains("1 places in a run whose masks have 2"), "{refused}");
     let row = |count: usize| {
         HostTensor::of(Dims::new(&[2, count]).expect("extents"), vec![1i64; 2 * count]).expect("as many")
     };
@@ -233,6 +230,115 @@ fn caches_are_refused_where_they_would_be_wrong() {
     }
     let (mut carried, _) = session_of(&context, "kept_decoder", None);
     assert!(carried.cache(&Caches::new(&file.cache_pairs(), 8)).is_err());
+}
+
+/// How the tokens of a prompt are divided among runs.
+const CHUNKS: [&[usize]; 6] = [&[1; 9], &[3, 4, 1, 1], &[1, 8], &[2, 2, 2, 2, 1], &[8, 1], &[4, 5]];
+
+#[test]
+fn a_prompt_in_chunks_is_the_prompt_at_once() {
+    for context in everywhere() {
+        // Masks of extents, sliced from a constant, of positions, written by ScatterND, and made by operators. Those of one
+        // layer have the same weights.
+        let alike = ["chunks_tril", "chunks_positions", "chunks_scatter", "chunks_heads", "chunks_standard"];
+        let mut first: Option<Vec<f32>> = None;
+        for name in ["kept_decoder", "kept_tail"].iter().chain(&alike) {
+            let known = if *name == "kept_decoder" { 32 } else { 8 };
+            let (mut session, _) = session_of(&context, name, Some(12));
+            let wanted = decoded_of(&mut session, &[9], true, known).expect("a run");
+            if alike.contains(name) {
+                let first = first.get_or_insert_with(|| wanted.clone());
+                assert_close(&wanted, first, name);
+            }
+            for steps in CHUNKS {
+                session.reset().expect("reset");
+                let found = decoded_of(&mut session, steps, true, known);
+                let found = found.unwrap_or_else(|why| panic!("{name} in {steps:?}: {why}"));
+                assert_close(&found, &wanted, &format!("{name} on {} in {steps:?}", context.info().backend));
+                assert_eq!(session.cached(), 9);
+            }
+            // All places are filled by a run of several.
+            session.reset().expect("reset");
+            let full = decoded_of(&mut session, &[3, 9], true, known).expect("twelve places");
+            session.reset().expect("reset");
+            let wanted = decoded_of(&mut session, &[12], true, known).expect("a run");
+            assert_close(&full, &wanted, name);
+        }
+        // With biases of columns one token in each run is right.
+        let (mut session, _) = session_of(&context, "chunks_columns", Some(12));
+        let wanted = decoded_of(&mut session, &[9], true, 8).expect("a run");
+        session.reset().expect("reset");
+        assert_close(&decoded_of(&mut session, &[1; 9], true, 8).expect("runs"), &wanted, "columns");
+    }
+}
+
+/// The logits of some tokens behind those that a session has seen.
+fn next_logits(session: &mut Session, tokens: &[i64]) -> Vec<f32> {
+    let places: Vec<i64> =
+        (session.cached()..session.cached() + tokens.len()).map(|place| place as i64).collect();
+    let (mask, places) = (ids(&vec![1; session.cached() + tokens.len()]), ids(&places));
+    let tokens = ids(tokens);
+    let given = [("input_ids", &tokens), ("attention_mask", &mask), ("position_ids", &places)];
+    session.run(&given).expect("a run")[0].to_nhwc().into_owned()
+}
+
+#[test]
+fn a_run_behind_a_way_back_is_one_that_never_went_on() {
+    for context in everywhere() {
+        for name in ["kept_decoder", "chunks_positions", "chunks_heads"] {
+            let backend = context.info().backend;
+            let (mut session, _) = session_of(&context, name, Some(12));
+            let (mut plain, _) = session_of(&context, name, Some(12));
+            let prompt = [3, 1, 4, 1, 5];
+            assert_eq!(next_logits(&mut session, &prompt), next_logits(&mut plain, &prompt));
+            for guess in [&[2, 6, 5][..], &[7], &[1, 1, 1, 1, 1, 1, 1]] {
+                next_logits(&mut session, guess);
+                session.truncate(5).expect("the prompt stays");
+                assert_eq!(session.cached(), 5);
+            }
+            // Into the prompt, and from there on with others.
+            session.truncate(5).expect("nothing to take back");
+            session.truncate(3).expect("a part of the prompt");
+            let (mut other, _) = session_of(&context, name, Some(12));
+            next_logits(&mut other, &prompt[..3]);
+            for tokens in [&[6, 2][..], &[0], &[3, 3, 3]] {
+                let (found, wanted) = (next_logits(&mut session, tokens), next_logits(&mut other, tokens));
+                assert_close(&found, &wanted, &format!("{name} on {backend}"));
+            }
+            let refused = session.truncate(10).expect_err("nine are filled").to_string();
+            assert!(refused.contains("10 places") && refused.contains("9 at most"), "{refused}");
+            session.truncate(0).expect("all");
+            assert_eq!(session.cached(), 0);
+            plain.reset().expect("reset");
+            assert_eq!(next_logits(&mut session, &prompt), next_logits(&mut plain, &prompt));
+        }
+        // Of what is not finite nothing is left.
+        let file =
+            ModelFile::load("tests/cases/steps_grouped.onnx", &LoadOptions::default()).expect("a file");
+        let mut session = file.session(&context, SessionOptions::default()).expect("a session");
+        let caches = Caches::new(&[("pk2", "pk"), ("pv2", "pv")], 9).with_masks(&[("mask", 1)]);
+        session.cache(&caches).expect("caches");
+        let given = |rows: &[f32], places: usize| {
+            (tensor(&[1, rows.len() / FEATURES, FEATURES], rows.to_vec()), ids(&vec![1; places]))
+        };
+        let run = |session: &mut Session, rows: &[f32]| {
+            let (x, mask) = given(rows, session.cached() + rows.len() / FEATURES);
+            session.run(&[("x", &x), ("mask", &mask)]).expect("a run")[0].to_nhwc().into_owned()
+        };
+        let rows: Vec<f32> = (0..3 * FEATURES).map(|at| (at as f32 * 0.7).sin()).collect();
+        run(&mut session, &rows[..FEATURES]);
+        assert!(run(&mut session, &[f32::NAN; 2 * FEATURES]).iter().any(|value| value.is_nan()));
+        session.truncate(1).expect("without it");
+        let found = run(&mut session, &rows[FEATURES..2 * FEATURES]);
+        session.reset().expect("reset");
+        run(&mut session, &rows[..FEATURES]);
+        assert_close(&found, &run(&mut session, &rows[FEATURES..2 * FEATURES]), "behind NaN");
+    }
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let (mut carried, _) = session_of(&context, "kept_decoder", None);
+    decoded(&mut carried, &[3], true).expect("a run");
+    let refused = carried.truncate(1).expect_err("no caches").to_string();
+    assert!(refused.contains("keeps no caches by places") && refused.contains("Session::reset"), "{refused}");
 }
 
 #[test]

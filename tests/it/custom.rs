@@ -172,6 +172,50 @@ fn an_index_beyond_its_array_reaches_nothing_else() {
 }
 
 #[test]
+fn an_index_beyond_its_array_is_the_last_on_both_apis() {
+    let text = "
+        @group(0) @binding(0) var<storage, read> x: array<f32>;
+        @group(0) @binding(1) var<storage, read> v: array<vec4<f32>>;
+        @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+        @group(0) @binding(3) var<storage, read_write> last: array<f32>;
+        fn behind(at: u32) -> f32 { return x[at + 4u]; }
+        @compute @workgroup_size(8)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            let below = i32(id.x) - 3;
+            let all = &x;
+            y[4u * id.x] = behind(id.x);
+            y[4u * id.x + 1u] = x[below];
+            y[4u * id.x + 2u] = v[id.x][id.x % 4u] + v[u32(v[7].x)].y;
+            y[4u * id.x + 3u] = (*all)[1000];
+            if id.x == 5u { last[id.x] = 7.0; }
+        }";
+    let kernel = Custom::new("beyond", text).expect("a shader");
+    let dims = |extent: usize| Dims::new(&[extent]).expect("small");
+    let kernel = kernel.outputs(move |_| Ok(vec![dims(32), dims(3)])).grid(|_, _| [8, 1, 1]);
+    let mut graph = Graph::new();
+    let inputs = [graph.input("x", dims(6)).expect("x"), graph.input("v", dims(12)).expect("v")];
+    for output in graph.custom("y", &kernel, &inputs).expect("a node") {
+        graph.output(output).expect("an output");
+    }
+    let (x, v) = (numbers(dims(6)), numbers(dims(12)));
+    let of = |tensor: &HostTensor, at: usize| tensor.to_f32()[at.min(tensor.dims().elements() - 1)];
+    let lanes = |at: usize, lane: usize| of(&v, 4 * at.min(2) + lane);
+    let wanted: Vec<f32> = (0..8)
+        .flat_map(|id: usize| {
+            let other = lanes(if lanes(7, 0) < 0.0 { 0 } else { lanes(7, 0) as usize }, 1);
+            let below = if id < 3 { usize::MAX } else { id - 3 };
+            [of(&x, id + 4), of(&x, below), lanes(id, id % 4) + other, of(&x, 1000)]
+        })
+        .collect();
+    for context in gpus() {
+        let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+        let found = session.run(&[("x", &x), ("v", &v)]).expect("a run");
+        assert_eq!(found[0].to_f32(), &wanted[..], "{}", context.info());
+        assert_eq!(found[1].to_f32()[2], 7.0, "{}", context.info());
+    }
+}
+
+#[test]
 fn a_shader_that_does_not_fit_is_refused_with_reasons() {
     let refused = |text: &str| Custom::new("mine", text).expect_err("refused").to_string();
     let syntax = refused("@compute @workgroup_size(1) fn main() { let x = ; }");
@@ -203,6 +247,12 @@ fn a_shader_that_does_not_fit_is_refused_with_reasons() {
     let endless = kernel.clone().grid(|_, _| [usize::MAX, 1, 1]);
     let error = graph.custom("node", &endless, &[x]).expect_err("no such grid");
     assert!(matches!(error.without_node(), Error::Input { .. }), "{error:?}");
+    let empty = kernel.clone().grid(|_, _| [0, 1, 1]);
+    let error = graph.custom("node", &empty, &[x]).expect_err("no invocation").to_string();
+    assert!(
+        error.contains("a grid of [0, 1, 1]") && error.contains("an invocation along each axis"),
+        "{error}"
+    );
     let many = kernel.outputs(|inputs| Ok(vec![inputs[0]; 3]));
     assert!(graph.custom("node", &many, &[x]).expect_err("three").to_string().contains("3 outputs"));
     assert!(graph.nodes().is_empty(), "nothing was added");

@@ -12,7 +12,7 @@ const HEADS: usize = 3;
 const EACH: usize = 8;
 const WIDTH: usize = HEADS * EACH;
 
-fn tensor(extents: &[usize], seed: u32) -> HostTensor {
+pub(crate) fn tensor(extents: &[usize], seed: u32) -> HostTensor {
     let dims = Dims::new(extents).expect("small");
     noise(Shape::nhwc(1, 1, 1, dims.elements()), seed).reshaped(dims).expect("as many")
 }
@@ -69,7 +69,7 @@ fn block(graph: &mut Graph, name: &str, x: Value, seed: u32) -> Value {
     sum(graph, &own("second sum"), narrow, x)
 }
 
-fn blocks(count: u32) -> Graph {
+pub(crate) fn blocks(count: u32) -> Graph {
     let mut graph = Graph::new();
     let mut x = graph.input("x", Dims::new(&[TOKENS, WIDTH]).expect("small")).expect("an input");
     for index in 0..count {
@@ -264,7 +264,7 @@ fn bounded(rows: usize) -> Graph {
 }
 
 /// A device without instructions for halves gains nothing by them.
-fn gains_by_halves(context: &Context) -> bool {
+pub(crate) fn gains_by_halves(context: &Context) -> bool {
     let limits = context.info().device.as_ref().map(|device| &device.limits);
     limits.is_some_and(|limits| limits.native_half || limits.matrix_unit.is_some())
 }

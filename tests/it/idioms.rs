@@ -133,7 +133,13 @@ fn divided_by_root(graph: &mut Graph, x: Value, way: usize, gamma: Option<Value>
     let mean = graph.reduce("mean", squares, Reduction::Mean, &[-1], true).expect("a mean");
     let terms: [Term; 2] = if way < 3 { [mean.into(), 0.01.into()] } else { [0.01.into(), mean.into()] };
     let sum = node(graph, "sum", Add, &terms);
-    let root = node(graph, "root", if way == 0 || way == 4 { Rsqrt } else { Sqrt }, &[sum.into()]);
+    let root = match way {
+        // What has no sign has roots for powers.
+        0 => node(graph, "root", Pow, &[sum.into(), (-0.5).into()]),
+        1 => node(graph, "root", Pow, &[sum.into(), 0.5.into()]),
+        4 => node(graph, "root", Rsqrt, &[sum.into()]),
+        _ => node(graph, "root", Sqrt, &[sum.into()]),
+    };
     let mut product = |name: &str, a: Value, b: Value| node(graph, name, Mul, &[a.into(), b.into()]);
     let y = match (way, gamma) {
         (0, _) => product("y", x, root),

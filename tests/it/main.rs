@@ -9,6 +9,7 @@ mod book;
 mod browser_texts;
 #[cfg(all(feature = "onnx", feature = "tflite"))]
 mod caches;
+mod calibrated;
 #[cfg(all(feature = "onnx", feature = "tflite"))]
 mod cases;
 mod chains;
@@ -20,6 +21,8 @@ mod facts;
 mod fastest;
 mod flaky;
 mod forms;
+#[cfg(feature = "onnx")]
+mod generated;
 mod glu;
 mod graph;
 mod half_rows;
@@ -46,11 +49,13 @@ mod random;
 mod random_files;
 mod reductions;
 mod replay;
+mod samples;
 mod session;
 mod slices;
 mod sound;
 mod squeezes;
 mod states;
+mod step_choices;
 mod structure;
 mod threads;
 mod time_limit;
@@ -60,6 +65,9 @@ mod tuner;
 mod tuning_faults;
 mod tuning_record;
 mod validated;
+
+#[path = "../models/absent.rs"]
+mod absent;
 
 #[cfg(all(feature = "onnx", feature = "tflite"))]
 #[path = "../posenet/npy.rs"]

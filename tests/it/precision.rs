@@ -1,9 +1,10 @@
 //! The precision of single nodes: by hand, by bounds, and by calibration.
 
 use crate::machine::{contexts, gpus, noise};
+use diptych::nn::AxisRange;
 use diptych::{
-    Activation, Backend, Calibration, Context, Conv2d, Extras, Graph, HostTensor, Padding, Pointwise,
-    Precision, Session, SessionOptions, Shape, Softmax, Value,
+    Activation, Backend, Calibration, Context, Conv2d, Dims, Extras, Function, Gemm, Graph, HostTensor,
+    Padding, Pointwise, Precision, Right, Session, SessionOptions, Shape, Softmax, Value,
 };
 
 const IMAGE: Shape = Shape::nhwc(1, 12, 13, 9);
@@ -266,6 +267,51 @@ fn a_calibrated_network_computes_in_f16_what_it_may() {
             // In noise there is no person: all results are below a millionth, which few halves hold to a hundredth.
             let told = name != "selfie_segmentation";
             assert!(!told || halves > 0, "{name}: nothing is in f16: {found}");
+        }
+    }
+}
+
+/// Linear attention: `q (k^T v) / q (k^T 1)`, whose sums over all keys are beyond halves and whose quotient is not.
+#[test]
+fn sums_that_are_divided_by_sums_stay_in_f32_among_halves() {
+    const KEYS: usize = 512;
+    let dims = |extents: [usize; 2]| Dims::new(&extents).expect("small");
+    let mut graph = Graph::new();
+    let [q, k, v] = [("q", [64, 16]), ("k", [16, KEYS]), ("v", [KEYS, 17])]
+        .map(|(name, extents)| graph.input(name, dims(extents)).expect("an input"));
+    let mut product = |name: &str, a: Value, b: Value| {
+        graph.gemm(name, a, Right::Value(b), Extras::default(), Gemm::default()).expect("a product")
+    };
+    let kv = product("kv", k, v);
+    let all = product("all", q, kv);
+    let mut columns = |name: &str, begin: isize, end: isize| {
+        let ranges = [AxisRange::ALL, AxisRange::new(begin, end)];
+        graph.strided_slice(name, all, &ranges).expect("columns")
+    };
+    let (sums, weights) = (columns("sums", 0, 16), columns("weights", 16, 17));
+    let more = graph.elementwise("more", Function::Add, &[weights.into(), 1e-15.into()]).expect("a sum");
+    let y = graph.elementwise("y", Function::Div, &[sums.into(), more.into()]).expect("a quotient");
+    let halved = graph.elementwise("halved", Function::Mul, &[y.into(), q.into()]).expect("a product");
+    graph.output(halved).expect("an output");
+    // Keys and weights of 0 to 8.
+    let positive = |extents: [usize; 2], seed: u32| {
+        let noise = noise(Shape::nhwc(1, 1, extents[0], extents[1]), seed);
+        let values: Vec<f32> = noise.to_f32().iter().map(|x| 8.0 * (x + 0.5)).collect();
+        HostTensor::new(dims(extents), values).expect("as many")
+    };
+    let given =
+        [("q", positive([64, 16], 1)), ("k", positive([16, KEYS], 2)), ("v", positive([KEYS, 17], 3))];
+    let given = given.each_ref().map(|(name, tensor)| (*name, tensor));
+    for context in gpus() {
+        let run = |precision: Precision| {
+            let options = SessionOptions { precision, ..Default::default() };
+            let mut session = Session::new(&context, &graph, options).expect("a session");
+            (session.run(&given).expect("a run").remove(0), session)
+        };
+        let ((exact, _), (found, session)) = (run(Precision::F32), run(Precision::F16Storage));
+        assert!(off(&exact, &found) < 4.0 / 1024.0, "off by {} on {}", off(&exact, &found), context.info());
+        for name in ["kv", "all", "sums", "weights"] {
+            assert_eq!(of(&session, name), Precision::F32, "{name}");
         }
     }
 }

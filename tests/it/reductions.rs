@@ -116,7 +116,7 @@ fn a_nan_is_not_zero_on_any_backend() {
 }
 
 #[test]
-fn a_nan_is_found_only_where_it_is_first() {
+fn the_first_nan_of_a_row_is_the_largest_and_the_smallest() {
     let nan = f32::NAN;
     // Short lines and long ones, which other kernels serve.
     for columns in [3, 300] {
@@ -132,8 +132,7 @@ fn a_nan_is_found_only_where_it_is_first() {
         for output in [largest, smallest] {
             graph.output(output).expect("an output");
         }
-        let beyond = if columns > 3 { 3.0 } else { 0.0 };
-        let wanted = [[0.0, 2.0, beyond], [0.0, if columns > 3 { 3.0 } else { 0.0 }, 2.0]];
+        let wanted = [[0.0, 1.0, 1.0]; 2];
         for context in &crate::machine::everywhere() {
             let mut session = Session::new(context, &graph, SessionOptions::default()).expect("a session");
             let found = session.run(&[("x", &x)]).expect("a run");

@@ -77,6 +77,10 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("src/graph/packed.rs", &[]),
     ("src/graph/random.rs", &[]),
     ("src/graph/reductions.rs", &[]),
+    // Whether a value may have a sign, by its operator.
+    ("src/graph/signs.rs", &[]),
+    // The rule of each operator for several samples.
+    ("src/graph/samples/", &[]),
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
     ("src/model/", &[]),
@@ -527,6 +531,17 @@ fn one_sorter_sorts_all_types() {
     }
     failures.extend(unused.iter().map(|place| format!("{place}: may sort, and does not")));
     refuse(&failures);
+}
+
+/// Other threads, of other languages too, may read the environment at any moment.
+#[test]
+fn the_environment_is_left_as_it_is() {
+    let changes =
+        |source: &&Source| ["set_var(", "remove_var("].iter().any(|call| source.code.contains(call));
+    let library = library();
+    let failures =
+        library.iter().filter(changes).map(|source| format!("{}: changes the environment", source.path));
+    refuse(&failures.collect::<Vec<_>>());
 }
 
 #[test]

@@ -95,6 +95,6 @@ pub fn folder(part: &str) -> Option<std::path::PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: {} is not there", folder.display());
+    crate::absent::say(&folder);
     None
 }

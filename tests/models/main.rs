@@ -13,6 +13,8 @@ mod golden;
 #[path = "../posenet/npy.rs"]
 mod npy;
 
+mod absent;
+
 /// The files; the goldens are in folders of their names.
 const MODELS: [&str; 16] = [
     "deeplabv3_257_mv_gpu",

@@ -12,3 +12,6 @@ mod npy;
 
 #[path = "../models/golden.rs"]
 mod golden;
+
+#[path = "../models/absent.rs"]
+mod absent;

@@ -10,6 +10,9 @@ mod parts;
 
 mod npy;
 
+#[path = "../models/absent.rs"]
+mod absent;
+
 #[path = "../../examples/posenet/compare.rs"]
 mod compare;
 #[path = "../../examples/posenet/decode.rs"]

@@ -29,7 +29,7 @@ fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: no {} (set DIPTYCH_SHARED)", folder.display());
+    crate::absent::say(&folder);
     None
 }
 

@@ -28,7 +28,7 @@ fn shared() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: no {} (set DIPTYCH_SHARED)", folder.display());
+    crate::absent::say(&folder);
     None
 }
 

@@ -1,6 +1,7 @@
 //! The article's figure, as SVG and as PNG: each node's times with every setting on a logarithmic
 //! axis, and beneath it the same numbers as a table.
 
+use super::text::with_spread;
 use super::{Figures, SETTINGS, speed_up};
 use crate::charts::{self, FONT};
 use anyhow::{Context as _, Result, anyhow};
@@ -83,7 +84,7 @@ fn chart<B: DrawingBackend>(area: &Area<B>, scale: u32, figures: &Figures) -> Re
     let title = format!("Time of each node: {}", figures.device);
     let area = area.margin(8 * scale, 0, 0, 0).titled(&title, (FONT, 18 * scale)).map_err(fail)?;
     let (above, below) = area.split_vertically(LEGEND * scale);
-    legend(&above, scale)?;
+    legend(&above, scale, &figures.heads())?;
     let mut chart = ChartBuilder::on(&below)
         .margin(12 * scale)
         .x_label_area_size(36 * scale)
@@ -118,11 +119,11 @@ fn chart<B: DrawingBackend>(area: &Area<B>, scale: u32, figures: &Figures) -> Re
 }
 
 /// The settings beside their colours, in a line of its own: within the chart it would hide points.
-fn legend<B: DrawingBackend>(area: &Area<B>, scale: u32) -> Result<()> {
+fn legend<B: DrawingBackend>(area: &Area<B>, scale: u32, heads: &[String; SETTINGS.len()]) -> Result<()> {
     let style = (FONT, 13 * scale).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     let [left, line, step] = [76, 22, 130].map(|length| (length * scale) as i32);
     let y = (LEGEND / 2 * scale) as i32;
-    for (index, (name, colour)) in SETTINGS.into_iter().zip(COLOURS).enumerate() {
+    for (index, (name, colour)) in heads.iter().zip(COLOURS).enumerate() {
         let x = left + step * index as i32;
         let mark = PathElement::new(vec![(x, y), (x + line, y)], colour.stroke_width(2 * scale));
         area.draw(&mark).map_err(fail)?;
@@ -139,9 +140,9 @@ fn lines(figures: &Figures) -> Vec<[String; SETTINGS.len() + 2]> {
         [number, name.to_owned(), a, b, c, d, e]
     };
     let cells = |text: &dyn Fn(usize) -> String| std::array::from_fn(text);
-    let mut lines = vec![line("#".to_owned(), "node: us, 10th-90th percentile", SETTINGS.map(str::to_owned))];
+    let mut lines = vec![line("#".to_owned(), "node: us, 10th-90th percentile", figures.heads())];
     for (index, node) in figures.nodes.iter().enumerate() {
-        let times = cells(&|setting| spread(&node.times[setting]));
+        let times = cells(&|setting| with_spread(&node.times[setting]));
         lines.push(line((index + 1).to_string(), &node.name, times));
     }
     let sums = std::array::from_fn::<_, { SETTINGS.len() }, _>(|setting| figures.sums(setting));
@@ -150,21 +151,12 @@ fn lines(figures: &Figures) -> Vec<[String; SETTINGS.len() + 2]> {
             .map_or_else(|| "-".to_owned(), |[ratio, low, high]| format!("{ratio:.2}x ({low:.2}-{high:.2})"))
     };
     let none = String::new;
-    lines.push(line(none(), "sum over the nodes", cells(&|setting| spread(&sums[setting]))));
+    lines.push(line(none(), "sum over the nodes", cells(&|setting| with_spread(&sums[setting]))));
     lines.push(line(none(), "  against the table", cells(&|setting| against(&sums, setting))));
     let host = &figures.latencies;
-    lines.push(line(none(), "host to host", cells(&|setting| spread(&host[setting]))));
+    lines.push(line(none(), "host to host", cells(&|setting| with_spread(&host[setting]))));
     lines.push(line(none(), "  against the table", cells(&|setting| against(host, setting))));
     lines
-}
-
-/// The median, and the 10th and 90th percentile: no more digits than a column has room for.
-fn spread(times: &[f64]) -> String {
-    let at = |share| match percentile(times, share).unwrap_or(f64::NAN) {
-        time if time < 1000.0 => format!("{time:.1}"),
-        time => format!("{time:.0}"),
-    };
-    format!("{} ({}-{})", at(0.5), at(0.1), at(0.9))
 }
 
 fn table<B: DrawingBackend>(area: &Area<B>, scale: u32, figures: &Figures) -> Result<()> {
@@ -219,6 +211,8 @@ mod tests {
                 .map(|index| NodeTimes {
                     name: format!("MobilenetV1/MobilenetV1/Conv2d_{index}_pointwise/Relu6"),
                     kernel: "direct".to_owned(),
+                    of_article: true,
+                    tuned: true,
                     times: times(index),
                 })
                 .collect(),
@@ -237,7 +231,7 @@ mod tests {
         for text in SETTINGS.iter().map(|name| (*name).to_owned()).chain([
             "Time of each node: Some GPU".to_owned(),
             "Conv2d_30_pointwise/Relu6".to_owned(),
-            spread(&figures.nodes[30].times[4]),
+            with_spread(&figures.nodes[30].times[4]),
             "sum over the nodes".to_owned(),
         ]) {
             assert!(svg.contains(&text), "no {text:?}");

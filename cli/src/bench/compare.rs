@@ -18,7 +18,7 @@
 use super::row::{Record, Row};
 use crate::charts::short;
 use crate::output::print;
-use crate::table::{Rows, Stream};
+use crate::table::Rows;
 use anyhow::{Result, bail, ensure};
 use diptych::internals::tune::statistics::{Interval, median};
 use std::path::Path;
@@ -269,7 +269,7 @@ impl Comparison<'_> {
                 change.verdict.name().to_owned(),
             ]);
         }
-        let table = table.text(Stream::Stdout);
+        let table = table.text();
         let mut text = format!("{table}\n");
         for verdict in [Verdict::Slower, Verdict::Faster, Verdict::Noise, Verdict::TooFew] {
             text.push_str(&format!("{} {}, ", self.count(verdict), verdict.name()));

@@ -92,7 +92,7 @@ fn reasons(notes: &[Note], case: &str) -> String {
 
 impl Measurement<'_> {
     fn wants(&self, suite: Suite) -> bool {
-        self.arguments.suite.iter().any(|wanted| *wanted == suite || *wanted == Suite::All)
+        self.arguments.wants(suite)
     }
 
     fn note(&mut self, suite: &str, case: &str, backend: &str, error: &anyhow::Error) {
@@ -177,9 +177,12 @@ impl Measurement<'_> {
     /// Times `subjects` and keeps their rows; samples of a quantity that is there already join it.
     fn time(&mut self, what: &str, subjects: Vec<Box<dyn Subject + '_>>, effort: Effort) {
         let bar = ProgressBar::new(u64::from(effort.rounds));
-        if let Ok(style) = ProgressStyle::with_template("{msg:24} [{bar:30}] round {pos}/{len}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:24} {spinner} [{bar:30}] round {pos}/{len} {elapsed}")
+        {
             bar.set_style(style);
         }
+        bar.enable_steady_tick(Duration::from_millis(100));
         bar.set_message(what.to_owned());
         let (rows, notes) = rounds::run(subjects, effort, |round| bar.set_position(u64::from(round)));
         bar.finish_and_clear();
@@ -341,7 +344,7 @@ impl Measurement<'_> {
         if path.is_file() {
             return Ok(Some(path));
         }
-        if !self.arguments.suite.contains(&Suite::All) {
+        if !self.arguments.wants_all() {
             bail!("the suites posenet and start need --model");
         }
         let error = anyhow::anyhow!("left out: no --model, and $DIPTYCH_SHARED has none");

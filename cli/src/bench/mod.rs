@@ -32,8 +32,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
+    /// What to measure [default: all; with --model the suites of a network: posenet and start].
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) suite: Vec<Suite>,
 
     /// Only on these backends; on all that the machine has, if it is left out.
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) case: String,
 
-    /// The network of the suites posenet and start; if it is left out,
+    /// The network of the suites posenet and start, which alone are measured then if --suite names none; without it,
     /// $DIPTYCH_SHARED/posenet/posenet_mobilenet_v1_100_257x257_f32.tflite.
     #[arg(long, value_name = "FILE")]
     pub(crate) model: Option<PathBuf>,
@@ -132,6 +132,21 @@ pub(crate) enum Suite {
     Start,
     /// All of them.
     All,
+}
+
+impl Arguments {
+    /// Whether a suite is to be measured.
+    fn wants(&self, suite: Suite) -> bool {
+        match &self.suite[..] {
+            [] => self.model.is_none() || matches!(suite, Suite::Posenet | Suite::Start),
+            named => named.contains(&suite) || named.contains(&Suite::All),
+        }
+    }
+
+    /// Whether all suites are measured that can be, and one that cannot is no failure.
+    fn wants_all(&self) -> bool {
+        self.suite.contains(&Suite::All) || (self.suite.is_empty() && self.model.is_none())
+    }
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {

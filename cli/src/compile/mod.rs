@@ -153,7 +153,9 @@ fn work(arguments: &Arguments, first: usize) -> Result<()> {
 
 /// The report of this device.
 fn compiled(arguments: &Arguments) -> Result<Report> {
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} kernels")?);
+    let style = ProgressStyle::with_template("{spinner} {wide_bar} {elapsed} {pos}/{len} kernels")?;
+    let bar = ProgressBar::new(1).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
     let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);

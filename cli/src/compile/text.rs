@@ -2,7 +2,7 @@
 
 use super::costs::{COLUMNS, Costs};
 use super::file::{Outcome, Report};
-use crate::table::{Rows, Stream};
+use crate::table::{Rows, line};
 
 /// How many kernels of each kind became what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,9 +86,13 @@ pub(super) fn number(value: f64) -> String {
 /// The report: the device, each kernel if there are few or `all` are wanted, and those that are not as they should be.
 pub(super) fn text(report: &Report, all: bool) -> String {
     let device = &report.device;
-    let mut text = format!("device   {} ({}, {})\n", device.name, device.api, device.driver);
+    let name = format!("device   {} ({}, {})", device.name, device.api, device.driver);
+    let mut text = line(&name) + "\n";
     let means = report.means.as_deref().unwrap_or("not told by this driver");
-    text.push_str(&format!("told by  {means}\nkernels  {}\n", Counts::of(report).line()));
+    text.push_str(&format!(
+        "told by  {means}\n{}\n",
+        line(&format!("kernels  {}", Counts::of(report).line()))
+    ));
     const FEW: usize = 40;
     let shown = all || report.kernels.len() <= FEW;
     let head = |column: usize| COLUMNS[column].title;
@@ -113,9 +117,9 @@ pub(super) fn text(report: &Report, all: bool) -> String {
     if !shown {
         text.push_str("\nThose that spill (--all lists every kernel):\n");
     }
-    text.push_str(&format!("\n{}\n", rows.text(Stream::Stdout)));
+    text.push_str(&format!("\n{}\n", rows.text()));
     for note in notes {
-        text.push_str(&format!("\n{note}"));
+        text.push_str(&format!("\n{}", line(&note)));
     }
     if !report.refused.is_empty() {
         text.push_str("\n\nNot for this device:\n");
@@ -124,7 +128,8 @@ pub(super) fn text(report: &Report, all: bool) -> String {
                 "" => refused.op.clone(),
                 variant => format!("{}_{variant}", refused.op),
             };
-            text.push_str(&format!("{kernel}: {} ({} choices)\n", refused.reason, refused.choices));
+            let words = format!("{kernel}: {} ({} choices)", refused.reason, refused.choices);
+            text.push_str(&(line(&words) + "\n"));
         }
     }
     text

@@ -1,16 +1,18 @@
 //! `diptych inspect`: a model's graph, shapes, operators and memory, and the kernels that would run it.
 
 mod nodes;
+mod open;
 mod page;
 
 use crate::output::print;
-use crate::table::{Rows, Stream, node_name};
+use crate::table::{Rows, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result};
 use diptych::{
     Calibration, Graph, Model, ModelFile, Port, Precision, Session, SessionOptions, TensorInfo, Value,
 };
 use nodes::NodeRow;
+use open::OpenExtent;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -90,11 +92,12 @@ struct Inspection {
     memory: diptych::MemoryUse,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    open: Vec<OpenExtent>,
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let file = ModelFile::load(&arguments.model, &arguments.load.options())?;
-    let model = file.model(&BTreeMap::new())?;
+    let (model, open) = open::model(&file)?;
     let calibration = arguments.calibration.as_ref().map(Calibration::load).transpose()?;
     let precision = arguments.precision.precision();
     let on_cpu = arguments.on_cpu.iter().cloned().collect();
@@ -125,6 +128,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         memory: session.memory(),
         inputs: session.inputs().to_vec(),
         outputs: session.outputs().to_vec(),
+        open,
         model,
     };
     if let Some(file) = &arguments.html {
@@ -207,8 +211,15 @@ impl Inspection {
                 lines.push(("metadata", format!("output {:?}{}", info.name, described(Some(info)))));
             }
         }
+        for OpenExtent { name, shown, axes } in &self.open {
+            let name = name.escape_debug();
+            let text = format!(
+                "{name} ({axes}); what follows is for {shown}, --dimension {name}=EXTENT for another"
+            );
+            lines.push(("open", text));
+        }
         for (name, extent) in self.model.graph.dimensions() {
-            lines.push(("dimension", format!("{name} = {extent}")));
+            lines.push(("dimension", format!("{} = {extent}", name.escape_debug())));
         }
         let memory = self.memory;
         let (parameters, stored) = (short(self.parameters as f64), bytes(self.parameter_bytes as u64));
@@ -258,7 +269,7 @@ impl Inspection {
         for (op, (count, flops)) in self.operators() {
             operators.add([op.to_owned(), count.to_string(), short(flops as f64)]);
         }
-        text.push_str(&format!("\n{}\n", operators.text(Stream::Stdout)));
+        text.push_str(&format!("\n{}\n", operators.text()));
         if all {
             let terminal = std::io::stdout().is_terminal();
             let heads = ["node", "operator", "output", "operations"];
@@ -276,7 +287,7 @@ impl Inspection {
                 let (name, precision) = (node_name(&step.name, terminal), step.precision.to_string());
                 steps.add([name, step.kernel.clone(), precision, step.source.clone()]);
             }
-            let [nodes, steps] = [nodes, steps].map(|table| table.text(Stream::Stdout));
+            let [nodes, steps] = [nodes, steps].map(|table| table.text());
             text.push_str(&format!("\n{nodes}\n\n{steps}\n"));
         }
         text
@@ -324,6 +335,7 @@ impl Inspection {
                 "normalisation": info.normalisation, "labels": info.labels,
             })).collect::<Vec<_>>(),
             "dimensions": self.model.graph.dimensions(),
+            "open": self.open.iter().map(|open| (open.name.clone(), open.shown)).collect::<BTreeMap<_, _>>(),
             "operators": operators,
             "parameters": self.parameters,
             "parameter_bytes": self.parameter_bytes,

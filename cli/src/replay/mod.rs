@@ -2,7 +2,7 @@
 
 mod file;
 
-use crate::table::{Rows, Stream, node_name};
+use crate::table::{Rows, line, node_name};
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
@@ -230,7 +230,7 @@ fn comparison(
             off.map_or("-".to_owned(), |off| format!("{off:.2e}")),
         ]);
     }
-    rows.text(Stream::Stdout)
+    rows.text()
 }
 
 /// Whether all that was checked is within its bounds, in a line.
@@ -333,33 +333,42 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     } else {
         run.values.iter().map(|(value, tensor)| (value.index(), tensor)).collect()
     };
-    writeln!(stdout, "recorded: {} (diptych {})", saved.device, saved.version)?;
-    writeln!(stdout, "here:     {} (diptych {})", context.info(), env!("CARGO_PKG_VERSION"))?;
+    let recorded = format!("recorded: {} (diptych {})", saved.device, saved.version);
+    let here_is = format!("here:     {} (diptych {})", context.info(), env!("CARGO_PKG_VERSION"));
+    writeln!(stdout, "{}\n{}", line(&recorded), line(&here_is))?;
     if saved.random_weights {
         writeln!(stdout, "{} with random weights", saved.model)?;
     }
     writeln!(stdout, "{}", comparison(&replay, &run, &here, std::io::stdout().is_terminal()))?;
     let recorded: Vec<&SavedStep> = saved.steps.iter().filter(|step| step.beyond).collect();
     let own: Vec<&ObservedStep> = run.steps.iter().filter(|step| deviation(step).2).collect();
-    for line in flaky(&known(arguments.db.as_deref())?, &saved.steps, &run) {
-        writeln!(stdout, "{line}")?;
+    for words in flaky(&known(arguments.db.as_deref())?, &saved.steps, &run) {
+        writeln!(stdout, "{}", line(&words))?;
     }
     for step in &recorded {
-        writeln!(stdout, "recorded: {} is off by {}", step.name, step.deviation)?;
+        writeln!(stdout, "{}", line(&format!("recorded: {} is off by {}", step.name, step.deviation)))?;
     }
     for step in &own {
-        writeln!(stdout, "here: {} is off by {}", step.name, deviation(step).1)?;
+        writeln!(stdout, "{}", line(&format!("here: {} is off by {}", step.name, deviation(step).1)))?;
     }
-    writeln!(stdout, "{}", verdict(&replay, &run))?;
+    writeln!(stdout, "{}", line(&verdict(&replay, &run)))?;
     stdout.flush()?;
     // The first in the order of execution; one that only ran here is not in the file.
     let off = |name: &str| {
         recorded.iter().any(|step| step.name == name) || own.iter().any(|step| step.name == name)
     };
     let first = saved.steps.iter().map(|step| step.name.as_str()).find(|name| off(name));
-    match first.or(own.first().map(|step| step.name.as_str())) {
-        Some(name) => bail!("the results part at {name:?}"),
-        None => Ok(()),
+    if let Some(name) = first.or(own.first().map(|step| step.name.as_str())) {
+        bail!("the results part at {name:?}");
+    }
+    // Every kernel is right: what is left is what the network was made into.
+    let tolerance = crate::check::tolerance(options.precision);
+    let rewrites = Session::compare_rewrites(&context, &graph, &options, &feeds, tolerance)?;
+    writeln!(stdout, "{}", line(&crate::check::rewrites_in_words(&rewrites)))?;
+    stdout.flush()?;
+    match rewrites.agrees() {
+        true => Ok(()),
+        false => bail!("a rewrite of the network changes its results"),
     }
 }
 

@@ -1,8 +1,10 @@
 //! What a model is run on: files, pictures, random numbers.
 
 use crate::npy;
+use crate::output::say;
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::{DType, Dims, Graph, HostTensor, TensorType};
+use diptych::internals::shared;
+use diptych::{DType, Dims, Graph, HostTensor, Quantised, TensorType};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -104,6 +106,12 @@ pub(super) fn ports(graph: &Graph) -> Result<Vec<Port>> {
     graph.inputs().iter().map(port).collect()
 }
 
+/// Random numbers for each input of a graph, by its name.
+pub(crate) fn all_random(graph: &Graph) -> Result<Vec<(String, HostTensor)>> {
+    let each = ports(graph)?.into_iter().enumerate();
+    each.map(|(index, port)| Ok((port.name, random(port.of, index as u64)?))).collect()
+}
+
 /// What feeds an input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Source<'a> {
@@ -164,6 +172,39 @@ pub(super) fn read(
     tensors.collect()
 }
 
+/// Takes integers of files for inputs that the model's file keeps as integers for these, if they are `stored`, and else says
+/// that they are not.
+pub(super) fn dequantise(
+    tensors: &mut [HostTensor],
+    (ports, sources): (&[Port], &[Option<Source<'_>>]),
+    quantised: &BTreeMap<String, Quantised>,
+    stored: bool,
+) -> Result<()> {
+    let mut any = false;
+    for ((port, source), tensor) in ports.iter().zip(sources).zip(tensors) {
+        let (Some(Source::Tensor(path)), Some(own)) = (source, quantised.get(&port.name)) else { continue };
+        if tensor.dtype().is_float() {
+            continue;
+        }
+        any = true;
+        let Quantised { scale, zero, .. } = own;
+        match stored {
+            true => *tensor = own.floats(tensor)?,
+            false => say(format_args!(
+                "input {:?}: the integers of {} are taken as numbers, not as the integers that the model's file stores \
+                 ({scale} times the integer less {zero}): --stored takes them so",
+                port.name,
+                path.display()
+            )),
+        }
+    }
+    ensure!(
+        any || !stored,
+        "--stored: found no --input of integers for an input that the model's file keeps as integers"
+    );
+    Ok(())
+}
+
 /// Numbers spread evenly over [0, 1), the same for the same seed. For integers and booleans they are 0 and 1, which are
 /// ids in every vocabulary and what masks consist of.
 fn random(TensorType { dtype, dims }: TensorType, seed: u64) -> Result<HostTensor> {
@@ -174,10 +215,10 @@ fn random(TensorType { dtype, dims }: TensorType, seed: u64) -> Result<HostTenso
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) >> 40) as f32 / (1u32 << 24) as f32
     };
-    let numbers = (1..=dims.elements() as u64).map(number);
-    let values: Vec<f32> = match dtype.is_float() {
-        true => numbers.collect(),
-        false => numbers.map(f32::round).collect(),
+    let numbers = (0..dims.elements()).map(|index| number(index as u64 + 1));
+    let values = match dtype.is_float() {
+        true => shared(numbers, "random numbers")?,
+        false => shared(numbers.map(f32::round), "random numbers")?,
     };
     Ok(HostTensor::new(dims, values)?)
 }

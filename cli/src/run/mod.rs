@@ -8,6 +8,8 @@ mod open;
 mod report;
 mod trace;
 
+pub(crate) use inputs::all_random;
+
 use crate::flags::Wanted;
 use crate::output::{print, say};
 use crate::tune::PrecisionName;
@@ -17,16 +19,21 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
 use diptych::{
-    Context, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session, SessionOptions, Tuning,
+    Choice, Context, Error, Graph, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session,
+    SessionOptions, Setting, Tuning,
 };
 use inputs::{Input, Pixels};
 use report::Report;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trace::Trace;
 
 /// Runs on random inputs by default: enough for a median.
 const RANDOM_RUNS: u32 = 30;
+
+/// Elements of an input that is made only once the network is known to be read.
+const LARGE_INPUT: usize = 1 << 24;
 
 /// The largest model that is kept in a replay's file.
 const MAX_MODEL_BYTES: u64 = 1 << 33;
@@ -54,6 +61,11 @@ pub(crate) struct Arguments {
         value_parser = OsStringValueParser::new().try_map(Input::parse)
     )]
     pub(crate) image: Vec<Input>,
+
+    /// Integers of --input are those that a quantised TensorFlow Lite file stores, as other engines are given them. Without it
+    /// they are numbers as they stand, and so are floats.
+    #[arg(long)]
+    pub(crate) stored: bool,
 
     /// The values of black and white in a picture's tensor [default: as the file's metadata say of an input of floats;
     /// 0,255 for one of integers].
@@ -96,7 +108,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) load: crate::flags::Load,
 
-    /// Images in a batch: the outermost extent of every input, which must be 1 in the model.
+    /// So many samples in one run: the outermost extents of inputs and outputs are so many times those of the model.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: Option<u32>,
 
@@ -140,6 +152,10 @@ pub(crate) struct Arguments {
     /// nhwc), or TARGET/LAYOUT.
     #[arg(long, default_value = "rule", value_parser = picking, value_name = "PICK", verbatim_doc_comment)]
     pub(crate) pick: Picking,
+
+    /// Another work-group for the kernel of a step, by the name that --profile shows.
+    #[arg(long, value_name = "STEP=X,Y,Z", value_parser = crate::flags::work_group)]
+    pub(crate) work_group: Vec<(String, [u32; 3])>,
 
     /// A node that the CPU computes in a session on a GPU: what it reads is downloaded and what it writes uploaded.
     #[arg(long, value_name = "NODE")]
@@ -221,6 +237,25 @@ fn model(arguments: &Arguments, options: &LoadOptions, bytes: &[u8]) -> Result<M
     Ok(model)
 }
 
+/// The kernels of steps with other work-groups.
+fn choices(
+    context: &Context,
+    graph: &Graph,
+    options: &SessionOptions,
+    wanted: &[(String, [u32; 3])],
+) -> Result<BTreeMap<String, Choice>> {
+    let mut steps = Session::planned_steps(context, graph, options)?;
+    steps.retain(|step| step.unit.is_some());
+    let choice = |(name, work_group): &(String, [u32; 3])| {
+        let step = steps.iter().find(|step| step.name == *name).with_context(|| {
+            let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+            format!("--work-group: found no step {name:?} on this device, wanted one of {names:?}")
+        })?;
+        Ok((name.clone(), Choice { work_group: *work_group, ..step.choice }))
+    };
+    wanted.iter().map(choice).collect()
+}
+
 pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     ensure!(
         arguments.pick != Picking::Measured || arguments.db.is_some(),
@@ -241,17 +276,32 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let sources = inputs::bind(&names, &arguments.input, &arguments.image)?;
     let mut ports = open::ports(&inputs, &sources)?;
-    let is_whole =
-        arguments.batch.is_some() || arguments.replay_out.is_some() || arguments.calibrating.is_asked();
+    let is_whole = arguments.batch.is_some()
+        || arguments.replay_out.is_some()
+        || arguments.calibrating.is_asked()
+        || !arguments.work_group.is_empty();
+    // A network that is refused costs no inputs before.
+    let is_large = ports.iter().any(|port| port.of.dims.elements() > LARGE_INPUT);
+    if is_whole || is_large {
+        for (input, port) in inputs.iter().zip(&ports) {
+            for open in &input.open {
+                let extent = port.of.dims.extents().get(open.axis).copied();
+                load.dimensions
+                    .extend(extent.map(|extent| (format!("{}.{}", input.name, open.axis), extent)));
+            }
+        }
+    }
+    // What values of a run settle, the session reads with them.
+    let is_settled_later = |error: &Error| matches!(error, Error::Hinted { hint, .. } if matches!(hint.setting(), Setting::Values(_)));
+    if is_large
+        && !is_whole
+        && let Err(error) = file.model(&load.dimensions)
+        && !is_settled_later(&error)
+    {
+        return Err(error.into());
+    }
     let model = match is_whole {
         true => {
-            for (input, port) in inputs.iter().zip(&ports) {
-                for open in &input.open {
-                    let extent = port.of.dims.extents().get(open.axis).copied();
-                    load.dimensions
-                        .extend(extent.map(|extent| (format!("{}.{}", input.name, open.axis), extent)));
-                }
-            }
             let model = model(arguments, &load, &bytes)?;
             ports = inputs::ports(&model.graph)?;
             Some(model)
@@ -259,7 +309,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         false => None,
     };
     trace.lap("load");
-    let tensors = inputs::read(&ports, &sources, (arguments.range, &file.pixels()), arguments.seed)?;
+    let mut tensors = inputs::read(&ports, &sources, (arguments.range, &file.pixels()), arguments.seed)?;
+    let quantised = &file.info().quantised;
+    inputs::dequantise(&mut tensors, (&ports, &sources), quantised, arguments.stored)?;
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
@@ -289,6 +341,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     }
     if arguments.calibrating.calibrate.is_some() {
         trace.lap("calibrate");
+    }
+    if let Some(model) = model.as_ref().filter(|_| !arguments.work_group.is_empty()) {
+        options.choices = choices(&context, &model.graph, &options, &arguments.work_group)?;
     }
     let mut session = match &model {
         Some(model) => Session::new(&context, &model.graph, options.clone())?,
@@ -328,7 +383,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     }
     let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
     if let Some(profile) = profile.as_ref().filter(|_| !arguments.json) {
-        say(report::profile(profile));
+        print(report::profile(profile))?;
     }
     if let Some(file) = &arguments.trace {
         let (_, stages) = session.run_in_stages(&feeds)?;

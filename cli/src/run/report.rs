@@ -3,9 +3,9 @@
 use super::classes::Class;
 use super::inputs::{Port, Source};
 use super::number::Number;
-use crate::table::{Rows, Stream, node_name};
+use crate::table::{Rows, node_name};
 use diptych::internals::tune::statistics::percentile;
-use diptych::{HostTensor, MemoryUse, Profile, TimedStep};
+use diptych::{HostTensor, MemoryUse, Profile, TensorElement, TimedStep};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -36,24 +36,39 @@ struct Statistics {
 }
 
 impl Statistics {
+    /// Of the elements where they lie: an output may be as large as the memory that is left.
     fn of(output: &HostTensor) -> Self {
-        match output.to_i64() {
-            Some(integers) => Statistics::of_integers(&integers),
-            None => Statistics::of_floats(&output.to_f32()),
+        fn integers<T: TensorElement + Into<i64>>(output: &HostTensor) -> Option<Statistics> {
+            output
+                .elements::<T>()
+                .map(|all| Statistics::of_integers(|| all.iter().map(|&value| value.into())))
         }
+        let narrow = integers::<i8>(output).or_else(|| integers::<u8>(output));
+        let narrow = narrow.or_else(|| integers::<i16>(output)).or_else(|| integers::<u16>(output));
+        let wide = || integers::<i32>(output).or_else(|| integers::<u32>(output));
+        let found =
+            narrow.or_else(wide).or_else(|| integers::<i64>(output)).or_else(|| integers::<bool>(output));
+        let halves = || {
+            let all = output.elements::<half::f16>()?;
+            Some(Statistics::of_floats(all.len(), || all.iter().map(|value| value.to_f32())))
+        };
+        found.or_else(halves).unwrap_or_else(|| {
+            let all = output.elements::<f32>().unwrap_or_default();
+            Statistics::of_floats(all.len(), || all.iter().copied())
+        })
     }
 
-    fn of_integers(values: &[i64]) -> Self {
-        let count = values.len().max(1) as f64;
-        let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
-        let variance = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum::<f64>() / count;
-        let [least, largest] = [values.iter().min(), values.iter().max()]
-            .map(|value| value.map_or(Number::Float(f32::NAN), |&value| Number::Integer(value)));
+    fn of_integers<I: ExactSizeIterator<Item = i64>>(values: impl Fn() -> I) -> Self {
+        let count = values().len().max(1) as f64;
+        let mean = values().map(|value| value as f64).sum::<f64>() / count;
+        let variance = values().map(|value| (value as f64 - mean).powi(2)).sum::<f64>() / count;
+        let [least, largest] = [values().min(), values().max()]
+            .map(|value| value.map_or(Number::Float(f32::NAN), Number::Integer));
         Statistics { least, largest, mean, deviation: variance.sqrt(), not_finite: 0 }
     }
 
-    fn of_floats(values: &[f32]) -> Self {
-        let finite = || values.iter().copied().filter(|value| value.is_finite());
+    fn of_floats<I: Iterator<Item = f32>>(len: usize, values: impl Fn() -> I) -> Self {
+        let finite = || values().filter(|value| value.is_finite());
         let count = finite().count();
         let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count.max(1) as f64;
         let mean = mean_of(&mut finite().map(f64::from));
@@ -63,7 +78,7 @@ impl Statistics {
             _ => (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max)),
         };
         let [least, largest] = [least, largest].map(Number::Float);
-        Statistics { least, largest, mean, deviation: variance.sqrt(), not_finite: values.len() - count }
+        Statistics { least, largest, mean, deviation: variance.sqrt(), not_finite: len - count }
     }
 }
 
@@ -80,10 +95,10 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// The time of each step, for standard error: no wider than the terminal.
+/// The time of each step: no wider than the terminal.
 pub(super) fn profile(profile: &Profile) -> String {
     let total = profile.total().as_secs_f64();
-    let terminal = std::io::stderr().is_terminal();
+    let terminal = std::io::stdout().is_terminal();
     let mut steps = Rows::new(["#", "name", "op", "kernel", "us", "%", "GFLOP/s", "source"]);
     steps = steps.numbers(&[0, 4, 5, 6]).names(&[1]).labels(&[3]);
     for (index, TimedStep { step, time }) in profile.steps.iter().enumerate() {
@@ -101,7 +116,7 @@ pub(super) fn profile(profile: &Profile) -> String {
             step.source.clone(),
         ]);
     }
-    let steps = steps.text(Stream::Stderr);
+    let steps = steps.text();
     format!("{steps}\ntotal {:.1} us ({})", total * 1e6, profile.clock)
 }
 
@@ -198,7 +213,8 @@ impl Report<'_> {
         let step = |TimedStep { step, time }: &TimedStep| {
             json!({
                 "name": step.name, "op": step.op, "kernel": step.kernel, "precision": step.precision.to_string(),
-                "work_group": step.work_group, "source": step.source, "us": time.as_secs_f64() * 1e6,
+                "work_group": step.work_group, "tile": step.choice.map(|choice| choice.tile),
+                "variant": step.choice.map(|choice| choice.variant), "source": step.source, "us": time.as_secs_f64() * 1e6,
                 "flops": step.flops,
             })
         };
@@ -298,6 +314,7 @@ mod tests {
                 kernel: "copy_rows_f32".to_owned(),
                 precision: diptych::Precision::F32,
                 work_group: [64, 1, 1],
+                choice: None,
                 source: "rule".to_owned(),
                 flops: 3000,
             };

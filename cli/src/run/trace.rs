@@ -92,6 +92,7 @@ mod tests {
                 kernel: "copy_rows_f32".to_owned(),
                 precision: Precision::F32,
                 work_group: [64, 1, 1],
+                choice: None,
                 source: "rule".to_owned(),
                 flops: 0,
             };

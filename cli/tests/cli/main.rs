@@ -2,6 +2,7 @@
 //!
 //! One program, so that its tests share what they need.
 
+mod article;
 mod bench;
 mod candidates;
 mod check;

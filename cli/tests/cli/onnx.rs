@@ -55,3 +55,9 @@ pub(crate) fn absolute(extents: &[u8]) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Abs")].concat();
     model(&node, &[port(b"x", extents)], &port(b"y", extents))
 }
+
+/// A node that reads what it writes: no network.
+pub(crate) fn of_itself(extents: &[u8]) -> Vec<u8> {
+    let node = [field(1, b"x"), field(1, b"y"), field(2, b"y"), field(4, b"Add")].concat();
+    model(&node, &[port(b"x", extents)], &port(b"y", extents))
+}

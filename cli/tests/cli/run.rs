@@ -34,12 +34,12 @@ fn run(files: &Files, backend: &str, words: &[&str]) -> Output {
     files.command().args(["--backend", backend]).args(words).output().expect("the program starts")
 }
 
-/// Standard error of `diptych run` with these words, which must succeed.
+/// What `diptych run` prints with these words, on standard error and output; it must succeed.
 fn report(files: &Files, backend: &str, words: &[&str]) -> String {
     let output = run(files, backend, words);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{backend} {words:?}: {errors}");
-    errors
+    errors + &String::from_utf8_lossy(&output.stdout)
 }
 
 #[test]
@@ -362,4 +362,26 @@ fn values_and_signatures_that_a_model_does_not_have_are_refused() {
         .expect("the program starts");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["inputs"].as_array().map(Vec::len), Some(1), "{report}");
+}
+
+/// Inputs of 2 GB for a program that may have 1.5 GB of addresses: a network that cannot be read is refused before they are
+/// made, and where it can be, that there is no memory for them is an error.
+#[cfg(unix)]
+#[test]
+fn large_inputs_are_refused_where_memory_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("wide.onnx");
+    let extents = [2, 127, 127, 127, 127];
+    for (bytes, words) in [
+        (crate::onnx::of_itself(&extents), "y"),
+        (crate::onnx::absolute(&extents), "wanted 2081157128 bytes for random numbers"),
+    ] {
+        std::fs::write(&model, bytes).expect("written");
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 1572864; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_diptych"), "run"]);
+        let output = command.arg(&model).args(["--backend", "cpu"]).output().expect("the program starts");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    }
 }

@@ -77,8 +77,9 @@ impl Engine {
         let extents = input.extents.clone().unwrap_or_default();
         let axes = Axes::of(&extents).ok_or_else(|| not_a_picture(path, input, &extents))?;
         let batch = settings.batch.max(1) as usize;
-        let model = file.model(&dimensions(path, input, axes, settings, batch)?)?;
-        let held = extents.first().copied().flatten().unwrap_or(batch);
+        // An open batch is that of one frame, which the network is made for so many of.
+        let model = file.model(&dimensions(path, input, axes, settings)?)?;
+        let held = extents.first().copied().flatten().unwrap_or(1);
         let graph = match held {
             held if held == batch => model.graph,
             1 => model.graph.with_batch(batch)?,
@@ -173,12 +174,11 @@ fn dimensions(
     input: &FileInput,
     axes: Axes,
     settings: &Settings,
-    batch: usize,
 ) -> Result<BTreeMap<String, usize>, Failure> {
     let mut dimensions = BTreeMap::new();
     for open in &input.open {
         let (what, extent) = match open.axis {
-            0 => ("batch", batch),
+            0 => ("batch", 1),
             axis if axis == axes.width => ("input-width", settings.input_width as usize),
             axis if axis == axes.height => ("input-height", settings.input_height as usize),
             _ => continue,

@@ -224,7 +224,7 @@ fn keeping() -> File {
         .input("x", F32, &[Fixed(1), Fixed(1), Open("new"), Fixed(2)])
         .input("past_key_values.0.key", F32, &past)
         .node_with("Concat", &["past_key_values.0.key", "x"], &["present.0.key"], &[("axis", 2)])
-        .input("attention_mask", I64, &[Fixed(1), Open("past and new")])
+        .input("attention_mask", I64, &[Fixed(1), Open("past + new")])
         .integers("around", &[2], &[1, 3])
         .node_with("Cast", &["attention_mask"], &["floats"], &[("to", F32)])
         .node("Unsqueeze", &["floats", "around"], &["mask"])

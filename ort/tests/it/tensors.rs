@@ -1,14 +1,15 @@
 //! Tensors and memory without a model: `ort`'s own tests of these.
 
-use crate::environment;
 use crate::onnx::{self, Extent::Fixed, File};
-use crate::session;
+use crate::{environment, on, session};
 use half::f16;
+use ort::logging::LogLevel;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, DeviceType, MemoryInfo, MemoryType};
 use ort::value::{
     DynTensorValueType, PrimitiveTensorElementType, Shape, Tensor, TensorRef, TensorRefMut, TensorValueType,
 };
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn memory_is_the_hosts() -> ort::Result<()> {
@@ -171,4 +172,48 @@ fn doubles_are_rounded_to_floats() -> ort::Result<()> {
     let outputs = session.run(ort::inputs![Tensor::from_array(([2], vec![0.1f64, 4.0]))?])?;
     assert_eq!(outputs["y"].try_extract_tensor::<f32>()?.1, [-0.1, -4.0]);
     Ok(())
+}
+
+#[test]
+fn a_logger_is_told_that_doubles_are_rounded() -> ort::Result<()> {
+    let x = [Fixed(2)];
+    let file = || {
+        let file = File::new().input("x", onnx::F32, &x).input("b\u{1b}[2J", onnx::F32, &x);
+        file.node("Add", &["x", "b\u{1b}[2J"], &["y"]).output("y", onnx::F32, &x).build()
+    };
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&lines);
+    let log = move |level: LogLevel, _: &str, _: &str, _: &str, message: &str| {
+        said.lock().unwrap().push(format!("{level:?} {message}"));
+    };
+    let builder = on("cpu").with_logger(Arc::new(log))?.with_log_level(LogLevel::Warning)?;
+    let mut session = builder.clone().commit_from_memory(&file())?;
+    let floats = || Tensor::from_array(([2], vec![1.0f32, 2.0]));
+    let doubles = || Tensor::from_array(([2], vec![0.1f64, 4.0]));
+    session.run(ort::inputs![floats()?, floats()?])?;
+    assert!(lines.lock().unwrap().is_empty(), "{lines:?}");
+    for _ in 0..2 {
+        session.run(ort::inputs![floats()?, doubles()?])?;
+    }
+    let wanted = r#"Warning input "b\u{1b}[2J": found elements of double, which are rounded to float"#;
+    assert_eq!(std::mem::take(&mut *lines.lock().unwrap()), [wanted]);
+    // A value that is known beforehand is rounded when the session is made.
+    let value = Arc::new(doubles()?.into_dyn());
+    let mut builder = builder.with_initializer("x", value)?;
+    builder.commit_from_memory(&file())?;
+    let wanted = r#"Warning input "x": found elements of double, which are rounded to float"#;
+    assert_eq!(std::mem::take(&mut *lines.lock().unwrap()), [wanted]);
+    Ok(())
+}
+
+#[test]
+fn names_in_messages_command_no_terminal() {
+    let x = [Fixed(2)];
+    let name = "b\u{1b}[2J";
+    let file = File::new().input(name, onnx::F32, &x).node("Neg", &[name], &["y"]).output("y", onnx::F32, &x);
+    let mut session = session(file);
+    let tensor = Tensor::from_array(([2], vec![1.0f32, 2.0])).expect("a tensor");
+    let error = session.run(ort::inputs!["x\u{7}" => tensor]).map(drop).expect_err("no such input");
+    let wanted = r#"found "x\u{7}", wanted one of b\u{1b}[2J"#;
+    assert!(error.message().contains(wanted) && !error.message().contains('\u{1b}'), "{error}");
 }

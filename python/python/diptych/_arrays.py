@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +56,13 @@ def check_out(port: Port, array: Any, others: Sequence[Tuple[str, NDArray[Any]]]
             raise wrong(what, f"memory of {other}", "memory of its own")
 
 
-def numbers(name: str, value: Any, wanted: np.dtype[Any] = F32) -> NDArray[Any]:
+def numbers(name: str, value: Any, wanted: Optional[np.dtype[Any]] = None) -> NDArray[Any]:
     """``value`` in a type that networks have, in C order. It is not copied if it is that already.
 
-    uint64 becomes int64. float64, and floats that NumPy does not know itself, become float32; or int64, if ``wanted`` is
-    a type of integers.
+    An array for floats has a type whose every number they hold: NumPy's rule of safe casts. Others are refused, as they
+    would be rounded, or are bytes and pixels that somebody forgot to scale. Numbers of Python and lists of them have no type
+    of their own, and become ``wanted``. uint64 becomes int64; float64 for integers does where it is whole. Without
+    ``wanted``, the type is not known yet, and floats become float32.
     """
     if isinstance(value, np.ndarray):
         array: NDArray[Any] = value
@@ -75,12 +77,19 @@ def numbers(name: str, value: Any, wanted: np.dtype[Any] = F32) -> NDArray[Any]:
     # Halves of other kinds (bfloat16, float8) are types of their own, which know how to become f32.
     if array.dtype.kind not in _NUMBERS and "float" not in array.dtype.name:
         raise refused(name, f"elements of type {array.dtype}", "numbers")
+    # An array that an object is made of has the type that the object's owner chose.
+    is_typed = not isinstance(value, (int, float, list, tuple))
+    floats = F32 if wanted is None and array.dtype.kind not in "biu" else wanted
+    if is_typed and floats is not None and floats.kind == "f":
+        own = array.dtype if array.dtype.kind in _NUMBERS else F32
+        if not np.can_cast(own, floats, "safe"):
+            raise refused(name, f"elements of {array.dtype}", f"{floats}, which .astype(np.{floats}) makes of them")
     if array.dtype.name in _TYPES:
         dtype = np.dtype(array.dtype.name)
     elif array.dtype.kind == "u":
         dtype = np.dtype(np.int64)
         check(name, array, array <= np.iinfo(np.int64).max, "a number that int64 holds")
-    elif array.dtype.kind == "f" and wanted.kind != "f":
+    elif array.dtype.kind == "f" and wanted is not None and wanted.kind != "f":
         dtype = np.dtype(np.int64)
         # 2^63 is the first that is too large.
         whole = (np.trunc(array) == array) & (array >= -(2.0**63)) & (array < 2.0**63)

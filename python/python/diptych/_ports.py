@@ -18,7 +18,8 @@ Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 Files = Mapping[str, Union[bytes, bytearray, memoryview]]
 #: A folder of the tuner's record; ``True`` for the user's own.
 Record = Union[str, "os.PathLike[str]", bool, None]
-#: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``.
+#: Arrays by the names of inputs; or the one input's array. An array is what NumPy takes for one, or has ``__dlpack__``. It has
+#: the input's type, or one that becomes it without rounding (``Port.dtype``).
 Inputs = Union[Mapping[str, Any], ArrayLike]
 #: What goes to the native module: arrays with the names of inputs.
 Sources = List[Tuple[str, NDArray[Any]]]
@@ -36,7 +37,9 @@ class Port:
     #: Its extents. Where each run decides one, the name of the axis in the file, or ``None`` if it has none there. ``None``
     #: for all of it, if each run even decides how many there are.
     shape: Optional[Tuple[Union[int, str, None], ...]]
-    #: The type of its elements. An input also takes numbers of other types, if each is one of this type; an output has it.
+    #: The type of its elements. An output has it. An input of floats also takes arrays of types whose every number it holds
+    #: (float16, and integers of up to 16 bits, for float32), one of integers any numbers that are integers of its type, and
+    #: both take lists.
     dtype: "np.dtype[Any]" = _arrays.F32
 
     def takes(self, shape: Tuple[int, ...]) -> bool:
@@ -184,7 +187,7 @@ def random(ports: Sequence[Port], extents: Sequence[Sequence[int]]) -> Dict[str,
     """Random inputs of these extents: floats from 0 to 1; 0 and 1 for integers and booleans."""
     numbers = np.random.default_rng(0)
     return {
-        port.name: numbers.random(shape, np.float32)
+        port.name: numbers.random(shape, np.float32).astype(port.dtype, copy=False)
         if port.dtype.kind == "f"
         else numbers.integers(0, 2, shape).astype(port.dtype)
         for port, shape in zip(ports, extents)

@@ -196,8 +196,8 @@ class Batch(Service):
     results are split again.
 
     Threads call :meth:`run`, and wait without holding up others; in asyncio, ``await asyncio.to_thread(batch.run, x)``.
-    A network whose results for one request depend on the others of its run cannot be served: states, and outputs whose
-    outermost extent does not grow with the batch, are refused.
+    Each request has the results that it would have alone. A network with states, which belong to one sequence of runs, is
+    refused.
 
     A batch ends with ``with``, :meth:`close`, or when it is dropped. After a :class:`DeviceLostError` make another one.
 
@@ -207,8 +207,8 @@ class Batch(Service):
     :param max_delay: Seconds that a request waits for others at most, while no two runs are under way. A full batch does
         not wait. With 0, batches are what came while the device was busy.
     :param max_waiting: Requests at most that have been taken and whose run has not begun. Those who bring more wait.
-    :param sizes: The batch sizes that are made ready, each with weights of its own in the device's memory. Where a size is
-        missing the next larger one runs; ``max_batch`` is always one. Empty means every size from 1 to ``max_batch``.
+    :param sizes: The batch sizes that are made ready; sizes whose kernels read the weights alike share them. Where a size
+        is missing the next larger one runs; ``max_batch`` is always one. Empty means every size from 1 to ``max_batch``.
     :param dimension: The named extent that counts requests; unless it is given, the one that is the outermost of every
         input, and without such a one the outermost extent, which is 1 in the file.
     """

@@ -123,9 +123,9 @@ class Session:
     :param seed: The seed of the random numbers that the model draws. Sessions of one seed draw the same numbers, run for
         run, on every device; :meth:`reset` begins again.
     :param caches: Places for the keys and values that a decoder keeps from run to run (``past_key_values`` and
-        ``present``): they stay on the device, and are no inputs and outputs of the session. The first run may have
-        several tokens, each later one has one. Masks and positions are those of all tokens so far. :meth:`reset` empties
-        them.
+        ``present``): they stay on the device, and are no inputs and outputs of the session. A run has one token
+        or several. Masks and positions are those of all tokens so far. :meth:`truncate` goes back to the first places,
+        :meth:`reset` empties all.
     :param dequantize: Whether operators of quantised networks are computed with floats that are rounded to what the file's
         integers stand for, and not with these; floats beside weights of integers are not rounded at each run then.
     :param threads: How many threads read the file, prepare the session, and compute on the CPU, at most; all, unless given. To
@@ -236,8 +236,9 @@ class Session:
         """Runs the network: arrays by name, or the one input's array; the outputs by name.
 
         Where an input's ``shape`` has a name or ``None``, any extent will do, 0 too if the network can do with it. Arrays
-        of f32 in C order are read where they lie, and must not be written meanwhile. Integers and booleans are handed over
-        as they are, and what is no number of the input's ``dtype`` is an :class:`InputError`. Arrays of uint8 with three axes or
+        of f32 in C order are read where they lie, and must not be written meanwhile. For an input of floats, arrays of float64,
+        and of integers of 32 or 64 bits, are an :class:`InputError`: ``array.astype(np.float32)`` is the conversion. Lists become
+        the input's type. For an input of integers, what is no number of its ``dtype`` is one. Arrays of uint8 with three axes or
         more are pictures for an input of floats, and become its numbers as ``pixels`` or the file's metadata say. Outputs are
         new arrays of their ``dtype``, whose shape may be another one at each run.
 
@@ -325,6 +326,11 @@ class Session:
     def cached(self) -> int:
         """How many places of the caches are filled; 0 without ``caches``."""
         return self._native.cached()
+
+    def truncate(self, places: int) -> None:
+        """Goes back to the first places of the caches: a run behind this call gives what it would have given without the
+        runs that filled the others. More places than are filled are an error."""
+        self._native.truncate(places)
 
     def reset(self) -> None:
         """Sets values that one run leaves to the next back to those of the first run, and empties the caches."""

@@ -2,7 +2,7 @@
 
 use super::call::{Memory as MemoryObject, Owned, Want, check};
 use super::memory::{Range, RawBuffer, RawImage};
-use super::{OpenClDevice, record};
+use super::{OpenClDevice, cl, loader, record};
 use crate::device::adopt::{Adopted, Transfer};
 use crate::device::handle::Channels;
 use crate::device::{Buffer, Image, Recording, handle};
@@ -13,10 +13,30 @@ use cl3::memory::{
     CL_MEM_OBJECT_BUFFER, CL_MEM_OBJECT_IMAGE2D, CL_MEM_OFFSET, CL_MEM_READ_ONLY, CL_MEM_SIZE, CL_MEM_TYPE,
     CL_MEM_WRITE_ONLY, CL_R, CL_RA, CL_RG, CL_RGB, CL_RGBx as CL_RGBX, CL_RGx as CL_RGX, CL_Rx as CL_RX,
     CL_SNORM_INT8, CL_SNORM_INT16, CL_UNORM_INT8, CL_UNORM_INT16, CL_sRGB as CL_SRGB, CL_sRGBx as CL_SRGBX,
-    get_image_data, get_mem_object_data,
 };
 use opencl3::memory::ClMem;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+/// Refuses an application's objects where `opencl3`, which made them, calls another library than this crate: one library knows
+/// nothing of the other's handles.
+pub(super) fn check_library(what: &str) -> Result<()> {
+    static SAME: OnceLock<()> = OnceLock::new();
+    if SAME.get().is_some() {
+        return Ok(());
+    }
+    let own = check("clGetPlatformIDs", cl::get_platform_ids())?;
+    let theirs = opencl3::platform::get_platforms().unwrap_or_default();
+    if theirs.iter().map(|platform| platform.id()).eq(own) {
+        SAME.get_or_init(|| ());
+        return Ok(());
+    }
+    let path = loader::loaded().map_or("its library", |loaded| loaded.path);
+    let why = format!(
+        "opencl3 calls another OpenCL library than {path}; set OPENCL_DYLIB_PATH={path} before either is used"
+    );
+    Err(Error::unsupported(what, why))
+}
 
 /// A buffer or an image that an application lends, whatever its elements are called.
 #[derive(Debug, Clone, Copy)]
@@ -39,13 +59,8 @@ impl<'b> From<&'b opencl3::memory::Image> for LentBuffer<'b> {
 
 /// What the driver says of a memory object, as a number.
 fn ask(raw: cl3::types::cl_mem, what: u32) -> Result<u64> {
-    let bytes = check("clGetMemObjectInfo", get_mem_object_data(raw, what))?;
-    let number = match bytes.len() {
-        4 => bytes.try_into().ok().map(|bytes| u64::from(u32::from_ne_bytes(bytes))),
-        8 => bytes.try_into().ok().map(u64::from_ne_bytes),
-        _ => None,
-    };
-    number.ok_or_else(|| Error::Internal("clGetMemObjectInfo gave no number".to_owned()))
+    let bytes = check("clGetMemObjectInfo", cl::get_mem_object_data(raw, what))?;
+    cl::number(&bytes).ok_or_else(|| Error::Internal("clGetMemObjectInfo gave no number".to_owned()))
 }
 
 /// The channels of an image of this `cl_channel_order`.
@@ -68,6 +83,7 @@ impl OpenClDevice {
     /// If it is none, or of another context.
     pub(crate) fn adopt(&self, lent: LentBuffer<'_>) -> Result<Adopted> {
         let raw = lent.raw;
+        check_library("an application's OpenCL buffer")?;
         if ask(raw, CL_MEM_TYPE)? != u64::from(CL_MEM_OBJECT_BUFFER) {
             return Err(Error::input("OpenCL memory object", "an image", "a buffer"));
         }
@@ -82,8 +98,8 @@ impl OpenClDevice {
         // SAFETY: the application's handle is live during this call, because it is borrowed; the reference that is
         // taken here is given back by `Owned`. Test: `outputs_are_those_of_a_run_in_every_layout_and_type`.
         let memory: Owned<MemoryObject> = unsafe {
-            check("clRetainMemObject", cl3::memory::retain_mem_object(raw))?;
-            Owned::new(raw)
+            check("clRetainMemObject", cl::retain_mem_object(raw))?;
+            Owned::new(raw, self.inner.context.hung())
         };
         let said = match (read_only, write_only) {
             (true, _) => "CL_MEM_READ_ONLY",
@@ -115,6 +131,7 @@ impl OpenClDevice {
     /// If it is none that kernels read floats from, or of another context.
     pub(crate) fn adopt_image(&self, lent: LentBuffer<'_>) -> Result<Image> {
         let raw = lent.raw;
+        check_library("an application's OpenCL image")?;
         self.same_context(raw)?;
         if ask(raw, CL_MEM_TYPE)? != u64::from(CL_MEM_OBJECT_IMAGE2D) {
             return Err(Error::input("OpenCL memory object", "no image of two dimensions", "one"));
@@ -123,13 +140,13 @@ impl OpenClDevice {
             return Err(Error::input("OpenCL image", "CL_MEM_WRITE_ONLY", "one that kernels may read"));
         }
         let number = |what| {
-            let bytes = check("clGetImageInfo", get_image_data(raw, what))?;
+            let bytes = check("clGetImageInfo", cl::get_image_data(raw, what))?;
             let bytes =
                 bytes.try_into().map_err(|_| Error::Internal("clGetImageInfo gave no size".to_owned()))?;
             Ok(usize::from_ne_bytes(bytes))
         };
         // Two words: the order of the channels, and their type.
-        let format = check("clGetImageInfo", get_image_data(raw, CL_IMAGE_FORMAT))?;
+        let format = check("clGetImageInfo", cl::get_image_data(raw, CL_IMAGE_FORMAT))?;
         let word = |first: usize| {
             let bytes = format.get(first..first + 4).and_then(|bytes| bytes.try_into().ok());
             bytes.map(u32::from_ne_bytes)
@@ -143,8 +160,8 @@ impl OpenClDevice {
         let extent = [number(CL_IMAGE_WIDTH)?, number(CL_IMAGE_HEIGHT)?];
         // SAFETY: as in `adopt`. Test: `a_picture_is_what_its_framing_says`.
         let memory: Owned<MemoryObject> = unsafe {
-            check("clRetainMemObject", cl3::memory::retain_mem_object(raw))?;
-            Owned::new(raw)
+            check("clRetainMemObject", cl::retain_mem_object(raw))?;
+            Owned::new(raw, self.inner.context.hung())
         };
         let raw = handle::RawImage::OpenCl(RawImage::lent(memory, &self.inner));
         Ok(Image { raw, extent, channels: channels(order) })

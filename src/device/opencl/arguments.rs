@@ -15,6 +15,7 @@
 //! believed; their number is known to all.
 
 use super::call::{Kernel, Owned, check as checked, failure};
+use super::cl;
 use crate::dtype::DType;
 use crate::emit::{Access, Element, KernelSource, ParamType};
 use crate::error::{Error, Result};
@@ -61,7 +62,7 @@ pub(super) fn check(
 ) -> Result<()> {
     let mut wanted = expected(source)?;
     wanted.extend((0..lengths).map(|_| Expected::value(None, ParamType::U32)));
-    let number = cl3::kernel::get_kernel_data(kernel.raw(), CL_KERNEL_NUM_ARGS);
+    let number = cl::get_kernel_data(kernel.raw(), CL_KERNEL_NUM_ARGS);
     let number = integer(&checked("clGetKernelInfo", number)?);
     if number != Some(wanted.len() as u64) {
         return disagree(source, format!("{} arguments", number.unwrap_or(0)), wanted.len().to_string());
@@ -161,7 +162,7 @@ fn check_argument(
     source: &KernelSource,
 ) -> Result<()> {
     // None where the driver does not know, or says nothing.
-    let ask = |what| cl3::kernel::get_kernel_arg_data(kernel.raw(), index, what).ok();
+    let ask = |what| cl::get_kernel_arg_data(kernel.raw(), index, what).ok();
     let number = |what| ask(what).as_deref().and_then(integer);
     let text = |what| {
         let text = String::from_utf8_lossy(&ask(what)?).replace(['\0', ' '], "");
@@ -211,7 +212,7 @@ fn check_compiled_work_group(
     device: cl_device_id,
     source: &KernelSource,
 ) -> Result<()> {
-    let ask = |what| cl3::kernel::get_kernel_work_group_data(kernel.raw(), device, what);
+    let ask = |what| cl::get_kernel_work_group_data(kernel.raw(), device, what);
     let required = checked("clGetKernelWorkGroupInfo", ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE))?;
     let required: Vec<Option<u64>> = required.chunks_exact(size_of::<usize>()).map(integer).collect();
     let wanted = source.work_group.map(|size| Some(u64::from(size)));

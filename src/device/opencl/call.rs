@@ -1,7 +1,8 @@
 //! Calls into the OpenCL library: codes become errors, handles release what they own, and
 //! commands are enqueued without an event unless one is wanted.
 
-use super::patience::{Patience, nothing_is_released};
+use super::cl;
+use super::patience::{Hung, Patience};
 use crate::error::{Error, Result};
 use cl3::types::{cl_event, cl_int, cl_mem, cl_uint};
 use std::ffi::c_void;
@@ -86,17 +87,17 @@ macro_rules! kinds {
 
 kinds! {
     /// A context.
-    Context: cl3::context::release_context, "clReleaseContext";
+    Context: cl::release_context, "clReleaseContext";
     /// A command queue.
-    Queue: cl3::command_queue::release_command_queue, "clReleaseCommandQueue";
+    Queue: cl::release_command_queue, "clReleaseCommandQueue";
     /// A buffer, sub-buffer or image.
-    Memory: cl3::memory::release_mem_object, "clReleaseMemObject";
+    Memory: cl::release_mem_object, "clReleaseMemObject";
     /// A built program.
-    Program: cl3::program::release_program, "clReleaseProgram";
+    Program: cl::release_program, "clReleaseProgram";
     /// A kernel.
-    Kernel: cl3::kernel::release_kernel, "clReleaseKernel";
+    Kernel: cl::release_kernel, "clReleaseKernel";
     /// The completion of one command.
-    Event: cl3::event::release_event, "clReleaseEvent";
+    Event: cl::release_event, "clReleaseEvent";
 }
 
 /// One reference to an OpenCL object, given back when dropped.
@@ -105,6 +106,8 @@ kinds! {
 /// logs it.
 pub(super) struct Owned<K: Kind> {
     raw: *mut c_void,
+    /// Whether its device has come to no end.
+    hung: Hung,
     kind: PhantomData<K>,
 }
 
@@ -116,12 +119,17 @@ unsafe impl<K: Kind> Send for Owned<K> {}
 unsafe impl<K: Kind> Sync for Owned<K> {}
 
 impl<K: Kind> Owned<K> {
-    /// Takes over one reference.
+    /// Takes over one reference to an object of a device that may be `hung`.
     ///
     /// # Safety
     /// `raw` is a live object of this kind, and nobody else gives this reference back.
-    pub(super) unsafe fn new(raw: *mut c_void) -> Self {
-        Owned { raw, kind: PhantomData }
+    pub(super) unsafe fn new(raw: *mut c_void, hung: Hung) -> Self {
+        Owned { raw, hung, kind: PhantomData }
+    }
+
+    /// What says whether its device has come to no end.
+    pub(super) fn hung(&self) -> Hung {
+        self.hung
     }
 
     /// The handle, valid while `self` is.
@@ -132,7 +140,8 @@ impl<K: Kind> Owned<K> {
 
 impl<K: Kind> Drop for Owned<K> {
     fn drop(&mut self) {
-        if nothing_is_released() {
+        // NVIDIA's driver waits for the device where memory is released.
+        if self.hung.is_now() {
             return;
         }
         // SAFETY: the reference is ours by `new`'s contract, and given back only here.
@@ -179,7 +188,7 @@ impl Lane<'_> {
             None => return Err(failure(call, cl3::error_codes::DLOPEN_FUNCTION_NOT_AVAILABLE)),
         }
         // SAFETY: a successful call stored an event whose reference is ours.
-        Ok((!event.is_null()).then(|| unsafe { Owned::new(event) }))
+        Ok((!event.is_null()).then(|| unsafe { Owned::new(event, self.queue.hung()) }))
     }
 
     /// Enqueues one kernel.
@@ -324,13 +333,13 @@ impl Lane<'_> {
 
     /// Hands what was enqueued to the device.
     pub(super) fn flush(self) -> Result<()> {
-        check("clFlush", cl3::command_queue::flush(self.queue.raw()))
+        check("clFlush", cl::flush(self.queue.raw()))
     }
 
     /// Waits for all that was enqueued.
     pub(super) fn finish(self) -> Result<()> {
         self.settle()?;
-        check("clFinish", cl3::command_queue::finish(self.queue.raw()))
+        check("clFinish", cl::finish(self.queue.raw()))
     }
 
     /// Where waits have a limit, waits within it for all that was enqueued: before a call that blocks without one.
@@ -346,7 +355,7 @@ impl Lane<'_> {
         let limited = self.patience.is_limited();
         let settled = || if limited { self.patience.wait_again(&self.marker()?) } else { Ok(()) };
         for _ in 0..ATTEMPTS {
-            match settled().and_then(|()| check("clFinish", cl3::command_queue::finish(self.queue.raw()))) {
+            match settled().and_then(|()| check("clFinish", cl::finish(self.queue.raw()))) {
                 Ok(()) => return true,
                 Err(error) => {
                     tracing::warn!("{error}");
@@ -372,7 +381,7 @@ impl Lane<'_> {
 
 /// Waits until `event` has completed.
 pub(super) fn wait_for(event: &Owned<Event>) -> Result<()> {
-    check("clWaitForEvents", cl3::event::wait_for_events(&[event.raw()]))
+    check("clWaitForEvents", cl::wait_for_event(event.raw()))
 }
 
 impl Owned<Event> {
@@ -381,8 +390,8 @@ impl Owned<Event> {
         // SAFETY: the event is live; the reference that is taken is given back by the new handle. Test:
         // `a_run_can_be_awaited`.
         unsafe {
-            check("clRetainEvent", cl3::event::retain_event(self.raw))?;
-            Ok(Owned::new(self.raw))
+            check("clRetainEvent", cl::retain_event(self.raw))?;
+            Ok(Owned::new(self.raw, self.hung))
         }
     }
 }

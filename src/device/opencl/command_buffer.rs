@@ -7,9 +7,9 @@
 //! The extension is provisional. Its functions are looked up by name, since no loader exports them,
 //! and called as declared since version 0.9.0 of the extension.
 
-use super::Inner;
 use super::call::{Kernel, Lane, Owned, failure};
 use super::record::Launch;
+use super::{Inner, cl, query};
 use crate::device::options::DeviceOptions;
 use crate::error::Result;
 use cl3::error_codes::{CL_INVALID_OPERATION, CL_SUCCESS};
@@ -74,7 +74,7 @@ impl Functions {
         if options.command_buffers == Some(false) {
             return None;
         }
-        if !device.extensions().ok()?.split_whitespace().any(|name| name == NAME) {
+        if !query::extensions(device.id()).ok()?.split_whitespace().any(|name| name == NAME) {
             return None;
         }
         let ask = |what| number(device.id(), what);
@@ -82,7 +82,7 @@ impl Functions {
             return None;
         }
         let capabilities = ask(CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR)?;
-        let platform = device.platform().ok()?;
+        let platform = query::platform(device.id()).ok()?;
         let find = |name: &CStr| {
             let found = runtime.clGetExtensionFunctionAddressForPlatform(platform, name.as_ptr());
             found.filter(|address| !address.is_null())
@@ -104,7 +104,7 @@ impl Functions {
 
 /// A bit field of the device.
 fn number(device: cl_device_id, what: cl_uint) -> Option<u64> {
-    let bytes = cl3::device::get_device_data(device, what).ok()?;
+    let bytes = cl::get_device_data(device, what).ok()?;
     <[u8; 8]>::try_from(bytes).ok().map(u64::from_ne_bytes)
 }
 

@@ -1,13 +1,13 @@
 //! From source text to a kernel that is known to take the arguments it should.
 
 use super::call::{Kernel, Owned, Program, check, failure};
-use super::{Inner, arguments, half, lock, retarget};
+use super::{Inner, arguments, cl, half, lock, retarget};
 use crate::device::cache::CacheKey;
 use crate::emit::check::check_foreign;
 use crate::emit::depth::on_large_stack;
 use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result, numbered};
-use cl3::program::{CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG};
+use cl3::program::CL_PROGRAM_BUILD_LOG;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::ptr;
@@ -82,9 +82,9 @@ pub(super) fn suffixed(entry: &CStr, suffix: &str) -> Result<CString> {
 }
 
 pub(super) fn new_kernel(program: &Owned<Program>, entry: &CStr) -> std::result::Result<Owned<Kernel>, i32> {
-    let raw = cl3::kernel::create_kernel(program.raw(), entry)?;
+    let raw = cl::create_kernel(program.raw(), entry)?;
     // SAFETY: the call made the kernel, and this is its only reference.
-    Ok(unsafe { Owned::new(raw) })
+    Ok(unsafe { Owned::new(raw, program.hung()) })
 }
 
 /// Compiles text from outside the crate.
@@ -247,12 +247,11 @@ pub(super) fn takes_warp_groups(inner: &Inner, local_memory: u32) -> bool {
 
 /// What the driver made of a program for the context's only device.
 pub(super) fn binary_of(program: &Owned<Program>) -> Result<Vec<u8>> {
-    let binaries = cl3::program::get_program_info(program.raw(), CL_PROGRAM_BINARIES);
-    let mut binaries: Vec<Vec<u8>> = check("clGetProgramInfo", binaries)?.into();
-    match (binaries.pop(), binaries.is_empty()) {
-        (Some(binary), true) if !binary.is_empty() => Ok(binary),
-        _ => Err(Error::unsupported("a program's binary", "the driver gives none for one device")),
+    let binary = check("clGetProgramInfo", cl::get_program_binary(program.raw()))?;
+    if binary.is_empty() {
+        return Err(Error::unsupported("a program's binary", "the driver gives none for one device"));
     }
+    Ok(binary)
 }
 
 pub(super) fn build_binary(inner: &Inner, binary: &[u8]) -> Result<Owned<Program>> {
@@ -269,10 +268,11 @@ pub(super) fn build_binary_with(
     // SAFETY: the context is live, its device is given, and the binary, which is live during the
     // call, is one that this driver gave for this device: both are part of its key, and its hash
     // says that it is whole; or it is PTX that was made from such a one, which drivers check. Test: `compiled_kernels_are_kept`.
-    let raw = unsafe { cl3::program::create_program_with_binary(inner.context.raw(), &[device], &[binary]) };
+    let raw = unsafe { cl::create_program_with_binary(inner.context.raw(), device, binary) };
     // SAFETY: the call made the program, and this is its only reference.
-    let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?) };
-    let built = cl3::program::build_program(program.raw(), &[device], options, None, ptr::null_mut());
+    let program: Owned<Program> =
+        unsafe { Owned::new(check("clCreateProgramWithBinary", raw)?, inner.context.hung()) };
+    let built = cl::build_program(program.raw(), device, options);
     match built {
         Ok(()) => {
             let printed = build_log(&program, device).unwrap_or_default();
@@ -296,7 +296,7 @@ fn build_log(
     program: &Owned<Program>,
     device: cl3::device::cl_device_id,
 ) -> std::result::Result<String, i32> {
-    let log = cl3::program::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
+    let log = cl::get_program_build_data(program.raw(), device, CL_PROGRAM_BUILD_LOG);
     log.map(|bytes| String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned())
 }
 
@@ -311,11 +311,12 @@ pub(super) fn build_text_with(
     text: &str,
     options: &CStr,
 ) -> Result<(Owned<Program>, String)> {
-    let raw = cl3::program::create_program_with_source(inner.context.raw(), &[text]);
+    let raw = cl::create_program_with_source(inner.context.raw(), text);
     // SAFETY: the call made the program, and this is its only reference.
-    let program: Owned<Program> = unsafe { Owned::new(check("clCreateProgramWithSource", raw)?) };
+    let program: Owned<Program> =
+        unsafe { Owned::new(check("clCreateProgramWithSource", raw)?, inner.context.hung()) };
     let device = inner.id.id();
-    let built = cl3::program::build_program(program.raw(), &[device], options, None, ptr::null_mut());
+    let built = cl::build_program(program.raw(), device, options);
     let log = build_log(&program, device);
     match built {
         Ok(()) => {

@@ -1,11 +1,12 @@
 //! Memory of a camera or a decoder as a buffer: dma-bufs of Linux, by `cl_khr_external_memory_dma_buf`.
 
-use super::OpenClDevice;
+use super::adopt::check_library;
 use super::call::{self, failure};
+use super::{OpenClDevice, cl, query};
 use crate::device::dmabuf::{WHAT, check, lengths};
 use crate::error::{Error, Result};
 use cl3::error_codes::CL_SUCCESS;
-use cl3::memory::{CL_MEM_READ_WRITE, create_buffer_with_properties};
+use cl3::memory::CL_MEM_READ_WRITE;
 use cl3::types::{cl_command_queue, cl_event, cl_int, cl_mem, cl_uint};
 use opencl3::memory::{Buffer, ClMem as _};
 use std::ffi::c_void;
@@ -32,9 +33,11 @@ impl OpenClDevice {
         let inner = &self.inner;
         check(fd)?;
         let (size, _) = lengths(fd, bytes)?;
-        let listed = inner.id.extensions().unwrap_or_default();
+        // The buffer is released through opencl3.
+        check_library(WHAT)?;
+        let listed = query::extensions(inner.id.id()).unwrap_or_default();
         let acquire = || {
-            let platform = inner.id.platform().ok()?;
+            let platform = query::platform(inner.id.id()).ok()?;
             let name = c"clEnqueueAcquireExternalMemObjectsKHR".as_ptr();
             let found = inner.runtime.clGetExtensionFunctionAddressForPlatform(platform, name);
             found.filter(|address| !address.is_null())
@@ -53,7 +56,7 @@ impl OpenClDevice {
         // SAFETY: the context is live, the properties end in 0, and the file is open; the handle owns what is made. No driver
         // here has the extension, so that no test runs this.
         let buffer = unsafe {
-            let raw = create_buffer_with_properties(
+            let raw = cl::create_buffer_with_properties(
                 inner.context.raw(),
                 properties.as_ptr(),
                 CL_MEM_READ_WRITE,

@@ -1,12 +1,11 @@
 //! What an OpenCL driver says of a kernel that it compiled: `clGetKernelWorkGroupInfo`, and what NVIDIA's compiler prints.
 
 use super::call::check;
-use super::{Inner, compile};
+use super::{Inner, cl, compile};
 use crate::device::report::{CompiledProgram, CompilerReport, Statistic};
 use crate::emit::{Dialect, KernelSource, opencl};
 use crate::error::{Error, Result};
 use crate::limits::Family;
-use cl3::info_type::InfoType;
 use cl3::kernel::{
     CL_KERNEL_LOCAL_MEM_SIZE, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE,
     CL_KERNEL_WORK_GROUP_SIZE,
@@ -65,8 +64,9 @@ pub(super) fn examine(inner: &Arc<Inner>, source: &KernelSource) -> Result<Compi
     let kernel = check("clCreateKernel", compile::new_kernel(&program, &entry))?;
     let mut statistics = Vec::new();
     for (parameter, name, description) in ASKED {
-        let value = cl3::kernel::get_kernel_work_group_info(kernel.raw(), inner.id.id(), parameter);
-        statistics.extend(value.ok().and_then(number).map(|value| Statistic::new(name, description, value)));
+        let value = cl::get_kernel_work_group_data(kernel.raw(), inner.id.id(), parameter);
+        let value = value.ok().and_then(|bytes| cl::number(&bytes));
+        statistics.extend(value.map(|value| Statistic::new(name, description, value as f64)));
     }
     if verbose {
         statistics.extend(printed(&log));
@@ -74,15 +74,6 @@ pub(super) fn examine(inner: &Arc<Inner>, source: &KernelSource) -> Result<Compi
     let program = CompiledProgram { name: source.entry.clone(), subgroup: 0, statistics };
     let means = if verbose { "-cl-nv-verbose" } else { "clGetKernelWorkGroupInfo" };
     Ok(CompilerReport { means: Some(means), programs: vec![program], log })
-}
-
-/// A number of one of the widths that the specification has here.
-fn number(value: InfoType) -> Option<f64> {
-    match value {
-        InfoType::Size(size) => Some(size as f64),
-        InfoType::Ulong(bytes) => Some(bytes as f64),
-        _ => None,
-    }
 }
 
 /// The numbers in what NVIDIA's compiler printed of a program of one kernel.

@@ -30,7 +30,7 @@ const WANTED: [f32; 8] = [4.0, -5.0, -1.0, 2048.0, 4.0, 0.0, 0.5, 6.0];
 /// Whether `source` computes with halves on a device that does not list it.
 pub(super) fn doubtful(inner: &Inner, source: &KernelSource) -> bool {
     let uses = source.text.starts_with(opencl::HALF_ARITHMETIC) || source.text.contains("vec4<f16>");
-    uses && !inner.id.extensions().is_ok_and(|listed| query::lists_halves(&listed))
+    uses && !query::extensions(inner.id.id()).is_ok_and(|listed| query::lists_halves(&listed))
 }
 
 /// Refuses unless the driver computes with halves; found out once.
@@ -93,7 +93,7 @@ mod tests {
             println!("skipped: no OpenCL device");
             return;
         };
-        let listed = device.inner.id.extensions().is_ok_and(|listed| query::lists_halves(&listed));
+        let listed = query::extensions(device.inner.id.id()).is_ok_and(|listed| query::lists_halves(&listed));
         match check(&device.inner) {
             Ok(()) => assert_eq!(probe(&device.inner).expect("once more"), WANTED.map(f16::from_f32)),
             Err(error) => {

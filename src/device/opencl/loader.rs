@@ -14,12 +14,12 @@ use super::call::Runtime;
 use super::lock;
 use crate::device::options::environment;
 use crate::error::{Error, Result};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
-/// Where `cl3` looks for its library, before [`CL3_DEFAULT`].
+/// Where `cl3`, which an application may use too, looks for its library before [`CL3_DEFAULT`].
 const CL3_CHOICE: &str = "OPENCL_DYLIB_PATH";
 
-/// What `cl3` opens by default.
+/// What `cl3` opens without it.
 const CL3_DEFAULT: &str = if cfg!(target_os = "windows") {
     "OpenCL.dll"
 } else if cfg!(target_os = "macos") {
@@ -87,23 +87,31 @@ pub(super) struct Loaded {
     pub(super) runtime: &'static Runtime,
 }
 
+/// What was loaded: a process has one library.
+static LOADED: OnceLock<Loaded> = OnceLock::new();
+
+/// The library, if it is loaded.
+pub(super) fn loaded() -> Option<&'static Loaded> {
+    LOADED.get()
+}
+
 /// The OpenCL library, found and loaded at the first call: `choice`, or what is found.
 ///
 /// # Errors
 /// [`Error::OpenClLibrary`] with the answer for each path that was tried; [`Error::Unsupported`] if
 /// another one than `choice` is loaded already, because a process has one.
 pub(super) fn load(choice: Option<&str>) -> Result<Loaded> {
-    static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
-    let mut known = lock(&LOADED);
-    match (*known, choice) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = lock(&ONE_AT_A_TIME);
+    match (loaded(), choice) {
         (Some(loaded), Some(choice)) if loaded.path != choice => Err(Error::unsupported(
             format!("the OpenCL library {choice}"),
             format!("this process has loaded {}", loaded.path),
         )),
-        (Some(loaded), _) => Ok(loaded),
+        (Some(loaded), _) => Ok(*loaded),
         (None, _) => {
             let loaded = find(choice).map_err(|tried| Error::OpenClLibrary { tried })?;
-            Ok(*known.insert(loaded))
+            Ok(*LOADED.get_or_init(|| loaded))
         }
     }
 }
@@ -112,29 +120,21 @@ fn find(choice: Option<&str>) -> std::result::Result<Loaded, Vec<String>> {
     let for_cl3 = environment(CL3_CHOICE);
     let mut tried = Vec::new();
     for path in candidates(choice, for_cl3.as_deref()) {
-        match probe(&path) {
-            Ok(()) => {
-                if for_cl3.as_deref() != Some(&path) && (for_cl3.is_some() || path != CL3_DEFAULT) {
-                    // SAFETY: `cl3` takes another path in no other way, and reads the
-                    // variable below. Rust's own accesses to the environment are synchronised;
-                    // C code that reads it in another thread at this very moment is not. That
-                    // is why it is left alone where `cl3` finds the library by itself (the
-                    // usual loader), and why it happens at most once, before the first OpenCL
-                    // call. An application that must rule it out sets `OPENCL_DYLIB_PATH`
-                    // itself at its start. Test: `a_missing_library_lists_what_was_tried`.
-                    unsafe { std::env::set_var(CL3_CHOICE, &path) };
-                }
-                match cl3::load_library() {
-                    Ok(runtime) => return Ok(Loaded { path: String::leak(path), runtime }),
-                    Err(error) => tried.push(format!("{path}: {}", with_causes(error))),
-                }
-                // `cl3` loads once: no other candidate can be given to it.
-                return Err(tried);
+        match open(&path) {
+            Ok(runtime) => {
+                return Ok(Loaded { path: String::leak(path), runtime: Box::leak(Box::new(runtime)) });
             }
             Err(answer) => tried.push(format!("{path}: {answer}")),
         }
     }
     Err(tried)
+}
+
+/// The functions of the library at `path`, if it has what kernels need.
+fn open(path: &str) -> std::result::Result<Runtime, String> {
+    probe(path)?;
+    // SAFETY: as in `probe`, which has opened it. Test: `the_usual_library_is_found`.
+    unsafe { Runtime::load(path) }.map_err(|error| with_causes(&error))
 }
 
 /// Every path to try, in order, without repetitions.
@@ -158,9 +158,6 @@ fn candidates(choice: Option<&str>, for_cl3: Option<&str>) -> Vec<String> {
 
 /// Opens `path` and looks for the functions in it.
 fn probe(path: &str) -> std::result::Result<(), String> {
-    if path.contains(';') {
-        return Err("cl3 cannot be given a path that contains ';'".to_owned());
-    }
     // SAFETY: opening a library runs its initialisers. The paths are those of OpenCL drivers, or
     // were given by the user to be run. Test: `the_usual_library_is_found`.
     let library = unsafe { libloading::Library::new(path) }.map_err(|error| with_causes(&error))?;
@@ -213,7 +210,6 @@ mod tests {
     #[test]
     fn a_probe_says_why_it_failed() {
         assert!(probe("/nonexistent/libOpenCL.so").is_err_and(|answer| answer.contains("nonexistent")));
-        assert!(probe("a;b").is_err_and(|answer| answer.contains("';'")));
         if cfg!(all(target_os = "linux", target_env = "gnu")) {
             assert!(probe("libc.so.6").is_err_and(|answer| answer.contains("lacks clGetPlatformIDs")));
         }

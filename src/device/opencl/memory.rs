@@ -3,7 +3,7 @@
 use super::call::{Event, Lane, Memory as MemoryObject, Owned, Want, check, failure, size};
 use super::part::{Given, Whole};
 use super::patience::{Drain, let_go};
-use super::{Inner, order};
+use super::{Inner, cl, order};
 use crate::device::{Buffer, Image, Memory, Slice, handle};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -84,9 +84,8 @@ pub(super) fn alloc(inner: &Arc<Inner>, bytes: u64, memory: Memory) -> Result<(R
     let host_visible = memory == Memory::HostVisible;
     let flags = CL_MEM_READ_WRITE | if host_visible { CL_MEM_ALLOC_HOST_PTR } else { 0 };
     // SAFETY: the context is live and no host memory is handed over.
-    let raw =
-        unsafe { cl3::memory::create_buffer(inner.context.raw(), flags, size(rounded)?, ptr::null_mut()) };
-    let memory = own(check("clCreateBuffer", raw)?);
+    let raw = unsafe { cl::create_buffer(inner.context.raw(), flags, size(rounded)?, ptr::null_mut()) };
+    let memory = own(inner, check("clCreateBuffer", raw)?);
     // What another process left there is not for this one.
     inner.lane().clear(&memory, size(rounded)?)?;
     let (memory, device) = (Arc::new(Whole::new(memory)), Arc::clone(inner));
@@ -125,15 +124,14 @@ pub(super) fn alloc_image(inner: &Arc<Inner>, width: usize, height: usize, dtype
     };
     // SAFETY: the context is live, format and shape are complete and live during the call, and no
     // host memory is handed over. Test: `images_are_written_and_read`.
-    let raw = unsafe {
-        cl3::memory::create_image(inner.context.raw(), CL_MEM_READ_WRITE, &format, &shape, ptr::null_mut())
-    };
-    Ok(RawImage { memory: Arc::new(own(check("clCreateImage", raw)?)), device: Arc::clone(inner) })
+    let raw =
+        unsafe { cl::create_image(inner.context.raw(), CL_MEM_READ_WRITE, &format, &shape, ptr::null_mut()) };
+    Ok(RawImage { memory: Arc::new(own(inner, check("clCreateImage", raw)?)), device: Arc::clone(inner) })
 }
 
-fn own(raw: cl_mem) -> Owned<MemoryObject> {
+fn own(inner: &Inner, raw: cl_mem) -> Owned<MemoryObject> {
     // SAFETY: called on what a successful clCreate... returned, whose only reference this is.
-    unsafe { Owned::new(raw) }
+    unsafe { Owned::new(raw, inner.context.hung()) }
 }
 
 /// The memory behind `buffer`.
@@ -173,14 +171,14 @@ pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Given> {
         // SAFETY: the region lies within the buffer (`Buffer::slice`) and is live during the call.
         // Test: `a_sub_range_is_bound`.
         let part = unsafe {
-            cl3::memory::create_sub_buffer(
+            cl::create_sub_buffer(
                 raw.memory.memory().raw(),
                 raw.part_flags,
                 CL_BUFFER_CREATE_TYPE_REGION,
                 ptr::from_ref(&region).cast::<c_void>(),
             )
         };
-        Ok(own(check("clCreateSubBuffer", part)?))
+        Ok(own(inner, check("clCreateSubBuffer", part)?))
     })
 }
 
@@ -292,10 +290,9 @@ impl Mapped<'_> {
         let (queue, memory) = (self.lane.queue.raw(), self.memory.raw());
         // SAFETY: `bytes` is what mapping this buffer on this queue returned, and was taken so
         // that it is given back once.
-        let event =
-            unsafe { cl3::command_queue::enqueue_unmap_mem_object(queue, memory, bytes, 0, ptr::null()) };
+        let event = unsafe { cl::enqueue_unmap_mem_object(queue, memory, bytes) };
         // SAFETY: the call made the event, and this is its only reference.
-        drop(unsafe { Owned::<Event>::new(check("clEnqueueUnmapMemObject", event)?) });
+        drop(unsafe { Owned::<Event>::new(check("clEnqueueUnmapMemObject", event)?, self.memory.hung()) });
         self.lane.flush()
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod adopt;
 mod arguments;
 mod awaited;
 mod call;
+mod cl;
 mod command_buffer;
 mod compile;
 mod device;
@@ -71,7 +72,7 @@ use cl3::command_queue::{
 };
 use cl3::device::cl_device_id;
 use order::Order;
-use patience::Patience;
+use patience::{Hung, Patience};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -150,9 +151,9 @@ impl OpenClDevice {
     /// Opens the best of the devices that are wanted.
     pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let (device, info) = query::best(choice, options)?;
-        let raw = cl3::context::create_context(&[device.id()], std::ptr::null(), None, std::ptr::null_mut());
+        let raw = cl::create_context(device.id());
         // SAFETY: the call made the context, and this is its only reference.
-        let context = unsafe { Owned::new(check("clCreateContext", raw)?) };
+        let context = unsafe { Owned::new(check("clCreateContext", raw)?, Hung::of(device.id())) };
         let queue = new_queue(&context, device.id(), 0)?;
         Self::assemble(device, info, context, queue, true, options)
     }
@@ -202,11 +203,9 @@ impl OpenClDevice {
         queue: &opencl3::command_queue::CommandQueue,
         options: &DeviceOptions,
     ) -> Result<Self> {
-        // The application has loaded the library already, through the same crate.
         loader::load(options.opencl_library.as_deref())?;
-        let ask = |what| {
-            check("clGetCommandQueueInfo", cl3::command_queue::get_command_queue_data(queue.get(), what))
-        };
+        adopt::check_library("an application's OpenCL device")?;
+        let ask = |what| check("clGetCommandQueueInfo", cl::get_command_queue_data(queue.get(), what));
         // Both handles and bit fields are given in the bytes of the machine.
         for (what, name, wanted) in [
             (CL_QUEUE_CONTEXT, "context", context.get() as usize),
@@ -227,17 +226,17 @@ impl OpenClDevice {
                 "a queue that runs its commands in order",
             ));
         }
-        let info = query::describe(device, options)?;
+        let info = query::describe(device.id(), options)?;
         // SAFETY: the application's handle is live during this call; the reference that is taken
         // here is given back by `Owned`. Test: `an_application_keeps_its_own_queue`.
         let context = unsafe {
-            check("clRetainContext", cl3::context::retain_context(context.get()))?;
-            Owned::new(context.get())
+            check("clRetainContext", cl::retain_context(context.get()))?;
+            Owned::new(context.get(), Hung::of(device.id()))
         };
         // SAFETY: as above.
         let queue = unsafe {
-            check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(queue.get()))?;
-            Owned::new(queue.get())
+            check("clRetainCommandQueue", cl::retain_command_queue(queue.get()))?;
+            Owned::new(queue.get(), context.hung())
         };
         Self::assemble(*device, info, context, queue, false, options)
     }
@@ -251,6 +250,7 @@ impl OpenClDevice {
         options: &DeviceOptions,
     ) -> Result<Self> {
         let runtime = loader::load(None)?.runtime;
+        let listed = query::extensions(id.id()).unwrap_or_default();
         let mut inner = Inner {
             waiter: Waiter::default(),
             command_buffers: command_buffer::Functions::of(runtime, &id, options),
@@ -259,13 +259,13 @@ impl OpenClDevice {
             checked_kernels: options.checked_kernels,
             runtime,
             address_bits: query::address_bits(id.id())?,
-            options: compile::options(query::capability(&id, &id.extensions().unwrap_or_default())),
+            options: compile::options(query::capability(id.id(), &listed)),
             order: Order::default(),
             programs: Mutex::default(),
             halves: std::sync::OnceLock::new(),
             cache: Mutex::new(options.kernel_cache()),
             timing: Mutex::default(),
-            patience: Arc::new(Patience::new(options.time_limit)),
+            patience: Arc::new(Patience::new(options.time_limit, context.hung())),
             staging: staging::Staging::of(&id, own_queue, options),
             id,
             queue,
@@ -293,9 +293,9 @@ impl OpenClDevice {
 
 fn new_queue(context: &Owned<Context>, device: cl_device_id, properties: u64) -> Result<Owned<Queue>> {
     // SAFETY: the context was made for this device, or checked to belong to it.
-    let queue = unsafe { cl3::command_queue::create_command_queue(context.raw(), device, properties) };
+    let queue = unsafe { cl::create_command_queue(context.raw(), device, properties) };
     // SAFETY: the call made the queue, and this is its only reference.
-    Ok(unsafe { Owned::new(check("clCreateCommandQueue", queue)?) })
+    Ok(unsafe { Owned::new(check("clCreateCommandQueue", queue)?, context.hung()) })
 }
 
 impl Inner {

@@ -1,10 +1,12 @@
 //! How long a wait for the device may take, and what becomes of memory that it does not let go of.
 
 use super::call::{Event, Lane, Owned, check, wait_for};
+use super::{cl, lock};
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use cl3::event::CL_EVENT_COMMAND_EXECUTION_STATUS;
-use cl3::types::cl_int;
+use cl3::types::{cl_device_id, cl_int};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -12,13 +14,28 @@ use std::time::Duration;
 const SPIN_TIME: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Devices whose last wait was given up.
-static HUNG: AtomicUsize = AtomicUsize::new(0);
+/// How many contexts of a device gave up their last wait; above 0 the device is taken to be hung. NVIDIA's driver waits for a
+/// device where memory of it is released, so nothing of a hung one is released. Others are as they were.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hung(&'static AtomicUsize);
 
-/// Whether some device did not come to an end. NVIDIA's driver waits for it where memory is released, so nothing is
-/// released then.
-pub(super) fn nothing_is_released() -> bool {
-    HUNG.load(Ordering::Relaxed) > 0
+impl Hung {
+    /// The state of a device, which lives as long as the process: a device has one handle, which all contexts on it share.
+    pub(super) fn of(device: cl_device_id) -> Self {
+        static DEVICES: Mutex<Vec<(usize, Hung)>> = Mutex::new(Vec::new());
+        let (device, mut known) = (device as usize, lock(&DEVICES));
+        if let Some((_, hung)) = known.iter().find(|(own, _)| *own == device) {
+            return *hung;
+        }
+        let hung = Hung(Box::leak(Box::default()));
+        known.push((device, hung));
+        hung
+    }
+
+    /// Whether it has come to no end.
+    pub(super) fn is_now(self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
 }
 
 /// The limit of a device's waits.
@@ -28,11 +45,12 @@ pub(super) struct Patience {
     limit: Option<Duration>,
     /// Whether the last wait was given up.
     spent: AtomicBool,
+    hung: Hung,
 }
 
 impl Patience {
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        Patience { limit, spent: AtomicBool::new(false) }
+    pub(super) fn new(limit: Option<Duration>, hung: Hung) -> Self {
+        Patience { limit, spent: AtomicBool::new(false), hung }
     }
 
     /// Whether waits have a limit.
@@ -42,8 +60,8 @@ impl Patience {
 
     fn spend(&self, spent: bool) {
         match (self.spent.swap(spent, Ordering::Relaxed), spent) {
-            (false, true) => HUNG.fetch_add(1, Ordering::Relaxed),
-            (true, false) => HUNG.fetch_sub(1, Ordering::Relaxed),
+            (false, true) => self.hung.0.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.hung.0.fetch_sub(1, Ordering::Relaxed),
             _ => return,
         };
     }
@@ -97,8 +115,10 @@ impl Drop for Patience {
 
 /// Whether the command has completed or failed.
 fn has_ended(event: &Owned<Event>) -> Result<bool> {
-    let status = cl3::event::get_event_info(event.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS);
-    Ok(cl_int::from(check("clGetEventInfo", status)?) <= cl3::event::CL_COMPLETE)
+    let status = cl::get_event_data(event.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS);
+    let status = check("clGetEventInfo", status)?.try_into().map(cl_int::from_ne_bytes);
+    let status = status.map_err(|_| Error::Internal("clGetEventInfo gave no status".to_owned()))?;
+    Ok(status <= cl3::event::CL_COMPLETE)
 }
 
 /// Drops `memory`, which the device may copy from or to, once all that was enqueued on `lanes` has completed. If that
@@ -138,5 +158,48 @@ impl Drop for Drain<'_> {
             // Whoever owns the memory asks again with `let_go`, where waits have a limit.
             let _ = self.lane.drain();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::opencl::call::Kind;
+    use std::ffi::c_void;
+    use std::ptr;
+
+    /// Objects of no driver, whose releases are counted.
+    enum Counted {}
+
+    static RELEASED: AtomicUsize = AtomicUsize::new(0);
+
+    impl Kind for Counted {
+        const RELEASE: &'static str = "release";
+
+        unsafe fn release(_: *mut c_void) -> std::result::Result<(), cl_int> {
+            RELEASED.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_hung_device_stops_no_other_ones_releases() {
+        let [hung, other] = [1, 2].map(|device| Hung::of(ptr::without_provenance_mut(device)));
+        let released = |hung: Hung| {
+            let before = RELEASED.load(Ordering::Relaxed);
+            // SAFETY: what releases it does not look at it.
+            drop(unsafe { Owned::<Counted>::new(ptr::null_mut(), hung) });
+            RELEASED.load(Ordering::Relaxed) - before
+        };
+        let [first, second] = [0, 1].map(|_| Patience::new(Some(Duration::ZERO), hung));
+        first.spend(true);
+        assert_eq!([released(hung), released(other)], [0, 1]);
+        // Another context of the same device.
+        second.spend(true);
+        first.spend(false);
+        assert_eq!([released(hung), released(other)], [0, 1]);
+        assert!(Hung::of(ptr::without_provenance_mut(1)).is_now());
+        drop(second);
+        assert_eq!([released(hung), released(other)], [1, 1]);
     }
 }

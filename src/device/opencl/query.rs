@@ -1,7 +1,7 @@
 //! Which devices there are, and what each allows.
 
 use super::call::{check, failure};
-use super::{loader, lock};
+use super::{cl, loader, lock};
 use crate::device::choice::DeviceChoice;
 use crate::device::identity::{DeviceUuid, Identity, PciAddress};
 use crate::device::options::DeviceOptions;
@@ -12,9 +12,15 @@ use crate::limits::faults::{Faults, Identified};
 use crate::limits::{Limits, MatrixUnit};
 use crate::sorted;
 use cl3::device::{
-    CL_DEVICE_PCI_BUS_ID_NV, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PCI_SLOT_ID_NV,
+    CL_DEVICE_ADDRESS_BITS, CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE,
+    CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_EXTENSIONS,
+    CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
+    CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+    CL_DEVICE_MEM_BASE_ADDR_ALIGN, CL_DEVICE_NAME, CL_DEVICE_OPENCL_C_VERSION, CL_DEVICE_PCI_BUS_ID_NV,
+    CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PCI_SLOT_ID_NV, CL_DEVICE_PLATFORM, CL_DEVICE_TYPE,
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
-    CL_DEVICE_UUID_KHR, cl_device_id,
+    CL_DEVICE_UUID_KHR, CL_DEVICE_VENDOR_ID, CL_DEVICE_VERSION, CL_DRIVER_VERSION, cl_device_id,
 };
 use cl3::platform::{CL_PLATFORM_NAME, cl_platform_id};
 use opencl3::device::Device;
@@ -40,7 +46,7 @@ impl Found {
     fn name(&self) -> String {
         match &self.info {
             Ok(info) => info.name.clone(),
-            Err(_) => text(self.device.name()).unwrap_or_else(|_| "unnamed device".to_owned()),
+            Err(_) => text(self.device.id(), CL_DEVICE_NAME).unwrap_or_else(|_| "unnamed device".to_owned()),
         }
     }
 }
@@ -60,7 +66,7 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = lock(&ONE_AT_A_TIME);
     loader::load(options.opencl_library.as_deref())?;
-    let platforms = match cl3::platform::get_platform_ids() {
+    let platforms = match cl::get_platform_ids() {
         Ok(platforms) => platforms,
         Err(NO_PLATFORM) => Vec::new(),
         Err(code) => return Err(failure("clGetPlatformIDs", code)),
@@ -69,9 +75,8 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
     for id in platforms {
         let platform = platform_name(id)?;
         // One broken driver must not hide the others.
-        let devices = match cl3::device::get_device_ids(id, CL_DEVICE_TYPE_ALL) {
+        let devices = match cl::get_device_ids(id, CL_DEVICE_TYPE_ALL) {
             Ok(devices) => devices,
-            Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => continue,
             Err(code) => {
                 let failure = format!("platform {platform}: {}", failure("clGetDeviceIDs", code));
                 tracing::warn!("{failure}");
@@ -80,8 +85,13 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
             }
         };
         for device in devices.into_iter().map(Device::new) {
-            let rank = rank(&device);
-            found.push(Found { device, info: describe(&device, options), platform: platform.clone(), rank });
+            let rank = rank(device.id());
+            found.push(Found {
+                device,
+                info: describe(device.id(), options),
+                platform: platform.clone(),
+                rank,
+            });
         }
     }
     sorted::sort_by_key(&mut found, |device: &Found| std::cmp::Reverse(device.rank));
@@ -114,12 +124,12 @@ pub(super) fn best(choice: &DeviceChoice, options: &DeviceOptions) -> Result<(De
 }
 
 /// Whether the device has memory that is not the host's.
-pub(super) fn own_memory(device: &Device) -> bool {
-    !device.host_unified_memory().unwrap_or(true)
+pub(super) fn own_memory(device: cl_device_id) -> bool {
+    !truth(device, CL_DEVICE_HOST_UNIFIED_MEMORY).unwrap_or(true)
 }
 
-fn rank(device: &Device) -> u8 {
-    let kind = device.dev_type().unwrap_or(0);
+fn rank(device: cl_device_id) -> u8 {
+    let kind = number(device, CL_DEVICE_TYPE).unwrap_or(0);
     let own_memory = u8::from(own_memory(device));
     if kind & CL_DEVICE_TYPE_GPU != 0 {
         4 + own_memory
@@ -131,7 +141,7 @@ fn rank(device: &Device) -> u8 {
 }
 
 fn platform_name(id: cl_platform_id) -> Result<String> {
-    let bytes = check("clGetPlatformInfo", cl3::platform::get_platform_data(id, CL_PLATFORM_NAME))?;
+    let bytes = check("clGetPlatformInfo", cl::get_platform_data(id, CL_PLATFORM_NAME))?;
     Ok(clean(&String::from_utf8_lossy(&bytes)))
 }
 
@@ -141,12 +151,39 @@ fn clean(text: &str) -> String {
 }
 
 /// The answer of a device query.
-fn value<T>(answer: opencl3::Result<T>) -> Result<T> {
-    check("clGetDeviceInfo", answer.map_err(|error| error.0))
+fn bytes(device: cl_device_id, what: u32) -> Result<Vec<u8>> {
+    check("clGetDeviceInfo", cl::get_device_data(device, what))
 }
 
-fn text(answer: opencl3::Result<String>) -> Result<String> {
-    Ok(clean(&value(answer)?))
+/// The text of an answer, as it is.
+fn raw_text(device: cl_device_id, what: u32) -> Result<String> {
+    Ok(String::from_utf8_lossy(&bytes(device, what)?).trim_end_matches('\0').to_owned())
+}
+
+fn text(device: cl_device_id, what: u32) -> Result<String> {
+    Ok(clean(&raw_text(device, what)?))
+}
+
+/// The number of an answer: of 32 bits, or as wide as an address.
+fn number(device: cl_device_id, what: u32) -> Result<u64> {
+    let bytes = bytes(device, what)?;
+    cl::number(&bytes).ok_or_else(|| Error::Internal(format!("clGetDeviceInfo({what:#x}) gave no number")))
+}
+
+fn truth(device: cl_device_id, what: u32) -> Result<bool> {
+    Ok(number(device, what)? != 0)
+}
+
+/// What the device offers beyond the version of its language.
+pub(super) fn extensions(device: cl_device_id) -> Result<String> {
+    raw_text(device, CL_DEVICE_EXTENSIONS)
+}
+
+/// The platform of a device.
+pub(super) fn platform(device: cl_device_id) -> Result<cl_platform_id> {
+    let platform = usize::try_from(number(device, CL_DEVICE_PLATFORM)?);
+    let platform = platform.map_err(|_| Error::Internal("clGetDeviceInfo gave no platform".to_owned()))?;
+    Ok(std::ptr::with_exposed_provenance_mut(platform))
 }
 
 /// The nearest `u32`.
@@ -158,46 +195,50 @@ fn clamp(value: impl TryInto<u32>) -> u32 {
 ///
 /// # Errors
 /// If it cannot run OpenCL C 1.2 kernels, or a query fails.
-pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<DeviceInfo> {
-    let name = text(device.name())?;
+pub(super) fn describe(device: cl_device_id, options: &DeviceOptions) -> Result<DeviceInfo> {
+    let name = text(device, CL_DEVICE_NAME)?;
     let refuse = |reason: String| Err(Error::unsupported(format!("OpenCL device {name}"), reason));
-    let version = text(device.version())?;
+    let version = text(device, CL_DEVICE_VERSION)?;
     if !at_least_1_2(&version) {
         return refuse(format!("it offers {version:?}, the kernels need OpenCL 1.2"));
     }
-    if !value(device.available())? {
+    if !truth(device, CL_DEVICE_AVAILABLE)? {
         return refuse("its driver says that it is not available".to_owned());
     }
-    if !value(device.compiler_available())? {
+    if !truth(device, CL_DEVICE_COMPILER_AVAILABLE)? {
         return refuse("its driver has no compiler".to_owned());
     }
-    let platform = platform_name(value(device.platform())?)?;
-    let is_cpu = value(device.dev_type())? & CL_DEVICE_TYPE_CPU != 0;
+    let platform = platform_name(platform(device)?)?;
+    let is_cpu = number(device, CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_CPU != 0;
     // Adreno drivers report the model only in the version of the language.
     let full_name = match name.to_ascii_lowercase().contains("adreno") {
-        true => format!("{name} {}", text(device.opencl_c_version())?),
+        true => format!("{name} {}", text(device, CL_DEVICE_OPENCL_C_VERSION)?),
         false => name.clone(),
     };
-    let sizes = value(device.max_work_item_sizes())?;
+    let sizes = bytes(device, CL_DEVICE_MAX_WORK_ITEM_SIZES)?;
+    let sizes: Vec<usize> = sizes.as_chunks().0.iter().map(|size| usize::from_ne_bytes(*size)).collect();
     let size = |axis: usize| clamp(sizes.get(axis).copied().unwrap_or(1));
-    let max_image = match value(device.image_support())? {
-        true => Some([clamp(value(device.image2d_max_width())?), clamp(value(device.image2d_max_height())?)]),
+    let max_image = match truth(device, CL_DEVICE_IMAGE_SUPPORT)? {
+        true => {
+            let [width, height] = [CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_IMAGE2D_MAX_HEIGHT];
+            Some([clamp(number(device, width)?), clamp(number(device, height)?)])
+        }
         false => None,
     };
-    let extensions = value(device.extensions())?;
-    let family = family::family(&full_name, value(device.vendor_id())?, is_cpu);
-    let driver = format!("{platform} {}", text(device.driver_version())?);
+    let extensions = extensions(device)?;
+    let family = family::family(&full_name, clamp(number(device, CL_DEVICE_VENDOR_ID)?), is_cpu);
+    let driver = format!("{platform} {}", text(device, CL_DRIVER_VERSION)?);
     let faults = Faults::of(&Identified { family, name: &full_name, api: "OpenCL", driver: &driver });
     let limits = Limits {
         dialect: Dialect::OpenClC,
         family,
-        max_invocations: clamp(value(device.max_work_group_size())?),
+        max_invocations: clamp(number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE)?),
         max_work_group: [size(0), size(1), size(2)],
         max_groups: [u32::MAX; 3],
-        local_memory: clamp(value(device.local_mem_size())?),
-        max_binding: value(device.max_mem_alloc_size())?,
+        local_memory: clamp(number(device, CL_DEVICE_LOCAL_MEM_SIZE)?),
+        max_binding: number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
         // The driver counts bits.
-        binding_alignment: u64::from(value(device.mem_base_addr_align())?).div_ceil(8).max(1),
+        binding_alignment: number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN)?.div_ceil(8).max(1),
         native_half: half_arithmetic(device, &extensions, options.unlisted_halves),
         max_image,
         matrix_unit: capability(device, &extensions)
@@ -205,7 +246,7 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
             .map(|capability| MatrixUnit::Ptx { capability, warp_groups: false }),
         // No kernel in OpenCL C asks for them.
         subgroup: None,
-        compute_units: Some(value(device.max_compute_units())?),
+        compute_units: Some(clamp(number(device, CL_DEVICE_MAX_COMPUTE_UNITS)?)),
         max_turns: faults.turns(),
         faults,
         measured: None,
@@ -223,7 +264,7 @@ pub(super) fn describe(device: &Device, options: &DeviceOptions) -> Result<Devic
 /// NVIDIA's GPUs that have the instructions. Its OpenCL takes half arithmetic without listing it; the
 /// kernels bring the functions along that it lacks (`emit/halves.rs`), and before the first of them a tiny
 /// one shows that it is so ([`super::half`]).
-fn half_arithmetic(device: &Device, extensions: &str, unlisted: bool) -> bool {
+fn half_arithmetic(device: cl_device_id, extensions: &str, unlisted: bool) -> bool {
     let able = || capability(device, extensions).is_some_and(|capability| capability >= 53);
     lists_halves(extensions) || (unlisted && able())
 }
@@ -235,31 +276,32 @@ pub(super) fn lists_halves(extensions: &str) -> bool {
 
 /// Ten times the compute capability of an NVIDIA device whose driver reports it
 /// (`cl_nv_device_attribute_query`).
-pub(super) fn capability(device: &Device, extensions: &str) -> Option<u32> {
+pub(super) fn capability(device: cl_device_id, extensions: &str) -> Option<u32> {
     let told = extensions.split_whitespace().any(|extension| extension == "cl_nv_device_attribute_query");
     if !told {
         return None;
     }
-    let major = device.compute_capability_major_nv().ok()?;
-    let minor = device.compute_capability_minor_nv().ok()?;
-    Some(10 * major + minor)
+    let part = |what| number(device, what).ok();
+    let (major, minor) =
+        (part(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV)?, part(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV)?);
+    Some(clamp(10 * major + minor))
 }
 
 /// Which card the device is.
-fn identity(device: &Device, extensions: &str) -> Identity {
+fn identity(device: cl_device_id, extensions: &str) -> Identity {
     let listed = extensions.split_whitespace().any(|extension| extension == "cl_khr_device_uuid");
     let uuid = || {
-        let bytes = cl3::device::get_device_data(device.id(), CL_DEVICE_UUID_KHR).ok()?;
+        let bytes = cl::get_device_data(device, CL_DEVICE_UUID_KHR).ok()?;
         Some(DeviceUuid(bytes.try_into().ok()?))
     };
     Identity { pci: pci_address(device, extensions), uuid: listed.then(uuid).flatten() }
 }
 
 /// Where the device sits on the PCI bus, by either of two extensions.
-fn pci_address(device: &Device, extensions: &str) -> Option<PciAddress> {
+fn pci_address(device: cl_device_id, extensions: &str) -> Option<PciAddress> {
     let listed = |name: &str| extensions.split_whitespace().any(|extension| extension == name);
     let words = |what: u32| -> Option<Vec<u32>> {
-        let bytes = cl3::device::get_device_data(device.id(), what).ok()?;
+        let bytes = cl::get_device_data(device, what).ok()?;
         Some(bytes.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word)).collect())
     };
     let byte = |word: u32| u8::try_from(word).ok();
@@ -298,7 +340,7 @@ fn at_least_1_2(version: &str) -> bool {
 
 /// Width in bits of the device's addresses, which bounds the number of invocations.
 pub(super) fn address_bits(device: cl_device_id) -> Result<u32> {
-    value(Device::new(device).address_bits())
+    Ok(clamp(number(device, CL_DEVICE_ADDRESS_BITS)?))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Kernels with their arguments set, submitted as often as wanted, and timed.
 
-use super::Inner;
 use super::call::{Event, Kernel, Lane, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
 use super::part::Given;
 use super::patience::Drain;
+use super::{Inner, cl};
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
 use crate::emit::{Access, Binding};
 use crate::error::{Error, Result};
@@ -142,7 +142,7 @@ fn set_argument(
     // SAFETY: `value` points to `bytes` live bytes, which are copied, and the kernel is not shared
     // yet. `compile` checked that the kernel's arguments are those of its interface, and
     // `Dispatch::check` that these are of the interface. Test: `saxpy_runs`.
-    check("clSetKernelArg", unsafe { cl3::kernel::set_kernel_arg(kernel.raw(), index, bytes, value) })
+    check("clSetKernelArg", unsafe { cl::set_kernel_arg(kernel.raw(), index, bytes, value) })
 }
 
 /// Invocations along x, y and z, and those of one work-group.
@@ -249,7 +249,7 @@ fn elapsed(event: Option<&Owned<Event>>) -> Result<Duration> {
         return Err(no_clock("the command has no event".to_owned()));
     };
     let ask = |what| {
-        let bytes = cl3::event::get_event_profiling_data(event.raw(), what);
+        let bytes = cl::get_event_profiling_data(event.raw(), what);
         let bytes = bytes.map_err(|code| failure(CALL, code))?;
         let count = bytes.len();
         <[u8; 8]>::try_from(bytes)

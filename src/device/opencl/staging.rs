@@ -9,7 +9,7 @@
 //! of it: there copies are left to the driver.
 
 use super::call::{Lane, Memory, Owned, Queue, check, failure};
-use super::{Inner, lock, new_queue, query};
+use super::{Inner, cl, lock, new_queue, query};
 use crate::device::options::DeviceOptions;
 use crate::error::Result;
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE};
@@ -44,7 +44,7 @@ impl Staging {
         own_queue: bool,
         options: &DeviceOptions,
     ) -> Option<Self> {
-        let wanted = options.pinned_copies.unwrap_or_else(|| query::own_memory(device));
+        let wanted = options.pinned_copies.unwrap_or_else(|| query::own_memory(device.id()));
         (wanted && own_queue).then(Staging::default)
     }
 
@@ -117,9 +117,9 @@ fn kept<T>(idle: &Mutex<Vec<T>>, length: usize, block: T) {
 fn allocate(inner: &Inner, flags: u64, bytes: usize) -> Result<Owned<Memory>> {
     let flags = CL_MEM_READ_WRITE | flags;
     // SAFETY: the context is live and no host memory is handed over.
-    let raw = unsafe { cl3::memory::create_buffer(inner.context.raw(), flags, bytes, ptr::null_mut()) };
+    let raw = unsafe { cl::create_buffer(inner.context.raw(), flags, bytes, ptr::null_mut()) };
     // SAFETY: the call made the buffer, and this is its only reference.
-    Ok(unsafe { Owned::new(check("clCreateBuffer", raw)?) })
+    Ok(unsafe { Owned::new(check("clCreateBuffer", raw)?, inner.context.hung()) })
 }
 
 /// A block of device memory that the commands of one run copy through.
@@ -145,8 +145,8 @@ impl Pinned {
         inner.lane().settle()?;
         // SAFETY: the device's queue is live, and `Owned` gives this reference to it back.
         let queue = unsafe {
-            check("clRetainCommandQueue", cl3::command_queue::retain_command_queue(inner.queue.raw()))?;
-            Owned::<Queue>::new(inner.queue.raw())
+            check("clRetainCommandQueue", cl::retain_command_queue(inner.queue.raw()))?;
+            Owned::<Queue>::new(inner.queue.raw(), inner.queue.hung())
         };
         let mut code = cl3::error_codes::CL_SUCCESS;
         let bytes = inner.runtime.clEnqueueMapBuffer(
@@ -190,17 +190,11 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         // SAFETY: the bytes are what mapping this buffer on this queue gave, and are given back once.
         let event = unsafe {
-            cl3::command_queue::enqueue_unmap_mem_object(
-                self.queue.raw(),
-                self.memory.raw(),
-                self.bytes.as_ptr().cast(),
-                0,
-                ptr::null(),
-            )
+            cl::enqueue_unmap_mem_object(self.queue.raw(), self.memory.raw(), self.bytes.as_ptr().cast())
         };
         match check("clEnqueueUnmapMemObject", event) {
             // SAFETY: the call made the event, and this is its only reference.
-            Ok(event) => drop(unsafe { Owned::<super::call::Event>::new(event) }),
+            Ok(event) => drop(unsafe { Owned::<super::call::Event>::new(event, self.memory.hung()) }),
             Err(error) => tracing::warn!("{error}"),
         }
     }

@@ -1,6 +1,8 @@
 //! Which adapters there are, and which cards they are.
 
 use super::open::has_compute;
+#[cfg(target_os = "linux")]
+use super::quiet::Quiet;
 #[cfg(not(target_family = "wasm"))]
 use super::visible::{NVIDIA, places};
 use crate::device::identity::{DeviceUuid, Identity};
@@ -33,17 +35,31 @@ static INSTANCE: LazyLock<Option<Opened>> = LazyLock::new(|| {
     let takes_all = descriptor.flags.contains(all);
     descriptor.flags.insert(all);
     // wgpu refuses to make an instance without an API.
-    let instance = (!descriptor.backends.is_empty())
-        .then(|| Opened { instance: wgpu::Instance::new(descriptor), takes_all });
-    #[cfg(target_os = "linux")]
-    super::quiet::without_compositor();
-    instance
+    (!descriptor.backends.is_empty()).then(|| Opened {
+        takes_all,
+        #[cfg(target_os = "linux")]
+        quiet: Quiet::where_there_is_no_compositor(&descriptor),
+        instance: wgpu::Instance::new(descriptor),
+    })
 });
 
 struct Opened {
     instance: wgpu::Instance,
+    /// Lists Vulkan's devices instead, where it does so more quietly: all that are listed on Linux.
+    #[cfg(target_os = "linux")]
+    quiet: Option<Quiet>,
     /// Whether wgpu's own variable takes drivers that are not conformant like others.
     takes_all: bool,
+}
+
+impl Opened {
+    async fn adapters(&self) -> Vec<wgpu::Adapter> {
+        #[cfg(target_os = "linux")]
+        if let Some(quiet) = &self.quiet {
+            return quiet.adapters(&self.instance);
+        }
+        self.instance.enumerate_adapters(wgpu::Backends::PRIMARY).await
+    }
 }
 
 /// The adapters of the primary APIs that can compute, the best first.
@@ -59,7 +75,7 @@ impl Adapters {
     pub(super) async fn all() -> Self {
         let none = Adapters { seen: Vec::new(), not_conformant: Vec::new(), hidden: Vec::new() };
         let Some(opened) = &*INSTANCE else { return none };
-        let mut adapters = opened.instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
+        let mut adapters = opened.adapters().await;
         adapters.retain(has_compute);
         // A stable sort: wgpu lists Vulkan and Metal before DX12.
         sorted::sort_by_key(&mut adapters, |adapter: &wgpu::Adapter| match adapter.get_info().device_type {

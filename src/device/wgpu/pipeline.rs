@@ -107,8 +107,14 @@ impl WgpuDevice {
                 if checks.foreign {
                     self.check_foreign(source)?;
                 }
+                // What is beyond a buffer is its last element, as on OpenCL, whatever the driver would make of it.
+                #[cfg(feature = "shaders")]
+                let within =
+                    if checks.foreign { Cow::Owned(check::clamped(source)?) } else { Cow::Borrowed(source) };
+                #[cfg(not(feature = "shaders"))]
+                let within = Cow::Borrowed(source);
                 // Compiled without the lock, so that threads compile side by side.
-                let raw = self.build(source, checks, load).await;
+                let raw = self.build(&within, checks, load).await;
                 let raw = raw.map_err(|refusal| self.not_compiled(source, refusal))?;
                 lock(&self.inner.pipelines).entry(key).or_insert(raw).clone()
             }

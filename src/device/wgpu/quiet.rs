@@ -1,87 +1,52 @@
-//! What Vulkan's layers print when devices are listed.
+//! Listing devices without what Vulkan's layers print.
 //!
 //! Mesa's layer `VK_LAYER_MESA_device_select` asks a Wayland compositor which GPU it uses, whenever an instance has the
-//! extensions for windows, which wgpu's always has. Without `XDG_RUNTIME_DIR`, as in containers and services, there is no
+//! extension for its windows, which wgpu's always has. Without `XDG_RUNTIME_DIR`, as in containers and services, there is no
 //! compositor to ask, and libwayland prints "error: XDG_RUNTIME_DIR is invalid or not set in the environment." to stderr at
-//! each listing. It offers a function that takes its messages instead.
+//! each listing. There an instance of our own lists them, which has no such extension. Nothing of the process is changed.
 
-use std::ffi::{c_char, c_int, c_ulong, c_void};
-use std::ptr;
+use wgpu::hal::Instance as _;
+use wgpu::hal::api::Vulkan;
+use wgpu::hal::vulkan::{CreateInstanceCallbackArgs, Instance};
 
-/// libwayland's messages: a format of `printf` and its arguments, which are one pointer on all of Linux's ABIs.
-type Handler = unsafe extern "C" fn(format: *const c_char, arguments: *const c_void);
+/// The extension with which the layer asks.
+const WAYLAND: &std::ffi::CStr = c"VK_KHR_wayland_surface";
 
-const RTLD_NOW: c_int = 2;
-const RTLD_NOLOAD: c_int = 4;
-const RTLD_NODELETE: c_int = 0x1000;
-/// Of `getauxval`: where the program begins.
-const AT_ENTRY: c_ulong = 9;
+/// An instance without it.
+pub(super) struct Quiet(Instance);
 
-/// `Dl_info` of `dlfcn.h`.
-#[repr(C)]
-struct Found {
-    file: *const c_char,
-    base: *mut c_void,
-    symbol: *const c_char,
-    address: *mut c_void,
-}
-
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
-    fn getauxval(what: c_ulong) -> c_ulong;
-}
-
-/// The file that this address was loaded from.
-fn file_of(address: *const c_void) -> Option<Found> {
-    let mut found =
-        Found { file: ptr::null(), base: ptr::null_mut(), symbol: ptr::null(), address: ptr::null_mut() };
-    // SAFETY: any address will do, and the structure is that of the header. Test: `this_code_stays`.
-    let is_found = unsafe { dladdr(address, &mut found) } != 0;
-    (is_found && !found.file.is_null()).then_some(found)
-}
-
-/// Keeps this code in the process: a program may close the library that it is part of, such as `libdiptych_c.so`, and libwayland
-/// keeps its handler all the same. Whether it stays.
-fn stays() -> bool {
-    let Some(own) = file_of(traced as *const c_void) else { return false };
-    // SAFETY: it takes a number.
-    let entry = unsafe { getauxval(AT_ENTRY) } as usize as *const c_void;
-    // The program itself is never unloaded.
-    if file_of(entry).is_some_and(|program| program.base == own.base) {
-        return true;
+impl Quiet {
+    /// One like that of `descriptor`, where no part of the process can have a compositor.
+    pub(super) fn where_there_is_no_compositor(descriptor: &wgpu::InstanceDescriptor) -> Option<Self> {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_compositor = ["XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(set);
+        if has_compositor || !descriptor.backends.contains(wgpu::Backends::VULKAN) {
+            return None;
+        }
+        let own = wgpu::hal::InstanceDescriptor {
+            name: "diptych",
+            flags: descriptor.flags,
+            memory_budget_thresholds: descriptor.memory_budget_thresholds,
+            backend_options: descriptor.backend_options.clone(),
+            telemetry: None,
+            display: None,
+        };
+        let without = |arguments: CreateInstanceCallbackArgs<'_, '_, '_>| {
+            arguments.extensions.retain(|name| *name != WAYLAND);
+        };
+        // SAFETY: no window is made with this instance, and wgpu looks whether it has the extension before it uses it for
+        // one. Nothing else is changed. Test: `devices_are_those_of_wgpus_own_instance`.
+        let instance = unsafe { Instance::init_with_callback(&own, Some(Box::new(without))) };
+        instance.map(Quiet).inspect_err(|error| tracing::debug!("{error}")).ok()
     }
-    // SAFETY: the loader's own name of the file, which is loaded. The handle is not closed.
-    !unsafe { dlopen(own.file, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) }.is_null()
-}
 
-/// Says so to who traces. The arguments are not read.
-unsafe extern "C" fn traced(_: *const c_char, _: *const c_void) {
-    tracing::debug!("libwayland has no compositor to ask which GPU it uses");
-}
-
-/// Takes libwayland's messages, if an instance has loaded it and no part of the process can have a compositor.
-pub(super) fn without_compositor() {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if ["XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(set) {
-        return;
+    /// The adapters, as those of `instance`.
+    pub(super) fn adapters(&self, instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
+        // SAFETY: the instance lives as long as the process. Test: as above.
+        let found = unsafe { self.0.enumerate_adapters(None) };
+        // SAFETY: the adapters are of an instance of the same library, as it makes them for itself.
+        found.into_iter().map(|found| unsafe { instance.create_adapter_from_hal::<Vulkan>(found) }).collect()
     }
-    // SAFETY: the name is text, and nothing is loaded that is not.
-    let library = unsafe { dlopen(c"libwayland-client.so.0".as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
-    if library.is_null() {
-        return;
-    }
-    // SAFETY: the library is there, and stays: this handle of it is not closed.
-    let function = unsafe { dlsym(library, c"wl_log_set_handler_client".as_ptr()) };
-    if function.is_null() || !stays() {
-        return;
-    }
-    // SAFETY: it is `void wl_log_set_handler_client(wl_log_func_t handler)` since libwayland 1.0; the test
-    // `listing_devices_prints_nothing` calls it.
-    let function = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handler)>(function) };
-    // SAFETY: the handler stays in the process: it was asked for above.
-    unsafe { function(traced) };
 }
 
 #[cfg(test)]
@@ -89,8 +54,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_code_stays() {
-        assert!(stays());
-        assert!(file_of(std::ptr::null()).is_none());
+    fn devices_are_those_of_wgpus_own_instance() {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::VULKAN;
+        let quiet = Quiet::where_there_is_no_compositor(&descriptor);
+        let instance = wgpu::Instance::new(descriptor);
+        let Some(quiet) = quiet else { return println!("skipped: there is a compositor, or no Vulkan") };
+        let names = |adapters: Vec<wgpu::Adapter>| -> Vec<String> {
+            adapters.iter().map(|adapter| format!("{:?}", adapter.get_info())).collect()
+        };
+        let own = names(quiet.adapters(&instance));
+        assert_eq!(own, names(crate::task::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN))));
     }
 }

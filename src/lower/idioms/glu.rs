@@ -2,24 +2,25 @@
 //! columns and a gated linear unit: `f(x W_g, x W_u)`, as in the feed-forward layers of transformers. A product of twice
 //! the columns keeps a device busier, and is one launch less.
 //!
-//! The weights are f32, as they are or transposed, or quantized. A function of the two halves of a product's rows, which
+//! The weights are floats, as they are or transposed, or quantized. A function of the two halves of a product's rows, which
 //! a network takes apart itself, is a gated linear unit too.
 
+use super::joined::{end_to_end, side_by_side, vectors};
 use super::moves::remap;
 use super::{Finder, Found};
 use crate::dims::Dims;
-use crate::dtype::{DType, Precision};
+use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::elementwise::{Function, Program, Source, Step};
 use crate::ops::gemm::Gemm;
 use crate::ops::glu::Glu;
 use crate::ops::operator::Operator;
 use crate::ops::quantized_gemm::QuantizedGemm;
-use crate::word;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -142,7 +143,8 @@ impl Finder<'_, '_> {
         }
         let sides = [self.side(a)?, self.side(b)?];
         for (place, side) in sides.iter().enumerate() {
-            program = behind(&program, place as u8, side.activation)?;
+            let activation = if planted("gated_activation") { Activation::None } else { side.activation };
+            program = behind(&program, place as u8, activation)?;
         }
         let [first, second] = &sides;
         // Views of one value in the same dimensions are one input.
@@ -151,7 +153,7 @@ impl Finder<'_, '_> {
             let alias = self.network.resolve(value);
             Some((operand, alias.of, alias.offset, dims))
         };
-        let alike = source(first) == source(second)
+        let alike = (source(first) == source(second) || planted("gated_input"))
             && first.operator.same(&*second.operator)
             && first.output.extents() == second.output.extents()
             && first.output.elements() == dims.elements()
@@ -195,6 +197,7 @@ impl Finder<'_, '_> {
         let rows = (self.network.units()[writer].operator()? as &dyn Any).is::<Gemm>();
         let program = match [first, second] {
             [0, second] if second == n => program,
+            [first, 0] if first == n && planted("gated_halves") => program,
             [first, 0] if first == n => swapped(&program)?,
             _ => return None,
         };
@@ -234,44 +237,19 @@ impl Finder<'_, '_> {
 }
 
 /// What `operand` of both sides is as one: columns side by side where they are columns, else one behind the other.
-fn constant(network: &mut Network<'_>, sides: &[Side; 2], operand: Operand) -> Result<Option<HostTensor>> {
-    let [first, second] = sides;
-    let columns = first.output.extents().last().copied().unwrap_or(1);
-    let own = [first, second].map(|side| side.constant(operand));
+fn constant(network: &Network<'_>, sides: &[Side; 2], operand: Operand) -> Result<Option<HostTensor>> {
+    let derived = network.graph.derived();
+    let own = [&sides[0], &sides[1]].map(|side| side.constant(operand));
     if operand == Operand::Bias {
-        if own.iter().all(Option::is_none) {
-            return Ok(None);
-        }
-        let mut values = Vec::with_capacity(2 * columns);
-        for (place, tensor) in own.iter().enumerate() {
-            values.extend(tensor.iter().flat_map(|tensor| tensor.to_nhwc().to_vec()));
-            values.resize((place + 1) * columns, 0.0);
-        }
-        return HostTensor::new(Dims::new(&[2 * columns])?, values).map(Some);
+        let columns = sides[0].output.extents().last().copied().unwrap_or(1);
+        return vectors(derived, &own.map(|vector| (vector, columns)));
     }
     let [Some(one), Some(other)] = own else { return Ok(None) };
-    let mut extents = one.dims().extents().to_vec();
-    let plain = (&*first.operator as &dyn Any).downcast_ref::<Gemm>();
+    let plain = (&*sides[0].operator as &dyn Any).downcast_ref::<Gemm>();
     let across = operand == Operand::B && plain.is_some_and(|gemm| !gemm.transpose_b);
-    if let Some(extent) = if across { extents.last_mut() } else { extents.first_mut() } {
-        *extent *= 2;
-    }
-    let (dims, row) = (Dims::new(&extents)?, if across { columns } else { one.dims().elements() });
-    if one.dtype() == DType::F32 {
-        let whole = network.graph.derived().joined(&[one, other], |parts| {
-            let mut values = Vec::with_capacity(dims.elements());
-            if let [one, other] = parts {
-                for (one, other) in one.chunks(row).zip(other.chunks(row)) {
-                    values.extend_from_slice(one);
-                    values.extend_from_slice(other);
-                }
-            }
-            HostTensor::new(dims, values)
-        })?;
-        return Ok(Some(whole));
-    }
-    let (dtype, words) = (one.dtype(), [one.words()?, other.words()?].concat());
-    word::to_tensor(dims, dtype, dtype.word(), &words).map(Some)
+    let whole =
+        if across { side_by_side(derived, &[one, other]) } else { end_to_end(derived, &[one, other]) };
+    whole.map(Some)
 }
 
 /// `dims` with twice as many elements in a row.

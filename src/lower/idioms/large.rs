@@ -6,6 +6,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::attention::{Attention, AttentionOp, MOST_PARTS, Strided};
 use crate::ops::attention_join::AttentionJoin;
@@ -64,12 +65,16 @@ fn large(unit: &Unit) -> Option<(Finished, Dims)> {
 fn two(network: &mut Network<'_>, unit: &Unit, operator: Finished, dims: Dims) -> Option<[Unit; 2]> {
     let moments = Dims::from(Moments::of(dims.shape()).shape());
     let between = network.add_value(moments);
+    let of_parts = MomentsOfParts { centred: operator.normalize.centred };
     let mut given = unit.given();
     let src: Vec<_> = given.iter().filter(|(operand, ..)| *operand == Operand::Src).cloned().collect();
+    if planted("parts_scale") {
+        given.retain(|(operand, ..)| *operand != Operand::Weights);
+    }
     given.push((Operand::Arg(2), Input::Value(between), moments));
     let name = format!("{} (moments)", unit.name);
     let mut two = [
-        Unit::of_node(name, Arc::new(MomentsOfParts), src, vec![between]),
+        Unit::of_node(name, Arc::new(of_parts), src, vec![between]),
         Unit::of_node(unit.name.clone(), Arc::new(operator), given, unit.outputs.clone()),
     ];
     two.iter_mut().for_each(|part| part.precision.clone_from(&unit.precision));
@@ -86,7 +91,10 @@ fn attention_in_parts(network: &mut Network<'_>, unit: &Unit) -> Option<[Unit; 2
     if whole.parts != 1 || queries > FEW_QUERIES || parts < 2 {
         return None;
     }
-    let in_parts = whole.in_parts(parts).ok()?;
+    let mut in_parts = whole.in_parts(parts).ok()?;
+    if planted("parts_factor") {
+        in_parts.rules.scale.0 *= 2.0;
+    }
     let dims = in_parts.output;
     let between = network.add_value(dims);
     let src = vec![(Operand::Src, Input::Value(between), dims)];

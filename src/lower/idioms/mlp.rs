@@ -15,6 +15,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::LARGEST_HALF;
 use crate::ops::mlp::{MOST_WORDS, Mlp, RowNorm, words_of};
@@ -201,7 +202,7 @@ impl Rows {
         let shape = dims.shape();
         let matrix = tensor.to_nhwc();
         let scale = self.scale.as_ref().map(HostTensor::to_nhwc);
-        let moved = self.bias.as_ref().map(HostTensor::to_nhwc);
+        let moved = self.bias.as_ref().filter(|_| !planted("dense_layers_bias")).map(HostTensor::to_nhwc);
         let bias = match (&moved, &layer.bias) {
             (None, bias) => bias.clone(),
             (Some(moved), bias) => {
@@ -222,8 +223,13 @@ impl Rows {
         };
         let Some(scale) = scale else { return Ok(Some(((weights, dims), bias))) };
         let rows = matrix.chunks(shape.c.max(1));
-        let scaled: Vec<f32> =
-            rows.flat_map(|row| row.iter().zip(scale.iter()).map(|(w, s)| w * s)).collect();
+        let scaled: Vec<f32> = rows
+            .flat_map(|row| {
+                row.iter()
+                    .zip(scale.iter())
+                    .map(|(w, s)| if planted("dense_layers_scale") { *w } else { w * s })
+            })
+            .collect();
         if scaled.iter().any(|weight| f64::from(weight.abs()) > LARGEST_HALF) {
             return Ok(None);
         }

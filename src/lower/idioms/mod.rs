@@ -18,11 +18,13 @@ mod attention;
 mod dense;
 mod gate;
 mod glu;
+mod joined;
 mod large;
 mod mlp;
 mod moves;
 mod normalisation;
 mod patches;
+mod quotients;
 mod root_mean_square;
 mod softmax;
 mod squeeze;
@@ -35,8 +37,10 @@ pub(super) use large::share_large;
 pub(super) use mlp::dense_layers;
 pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;
+pub(super) use quotients::quotients_of_sums;
 pub(super) use squeeze::squeezes;
 
+use super::simplify::Rewrites;
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;
 use crate::emit::Operand;
@@ -44,20 +48,23 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::ops::elementwise::{Function, Source};
 use crate::ops::reduce::{Reduce, Reduction};
+use crate::options::Rewrite;
 use crate::shape::Shape;
 use crate::sorted;
 use std::any::Any;
 
-/// Replaces what is recognised; units that `alone` names stay as they are.
-pub(super) fn recognise(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+/// Replaces normalisations and softmax that are written out.
+pub(super) fn recognise(network: &mut Network<'_>, rewrites: &Rewrites<'_>) -> Result<()> {
+    let [normalisations, root_mean_squares, softmax] =
+        [Rewrite::Normalisations, Rewrite::RootMeanSquares, Rewrite::Softmax].map(|one| rewrites.has(one));
     let mut index = 0;
     while index < network.units().len() {
-        let finder = Finder { network, alone };
-        let mut found = finder.normalisation(index)?;
-        if found.is_none() {
+        let finder = Finder { network, alone: rewrites.alone };
+        let mut found = if normalisations { finder.normalisation(index)? } else { None };
+        if found.is_none() && root_mean_squares {
             found = finder.root_mean_square(index)?;
         }
-        if found.is_none() {
+        if found.is_none() && softmax {
             found = finder.softmax(index)?;
         }
         match found {

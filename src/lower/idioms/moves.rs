@@ -12,6 +12,7 @@ use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::graph::Value;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;
@@ -60,7 +61,8 @@ fn joined(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) -> 
     else {
         return None;
     };
-    let composed = one.then(&other, network.resolve(input.value()?).offset)?;
+    let offset = if planted("moves_offset") { 0 } else { network.resolve(input.value()?).offset };
+    let composed = if planted("moves_order") { other.then(&one, offset)? } else { one.then(&other, offset)? };
     let name = format!("{} + {}", first.name, second.name);
     let unit = Unit::of_node(name, Arc::new(composed), vec![(operand, source, dims)], second.outputs.clone());
     // Elements that lie as they did would be a view, which is no unit.
@@ -77,7 +79,8 @@ pub(in crate::lower) fn take_factors(network: &mut Network<'_>, alone: &dyn Fn(&
             let Some(gemm) = unit.operator().and_then(|own| (own as &dyn Any).downcast_ref::<Gemm>()) else {
                 continue;
             };
-            let alpha = Bits(gemm.alpha.0 * factor.number);
+            let number = if planted("factor") { 1.0 } else { factor.number };
+            let alpha = Bits(gemm.alpha.0 * number);
             if !alpha.0.is_normal() {
                 continue;
             }

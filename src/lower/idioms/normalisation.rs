@@ -6,6 +6,7 @@ use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::graph::Value;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::{Elementwise, Function, Program, Source, Step};
 use crate::ops::normalize::{Finished, Normalize};
@@ -65,13 +66,14 @@ impl Finder<'_, '_> {
             return Ok(None);
         }
         let operator = Arc::new(Normalize {
-            axes: moments.axes.clone(),
+            axes: if planted("normalisation_axes") { vec![0] } else { moments.axes.clone() },
             epsilon: Bits(moments.epsilon),
             ..Normalize::default()
         });
         let mut given = vec![(Operand::Src, Input::Value(moments.x), dims)];
         let channels = dims.shape().c;
         let own = |term: &Term| term.vector(channels);
+        let bias = bias.filter(|_| !planted("normalisation_bias"));
         let scale_own = scale.as_ref().map(own);
         let bias_own = bias.as_ref().map(own);
         let name = self.network.units()[index].name.clone();

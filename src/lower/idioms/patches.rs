@@ -8,6 +8,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::host::HostTensor;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::conv2d::{Conv2d, Conv2dOp, MAX_UNROLLED};
 use crate::ops::pointwise::Pointwise;
@@ -64,7 +65,11 @@ fn two(network: &mut Network<'_>, unit: &Unit, options: Conv2d, op: &Conv2dOp) -
     let Input::Constant(tensor, value) = &weights.1 else { return None };
     let flat = Dims::from(Shape::nhwc(output.c, 1, 1, terms));
     // The order of a window's weights is that of its elements: rows, columns, channels.
-    let tensor = HostTensor::new(flat, tensor.clone().into_words().ok()?).ok()?;
+    let mut words = tensor.clone().into_words().ok()?;
+    if planted("patches_order") {
+        words = words.iter().rev().copied().collect();
+    }
+    let tensor = HostTensor::new(flat, words).ok()?;
     *weights = (Operand::Weights, Input::Constant(tensor, *value), flat);
     let pixels = Dims::from(Shape::nhwc(output.n, output.h, output.w, terms));
     let between = network.add_value(pixels);

@@ -7,6 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::graph::Value;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Normalize;
@@ -30,7 +31,8 @@ impl Finder<'_, '_> {
             let (squares, x) = self.squares(mean.input)?;
             let Form { old, result, scale } = self.divided(&root, x)?;
             let old = [mean.old, vec![squares, sum, index], old].concat();
-            let options = Normalize { axes: mean.axes, epsilon: Bits(epsilon), centred: false };
+            let centred = planted("root_mean_square_centred");
+            let options = Normalize { axes: mean.axes, epsilon: Bits(epsilon), centred };
             (mean.reduction == Reduction::Mean).then_some((x, options, old, result, scale))
         };
         let Some((x, options, old, normal, scale)) = found() else { return Ok(None) };
@@ -42,7 +44,9 @@ impl Finder<'_, '_> {
         if let Some(scale) = scale {
             // A scale that was a part of the factor is a constant, or this is something else.
             let Some((input, of_scale)) = scale.vector(channels) else { return Ok(None) };
-            given.push((Operand::Weights, input, of_scale));
+            if !planted("root_mean_square_scale") {
+                given.push((Operand::Weights, input, of_scale));
+            }
         }
         for (function, operand) in [(Function::Mul, Operand::Weights), (Function::Add, Operand::Bias)] {
             if given.iter().any(|(known, ..)| *known == operand) {

@@ -8,6 +8,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::pool::{Pool, Pooling};
 use crate::ops::reduce::{Reduce, Reduction};
@@ -58,7 +59,11 @@ impl Finder<'_, '_> {
         } else {
             let reduce = any.downcast_ref::<Reduce>()?;
             let over = |axis: isize| reduce.axes.iter().any(|&other| other.rem_euclid(4) == axis);
-            reduce.reduction == Reduction::Mean && over(1) && over(2) && !over(0) && !over(3)
+            reduce.reduction == Reduction::Mean
+                && (over(1) || planted("squeeze_axes"))
+                && over(2)
+                && !over(0)
+                && !over(3)
         };
         let all = alias.offset == 0 && of.elements() == shape.n * shape.c && shape.h * shape.w > 1;
         (is_mean && all && dims.rank() == 4).then_some(Mean { src: (*input, dims), index })
@@ -82,7 +87,8 @@ impl Finder<'_, '_> {
             (Operand::Src, Input::Value(mean.src.0), mean.src.1),
             (Operand::Weights, weights.0, weights.1),
         ];
-        inputs.extend(of.bias.clone().map(|(input, dims)| (Operand::Bias, input, dims)));
+        let bias = of.bias.clone().filter(|_| !planted("squeeze_bias"));
+        inputs.extend(bias.map(|(input, dims)| (Operand::Bias, input, dims)));
         let operator = Squeeze { dense: of.options, rows };
         let unit = Unit::of_node(name, Arc::new(operator), inputs, vec![output]);
         Ok(unit.op(self.network.graph, Precision::F32).is_ok().then_some(unit))

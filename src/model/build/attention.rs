@@ -84,11 +84,10 @@ pub(crate) fn attend(b: &mut Builder, part: &str, heads: Heads, rule: Rule<'_>) 
             inputs.ends = Some(value_of(b, ends.clone())?);
         }
         match reach.past {
+            // Nothing is counted from the first query.
+            _ if options.before.is_none() && options.behind.is_none() => {}
             Past::Known(past) => options.begin = past,
-            Past::Each(past) if options.before.is_some() || options.behind.is_some() => {
-                inputs.begins = Some(value_of(b, past.clone())?);
-            }
-            Past::Each(_) => {}
+            Past::Each(past) => inputs.begins = Some(value_of(b, past.clone())?),
         }
     }
     let value = b.add(part, |graph, name| graph.attention(name, [query, key, value], inputs, options))?;

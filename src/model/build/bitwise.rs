@@ -1,11 +1,13 @@
 //! Functions of the bits of integers, and others that integers alone have.
 
 use super::builder::Builder;
+use super::each::Arg;
 use super::kind::Kind;
 use super::operand::{Mapped, Operand};
 use crate::dtype::DType;
 use crate::graph::Term;
 use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of, indices};
+use crate::model::narrow::Narrow;
 use crate::model::reason::Reason;
 use crate::ops::integer::IntegerFunction;
 
@@ -50,7 +52,7 @@ pub(crate) fn of_integers(
     let rank = b.dims(value)?.rank();
     let result = Operand::Value(Mapped::plain(value, rank, kind));
     match kind.narrow().filter(|narrow| narrow.bits < 8) {
-        Some(narrow) => super::casts::wrapped(b, narrow, result),
+        Some(narrow) => wrapped(b, narrow, result),
         None => Ok(result),
     }
 }
@@ -94,4 +96,13 @@ fn folded(
         kind.wrapped(value)
     };
     Ok(Integers::new(extents.clone(), indices(&extents).map(value).collect::<Vec<i64>>()))
+}
+
+/// Whole numbers as integers of a type that may not hold them.
+pub(super) fn wrapped(b: &mut Builder, narrow: Narrow, whole: Operand) -> Result<Operand, Reason> {
+    narrow
+        .wrapped(whole.into(), &mut |part: &str, function, args: &[Arg]| {
+            b.apply(part, function, args).map(Arg::Operand)
+        })?
+        .operand()
 }

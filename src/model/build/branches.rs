@@ -17,8 +17,10 @@ impl Condition {
     /// Why a branch is refused, where knowing the condition would help: the other one would have to run, too.
     pub(crate) fn refused(&self, b: &Builder, branch: &str, reason: &Reason) -> Reason {
         b.wanted.set(Wanted::Value(self.0.value));
-        let help = help(&b.graph, &[self.0.value]);
-        format!("in {branch}, which a condition computed at each run chooses: {reason}{help}").into()
+        let reason = reason
+            .clone()
+            .behind(format_args!("in {branch}, which a condition computed at each run chooses: "));
+        reason.hinted(help(&b.graph, &[self.0.value]))
     }
 
     /// What one of the branches gives, as the condition says.
@@ -31,11 +33,11 @@ impl Condition {
         let (own, others) = (b.shape(&then)?, b.shape(&other)?);
         if own != others {
             b.wanted.set(Wanted::Value(self.0.value));
-            return refused!(
+            let reason = format!(
                 "found branches that give {own:?} and {others:?} by a condition computed at each run, wanted one shape or \
-                 a condition that is known{}",
-                help(&b.graph, &[self.0.value])
+                 a condition that is known"
             );
+            return Err(Reason::from(reason).hinted(help(&b.graph, &[self.0.value])));
         }
         let condition = b.with_extents("condition", Operand::Value(self.0.clone()), &[])?;
         b.apply(part, Function::Select, &[condition.into(), then.into(), other.into()])

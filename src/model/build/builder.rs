@@ -37,8 +37,12 @@ pub(crate) struct Cache {
     pub(crate) filled: Option<Value>,
     /// Whether an input hides those that are not.
     pub(crate) has_mask: bool,
+    /// Whether what attends is to see the places of the run behind all others; then, whether it does.
+    pub(crate) apart: bool,
     /// The state with the places of the run.
     pub(crate) next: Option<Value>,
+    /// What operators are given with them.
+    pub(crate) given: Option<Value>,
     /// How many those are.
     pub(crate) adds: usize,
 }
@@ -90,7 +94,6 @@ fn empty() -> Graph {
 
 impl Builder {
     /// Begins another graph; the one until now.
-    #[cfg(feature = "onnx")]
     pub(crate) fn begin_graph(&mut self) -> Graph {
         let mut graph = empty();
         if let Some(kept) = &self.kept {

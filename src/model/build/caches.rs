@@ -5,6 +5,7 @@ use super::casts::converted;
 use super::kind::Kind;
 use super::moves::part_of;
 use super::operand::{Mapped, Operand};
+use crate::error::{Hint, Setting};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 
@@ -31,8 +32,18 @@ pub(crate) fn is_kept(b: &Builder, cache: &Operand) -> bool {
     mapped.is_plain() && b.caches.iter().any(|own| own.shown == Some(mapped.value) && own.next.is_none())
 }
 
+/// How many places a cache that the graph keeps has in all, filled or not.
+pub(crate) fn kept_places(b: &Builder, cache: &Operand) -> Result<Option<usize>, Reason> {
+    let Operand::Value(mapped) = cache else { return Ok(None) };
+    let own = b.caches.iter().find(|own| own.shown == Some(mapped.value)).filter(|_| is_kept(b, cache));
+    let Some(own) = own else { return Ok(None) };
+    let whole = b.graph.dims(own.state)?;
+    Ok(whole.extents().get(places_of(whole.rank())).copied())
+}
+
 /// Writes the places of a run into a cache that the graph keeps ([`is_kept`]): from where the run before has ended, or from
-/// `at` on, one number for all batches or one for each. The whole cache.
+/// `at` on, one number for all batches or one for each. The whole cache; or what was shown of it with the places of the run
+/// behind, where the run is to see them so ([`Filling::Apart`](crate::session::Filling)).
 pub(crate) fn kept_with(
     b: &mut Builder,
     part: &str,
@@ -41,6 +52,7 @@ pub(crate) fn kept_with(
     at: Option<Operand>,
 ) -> Result<Operand, Reason> {
     let kind = cache.kind();
+    let shown = b.shape(cache)?;
     let cache = match cache {
         Operand::Value(mapped) => b.caches.iter().position(|own| own.shown == Some(mapped.value)),
         Operand::Constant(..) => None,
@@ -48,6 +60,9 @@ pub(crate) fn kept_with(
     let cache = cache.ok_or("found no cache")?;
     let adds = b.shape(&new)?;
     let (rank, adds) = (adds.len(), adds.get(places_of(adds.len())).copied().unwrap_or(0));
+    let shown = shown.get(places_of(rank)).copied().unwrap_or(0);
+    let whole = b.graph.dims(b.caches[cache].state)?.extents().get(places_of(rank)).copied().unwrap_or(0);
+    let apart = at.is_none() && b.caches[cache].apart;
     let at = match (at, b.caches[cache].filled) {
         (Some(at), _) => {
             let at = converted(b, at, Kind::I32)?;
@@ -55,15 +70,15 @@ pub(crate) fn kept_with(
             b.logical(&at)?
         }
         (None, Some(_)) if !b.caches[cache].has_mask => {
-            return refused!(
-                "found no input that says which places of a cache are filled, wanted an attention mask (Caches::with_masks); \
-                 Session::carry needs none"
-            );
+            let reason =
+                "found no input that says which places of a cache are filled, wanted an attention mask";
+            return Err(Reason::from(reason).hinted(Some(Hint::new(" (", Setting::Masks, ")"))));
         }
-        (None, Some(filled)) if adds == 1 => filled,
+        (None, Some(filled)) if shown + adds == whole => filled,
         (None, _) => {
             return refused!(
-                "found {adds} places in a run behind the first one, wanted one in each: the file's mask would let the first                  of them see the others"
+                "found {adds} places in a run whose masks have {} behind those that are filled, wanted as many",
+                whole.saturating_sub(shown)
             );
         }
     };
@@ -71,8 +86,18 @@ pub(crate) fn kept_with(
     let (new, state) = (b.logical(&new)?, b.caches[cache].state);
     let axis = places_of(rank) as isize;
     let next = b.add(part, |graph, name| graph.update_slice(name, state, new, at, axis))?;
-    (b.caches[cache].next, b.caches[cache].adds) = (Some(next), adds);
-    Ok(Operand::Value(Mapped::plain(next, rank, kind)))
+    let mut given = next;
+    if apart {
+        // Of the state that has changed: what reads the one before would have it copied.
+        let all = Operand::Value(Mapped::plain(next, rank, kind));
+        let earlier = part_of(b, "earlier", &all, places_of(rank), [0, shown])?;
+        let earlier = b.mapped(earlier)?;
+        let earlier = b.logical(&earlier)?;
+        given = b.add("apart", |graph, name| graph.concat(name, &[earlier, new], axis))?;
+    }
+    let own = &mut b.caches[cache];
+    (own.next, own.given, own.adds, own.apart) = (Some(next), Some(given), adds, apart);
+    Ok(Operand::Value(Mapped::plain(given, rank, kind)))
 }
 
 /// The first `past` places of a cache, if there is one, and those of this run behind them. With `extent` the result has

@@ -19,6 +19,7 @@ pub(crate) struct State {
 }
 
 /// A cell with its weights. What it makes of the input alone comes to it as `sums`, a column for each gate's units.
+#[derive(Clone)]
 pub(crate) enum Cell {
     Lstm(Box<Lstm>),
     Gru(Gru),
@@ -38,6 +39,39 @@ impl Cell {
             Cell::Gru(cell) => cell.step(b, sums, before),
             Cell::Plain(cell) => cell.step(b, sums, before),
         }
+    }
+
+    /// Its weights, of which those that the graph has are values.
+    pub(super) fn operands(&mut self) -> Vec<&mut Operand> {
+        match self {
+            Cell::Lstm(cell) => {
+                let Lstm { recurrent, peepholes, projection, .. } = &mut **cell;
+                let mut all: Vec<&mut Operand> = recurrent.iter_mut().collect();
+                all.extend(peepholes.iter_mut().flatten());
+                if let Some(Projection { weights, bias }) = projection {
+                    all.push(weights);
+                    all.extend(bias.iter_mut());
+                }
+                all
+            }
+            Cell::Gru(Gru { recurrent, late, .. }) => recurrent.iter_mut().chain(late.iter_mut()).collect(),
+            Cell::Plain(Plain { recurrent, .. }) => vec![recurrent],
+        }
+    }
+
+    /// How many units its output has, and what it keeps beside that.
+    pub(super) fn widths(&self, b: &Builder) -> Result<(usize, Option<usize>), Reason> {
+        let rows = |operand: &Operand| -> Result<usize, Reason> {
+            b.shape(operand)?.first().copied().ok_or_else(|| "found weights without rows".into())
+        };
+        Ok(match self {
+            Cell::Lstm(cell) => match &cell.projection {
+                Some(projection) => (rows(&projection.weights)?, Some(cell.units)),
+                None => (cell.units, Some(cell.units)),
+            },
+            Cell::Gru(cell) => (cell.units, None),
+            Cell::Plain(cell) => (rows(&cell.recurrent)?, None),
+        })
     }
 }
 
@@ -75,6 +109,7 @@ pub(crate) enum Coupled {
 }
 
 /// `c' = f c + i g`, `h = o a(c')`. The gates `i`, `f` and `o` see the cell through peepholes.
+#[derive(Clone)]
 pub(crate) struct Lstm {
     pub(crate) units: usize,
     /// Which columns of the sums are those of the input gate, the forget gate, the update and the output gate.
@@ -103,6 +138,7 @@ pub(crate) struct Clips {
 }
 
 /// Each gate has mean 0 and variance 1 before these factors and summands, which lie as the sums do.
+#[derive(Clone)]
 pub(crate) struct Norms {
     pub(crate) scale: Operand,
     pub(crate) bias: Operand,
@@ -110,6 +146,7 @@ pub(crate) struct Norms {
 }
 
 /// What becomes of an output: `P h + b`.
+#[derive(Clone)]
 pub(crate) struct Projection {
     pub(crate) weights: Operand,
     pub(crate) bias: Option<Operand>,
@@ -200,6 +237,7 @@ impl Lstm {
 }
 
 /// `h' = (1 - z) n + z h`, `n = a(x + r (R h + late))` or `a(x + R (r h))`.
+#[derive(Clone)]
 pub(crate) struct Gru {
     pub(crate) units: usize,
     /// `columns units`: of the update gate `z`, the reset gate `r` and the new output `n`, one below the other.
@@ -257,6 +295,7 @@ impl Gru {
 }
 
 /// `h' = a(x + R h)`.
+#[derive(Clone)]
 pub(crate) struct Plain {
     pub(crate) recurrent: Operand,
     pub(crate) function: Option<Function>,

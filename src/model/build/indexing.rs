@@ -2,7 +2,7 @@
 
 use super::axes::{Count, axis};
 use super::builder::Builder;
-use super::moves::spread;
+use super::moves::{check_within, spread};
 use super::operand::{Mapped, Operand};
 use super::rows::{from_start, is_from_start};
 use super::scatter::{Combine, Data, Places, scattered, scattered_at};
@@ -52,6 +52,7 @@ pub(crate) fn elements_at(
     if wanted.len() != rank || place >= rank {
         return refused!("found indices of {wanted:?} for {own:?}, wanted as many axes");
     }
+    check_within(b, &index, (place, &own[place..=place]), Count::FromEnd)?;
     let steps = strides(&own);
     let index = from_start(b, index, own[place])?;
     let mut places = b.apply("places", Function::Mul, &[index.into(), (steps[place] as f32).into()])?;
@@ -90,6 +91,7 @@ pub(crate) fn gathered_rows(
     {
         return refused!("found rows of {wanted:?} for {own:?} with {shared} shared axes");
     }
+    check_within(b, &index, (shared, &own[shared..shared + axes]), count)?;
     let mut index = index;
     if count == Count::FromEnd && !is_from_start(&index) {
         let extents = own[shared..shared + axes].iter().map(|&extent| extent as i64).collect();

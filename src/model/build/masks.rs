@@ -1,7 +1,7 @@
 //! Which keys a query attends, by their places.
 
 use super::builder::Builder;
-use super::caches::counted;
+use super::casts::converted;
 use super::each::Arg;
 use super::kind::Kind;
 use super::operand::Operand;
@@ -67,6 +67,13 @@ impl Reach<'_> {
             Past::Known(past) => (None, past),
             Past::Each(past) => (Some(past), 0),
         };
+        // Where it is known, keys are counted from the first query. Those before it are alike if all are attended, so that
+        // the mask of more keys is this one with more of them.
+        let (first, least) = match (past, ends, before) {
+            (None, None, None) => (known, -1),
+            (None, None, Some(_)) => (known, i64::MIN),
+            _ => (0, i64::MIN),
+        };
         let how = format!("keys of {rows} {keys} {known} {before:?} {behind:?}");
         let sources: Vec<&Operand> = past.into_iter().chain(ends).collect();
         let of_batch = |b: &mut Builder, each: &Operand| {
@@ -74,13 +81,18 @@ impl Reach<'_> {
             b.with_extents("of batch", each.clone(), &[batch, 1, 1, 1])
         };
         let all = b.once(&how, &sources, |b| {
-            let key: Arg = numbers(b, "key", keys, 3)?.into();
-            let query = numbers(b, "query", rows, 2)?;
-            let past: Arg = match past {
-                None => (known as f32).into(),
-                Some(past) => of_batch(b, past)?.into(),
+            let counted = (0..keys).map(|key| (key as i64 - first as i64).max(least)).collect();
+            let key: Arg = numbers(b, "key", counted, 3)?.into();
+            let query: Arg = numbers(b, "query", (0..rows as i64).collect(), 2)?.into();
+            let past: Option<Arg> = match past {
+                None if first == known => None,
+                None => Some((known as f32).into()),
+                Some(past) => Some(of_batch(b, past)?.into()),
             };
-            let place: Arg = b.apply("place", Function::Add, &[query.into(), past])?.into();
+            let place: Arg = match past {
+                Some(past) => b.apply("place", Function::Add, &[query, past])?.into(),
+                None => query,
+            };
             let mut conditions = Vec::new();
             if let Some(behind) = behind {
                 let last: Arg = match behind {
@@ -125,8 +137,11 @@ pub(crate) fn bias_of(b: &mut Builder, mask: Operand) -> Result<Operand, Reason>
     }
 }
 
-/// The numbers `0..count` along an axis, as a value: a mask of all places is not computed while the file is read.
-fn numbers(b: &mut Builder, part: &str, count: usize, axis: usize) -> Result<Operand, Reason> {
-    let numbers = counted(b, count, axis, 4)?;
+/// Numbers along an axis, as a value: a mask of all places is not computed while the file is read.
+fn numbers(b: &mut Builder, part: &str, numbers: Vec<i64>, axis: usize) -> Result<Operand, Reason> {
+    b.budget.spend(numbers.len().saturating_mul(8))?;
+    let mut extents = vec![1; 4];
+    extents[axis] = numbers.len();
+    let numbers = converted(b, Operand::integers(extents, numbers), Kind::F32)?;
     b.kept(part, numbers)
 }

@@ -1,8 +1,9 @@
 //! One builder for all formats: operators made of nodes, for operands that are values or constants.
 //!
-//! A loader decodes a file's names and attributes and calls these functions with options. What operators do stands
-//! here: constants are folded where all operands are known, elements keep their type, and a value carries the order
-//! in which its axes are stored.
+//! A loader decodes a file's names and attributes and calls these functions with options. This module has what operators of
+//! both formats do, and operators of one format that need several nodes; those that are one node, or that depend on how a
+//! format stores its tensors, are in the format's folder. Constants are folded where all operands are known, elements keep
+//! their type, and a value carries the order in which its axes are stored.
 
 mod after;
 mod arcs;
@@ -15,6 +16,7 @@ mod bytes;
 mod caches;
 mod casts;
 mod cells;
+mod chunks;
 mod constants;
 mod convolution;
 mod dynamic;
@@ -41,6 +43,7 @@ mod rotary;
 mod rows;
 mod scatter;
 mod spectra;
+mod steps;
 mod suppression;
 #[cfg(test)]
 mod tests;
@@ -56,7 +59,7 @@ pub(super) use bitwise::of_integers;
 pub(super) use branches::Condition;
 pub(super) use builder::{Builder, Cache, Ranged, Wanted};
 pub(super) use bytes::{ByteWeights, Bytes, Grid, combined_with, rescaled, table};
-pub(super) use caches::{Lengths, appended, appended_each, index_of_each, is_kept, kept_with};
+pub(super) use caches::{Lengths, appended, appended_each, index_of_each, is_kept, kept_places, kept_with};
 pub(super) use casts::{changes, computed, converted};
 pub(super) use cells::{Cell, Clips, Coupled, Gru, Lstm, Norms, Plain, Projection, State};
 pub(super) use constants::{floats, integers, joined, range};
@@ -76,12 +79,13 @@ pub(super) use pooling::{Counted, Pools, pooled, powers_pooled, root_of_powers};
 pub(super) use products::{Factor, axis_added, dense, factor, fully_connected, product, swapped};
 pub(super) use quantised::{Rounding, by_range, centred, on_grid, quantised};
 pub(super) use random::{chosen, drawn, drawn_like};
-pub(super) use recurrent::{Layer, MAX_STEPS, Steps};
+pub(super) use recurrent::{Layer, MOST_UNROLLED};
 pub(super) use reductions::{log_sum_exp, reduced};
 pub(super) use rotary::{Angles, known_places, places_from, turned};
 pub(super) use rows::{Extreme, Hot, arg, cumsum, from_start, one_hot, softmax, top_k};
 pub(super) use scatter::{Combine, Data, scattered, scattered_rows};
 pub(super) use spectra::{MAX_LENGTH, Transform, waves};
+pub(super) use steps::Steps;
 pub(super) use suppression::{Boxes, above, is_kept_box, kept_boxes, suppressed};
 pub(super) use transposed::transposed_convolution;
 pub(super) use windows::Windows;

@@ -205,6 +205,10 @@ pub(crate) fn spread(b: &mut Builder, operand: Operand, target: &[usize]) -> Res
         Operand::Constant(constant, kind) => {
             Ok(Operand::Constant(constant.broadcast_to(target.to_vec(), &mut b.budget)?, kind))
         }
+        value if target.contains(&0) => {
+            let nothing = Constant::Integers(Integers::new(target.to_vec(), Vec::new()));
+            Ok(Operand::Constant(nothing, value.kind()))
+        }
         Operand::Value(mapped) => {
             let value = b.logical(&mapped)?;
             let mut dims: Vec<Dim> = target.iter().map(|&extent| extent.into()).collect();
@@ -231,10 +235,10 @@ pub(crate) fn gathered(
 ) -> Result<Operand, Reason> {
     let own = b.shape(&x)?;
     let Some(&extent) = own.get(at) else { return refused!("found axis {at} of {own:?}") };
+    check_within(b, &indices, (at, &[extent]), count)?;
     let index = match indices {
         Operand::Constant(Constant::Integers(known), _) if shared == 0 => {
-            let beyond = |index: i64| format!("found index {index} along axis {at} of {own:?}");
-            let place = |&index: &i64| axis(index, extent).map_err(|_| Reason::from(beyond(index)));
+            let place = |&index: &i64| axis(index, extent);
             let list = known.values.iter().map(place).collect::<Result<Vec<_>, Reason>>()?;
             match (x, &list[..]) {
                 (Operand::Constant(constant, kind), _) => {
@@ -269,4 +273,38 @@ fn gathered_by(
     let (own, index) = (b.logical(&x)?, b.logical(&index)?);
     let value = b.add("", |graph, name| graph.gather(name, own, index, at as isize, shared))?;
     Ok(Operand::Value(Mapped::plain(value, b.dims(value)?.rank(), x.kind)))
+}
+
+/// Refuses indices that are known and beyond the extents of the axes from `first` on, of which each row has one index.
+/// What a run computes is not known: the elements of an index beyond are 0.
+pub(super) fn check_within(
+    b: &Builder,
+    indices: &Operand,
+    (first, extents): (usize, &[usize]),
+    count: Count,
+) -> Result<(), Reason> {
+    let known: Vec<i64> = match indices {
+        Operand::Constant(Constant::Integers(known), _) => known.values.to_vec(),
+        Operand::Value(mapped) => match b.graph.tensor(mapped.value)? {
+            Some(tensor) => match tensor.to_i64() {
+                Some(known) => known.into_owned(),
+                None => tensor.to_f32().iter().map(|&index| index as i64).collect(),
+            },
+            None => return Ok(()),
+        },
+        Operand::Constant(..) => return Ok(()),
+    };
+    for (place, &index) in known.iter().enumerate() {
+        let axis = place % extents.len().max(1);
+        let extent = extents.get(axis).copied().unwrap_or(0);
+        let least = if count == Count::FromEnd { -(extent as i64) } else { 0 };
+        if !(least..extent as i64).contains(&index) {
+            let axis = first + axis;
+            return refused!(
+                "found index {index} along axis {axis} of {extent} elements, wanted one from {least} to {}",
+                extent as i64 - 1
+            );
+        }
+    }
+    Ok(())
 }

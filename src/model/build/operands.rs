@@ -159,7 +159,10 @@ impl Builder {
             return refused!("found a sequence or nothing, wanted a tensor");
         }
         if constant.elements() == 0 {
-            return refused!("found a constant of {:?}, wanted elements", constant.extents());
+            return refused!(
+                "found a tensor of {:?}, which has no elements, wanted some",
+                constant.extents()
+            );
         }
         if !kind.is_wide() {
             self.check_exact(&constant, kind)?;

@@ -111,15 +111,21 @@ impl Quantised {
         }
         let [rows, columns] = self.extents;
         let mut values = crate::alloc::reserved(rows * columns, "a constant")?;
+        let of = |place: usize| {
+            let zero = match &self.zeros {
+                Some(zeros) => zeros.get(place).copied().map_or(0.0, f32::from),
+                None => self.middle().0,
+            };
+            (zero, self.scales.get(place).copied().unwrap_or(0.0))
+        };
+        let mut shares = vec![(0.0, 0.0); columns];
         for (row, integers) in self.integers.chunks(columns.max(1)).enumerate() {
-            for (column, &integer) in integers.iter().enumerate() {
-                let place = self.place([row, column]);
-                let zero = match &self.zeros {
-                    Some(zeros) => zeros.get(place).copied().map_or(0.0, f32::from),
-                    None => self.middle().0,
-                };
-                values.push((f32::from(integer) - zero) * self.scales.get(place).copied().unwrap_or(0.0));
+            // Each row has the same ones where they are those of columns, or all.
+            if row == 0 || !matches!(self.shared, Shared::All | Shared::Index(1)) {
+                shares.iter_mut().enumerate().for_each(|(column, own)| *own = of(self.place([row, column])));
             }
+            let row = integers.iter().zip(&shares);
+            values.extend(row.map(|(&integer, (zero, scale))| (f32::from(integer) - zero) * scale));
         }
         let tensor = HostTensor::new(dims_of(&self.extents)?, values)?;
         Ok(Constant::Floats(self.floats.get_or_init(|| tensor).clone()))
@@ -152,9 +158,7 @@ impl Quantised {
         let integers = match axis {
             0 => &self.integers[..],
             _ => {
-                let from = |(row, column): (usize, usize)| self.integers.get(column * rows + row).copied();
-                let each = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-                turned = each.filter_map(from).collect();
+                turned = transposed(&self.integers, [columns, rows]);
                 &turned[..]
             }
         };
@@ -185,8 +189,7 @@ impl Quantised {
             return Ok(Arc::clone(known));
         }
         let [rows, columns] = self.extents;
-        let each = (0..columns).flat_map(|column| (0..rows).map(move |row| row * columns + column));
-        let integers = each.filter_map(|at| self.integers.get(at).copied()).collect();
+        let integers = transposed(&self.integers, self.extents);
         let (shared, order): (Shared, Option<[usize; 2]>) = match self.shared {
             Shared::All => (Shared::All, None),
             Shared::Index(axis) => (Shared::Index(1 - axis), None),
@@ -208,6 +211,23 @@ impl Quantised {
         let made = Arc::new(Quantised::new([columns, rows], self.bits, integers, shared, scales, zeros)?);
         Ok(Arc::clone(self.turned.get_or_init(|| made)))
     }
+}
+
+/// A matrix with its axes exchanged, by tiles whose rows stay in the cache.
+fn transposed(matrix: &[u8], [rows, columns]: [usize; 2]) -> Vec<u8> {
+    const TILE: usize = 64;
+    let mut turned = vec![0; matrix.len()];
+    for row in (0..rows).step_by(TILE) {
+        for column in (0..columns).step_by(TILE) {
+            for at in column..columns.min(column + TILE) {
+                let to =
+                    turned.get_mut(at * rows + row..at * rows + rows.min(row + TILE)).unwrap_or_default();
+                let from = matrix.get(row * columns + at..).unwrap_or_default();
+                to.iter_mut().zip(from.iter().step_by(columns)).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+    turned
 }
 
 /// `f(x W^T + bias)` of packed weights: `x` is `... columns`.

@@ -39,10 +39,30 @@ pub(crate) fn swapped(b: &mut Builder, slot: Operand) -> Result<Operand, Reason>
             let order = mapped.order.iter().map(|&axis| swap(axis)).collect();
             Operand::Value(Mapped { order, ..mapped })
         }
-        Operand::Constant(constant, kind) => {
+        Operand::Constant(..) => {
             let order: Vec<usize> = (0..rank).map(swap).collect();
-            Operand::Constant(b.constant_in_order(&constant, &order)?, kind)
+            in_order_once(b, slot, &order)?
         }
+    })
+}
+
+/// A constant with its axes stored in another order: once for all operators that read it so.
+fn in_order_once(b: &mut Builder, slot: Operand, order: &[usize]) -> Result<Operand, Reason> {
+    let how = format!("in order {order:?}");
+    b.once(&how, &[&slot], |b| {
+        Ok(match &slot {
+            Operand::Constant(Constant::Floats(own), kind) => {
+                let moved = b.derived(own, &how, |b| {
+                    let moved = b.constant_in_order(&Constant::Floats(own.clone()), order)?;
+                    moved.floats(&mut b.budget)
+                })?;
+                Operand::Constant(Constant::Floats(moved), *kind)
+            }
+            Operand::Constant(constant, kind) => {
+                Operand::Constant(b.constant_in_order(constant, order)?, *kind)
+            }
+            Operand::Value(_) => slot.clone(),
+        })
     })
 }
 
@@ -200,14 +220,7 @@ pub(crate) fn fully_connected(
 ) -> Result<Operand, Reason> {
     let extents = b.shape(&weights)?;
     let (weights, transposed) = match weights {
-        Operand::Constant(constant, kind) => {
-            let rows = constant.floats(&mut b.budget)?;
-            let columns = b.derived(&rows, "columns", |b| {
-                let columns = b.constant_in_order(&Constant::Floats(rows.clone()), &[1, 0])?;
-                columns.floats(&mut b.budget)
-            })?;
-            (Operand::Constant(Constant::Floats(columns), kind), false)
-        }
+        weights @ Operand::Constant(..) => (in_order_once(b, weights, &[1, 0])?, false),
         value => (value, true),
     };
     finished(b, None, after, |b, activation| {

@@ -8,15 +8,15 @@
 
 use super::builder::Builder;
 use super::cells::{Cell, State};
-use super::each::Arg;
-use super::moves::one_of;
+use super::chunks::in_chunks;
+use super::moves::stacked;
 use super::operand::Operand;
 use super::products::dense;
+use super::steps::{Steps, steps_of};
 use crate::model::reason::Reason;
-use crate::ops::elementwise::Function;
 
-/// The most steps: each is a dozen nodes.
-pub(crate) const MAX_STEPS: usize = 1024;
+/// The most steps whose nodes follow one another, a dozen each. More are computed in chunks (`chunks`).
+pub(crate) const MOST_UNROLLED: usize = 1024;
 
 /// One direction of a layer: a cell, and what each step makes of the input alone.
 pub(crate) struct Layer {
@@ -26,59 +26,26 @@ pub(crate) struct Layer {
     pub(crate) cell: Cell,
 }
 
-/// The steps of a sequence.
-#[derive(Clone)]
-pub(crate) struct Steps {
-    pub(crate) count: usize,
-    /// Whether the last one comes first.
-    pub(crate) backwards: bool,
-    /// How many steps each sequence of the batch has, `batch 1`; all of them if it is not given.
-    pub(crate) lengths: Option<Operand>,
-}
-
 impl Layer {
-    /// The outputs of all steps in the order of time, `batch units` each, and the last state. `x` is `time batch
-    /// features`; without a state before the first step it is zeros.
-    pub(crate) fn unrolled(
+    /// The outputs of all steps in the order of time, `batch units` each, one behind the other along axis `along` (0 or 1) of
+    /// the result, and the last state. `x` is `time batch features`; without a state before the first step it is zeros.
+    pub(crate) fn run(
         &self,
         b: &mut Builder,
+        part: &str,
         x: Operand,
         steps: &Steps,
-        mut state: Option<State>,
-    ) -> Result<(Vec<Operand>, Option<State>), Reason> {
+        (state, along): (Option<State>, usize),
+    ) -> Result<(Operand, State), Reason> {
         // The products with the input, of all steps at once.
         let sums = dense(b, "inputs", x, &self.weights, self.bias.as_ref(), None)?;
-        let mut outputs = Vec::with_capacity(steps.count);
-        for step in 0..steps.count {
-            let at = if steps.backwards { steps.count - 1 - step } else { step };
-            let own = one_of(b, "step", &sums, 0, at)?;
-            let before = state.clone();
-            let mut next = self.cell.step(b, own, state)?;
-            let mut output = next.output.clone();
-            if let Some(lengths) = &steps.lengths {
-                let within =
-                    b.apply("within", Function::Less, &[(at as f32).into(), lengths.clone().into()])?;
-                let or = |b: &mut Builder, value: Operand, other: Arg| {
-                    b.apply("ended", Function::Select, &[within.clone().into(), value.into(), other])
-                };
-                output = or(b, output, 0.0.into())?;
-                let (old, old_cell) = before.map_or((None, None), |old| (Some(old.output), old.cell));
-                // Without a state before it, what ended is zeros, which the output is already.
-                next.output = match old {
-                    Some(old) => or(b, next.output, old.into())?,
-                    None => output.clone(),
-                };
-                next.cell = match next.cell {
-                    Some(cell) => Some(or(b, cell, old_cell.map_or(0.0.into(), Arg::from))?),
-                    None => None,
-                };
-            }
-            state = Some(next);
-            outputs.push(output);
+        if steps.count > MOST_UNROLLED {
+            let (all, last) = in_chunks(b, &self.cell, sums, steps, state)?;
+            let all = if along == 0 { all } else { b.transposed(all, &[1, 0, 2])? };
+            return Ok((all, last));
         }
-        if steps.backwards {
-            outputs.reverse();
-        }
-        Ok((outputs, state))
+        let (outputs, last) = steps_of(b, &self.cell, &sums, steps, state)?;
+        let last = last.ok_or("found no steps, wanted at least one")?;
+        Ok((stacked(b, part, outputs, along)?, last))
     }
 }

@@ -84,16 +84,14 @@ pub(crate) fn top_k(
 ) -> Result<[Operand; 2], Reason> {
     let rank = b.shape(&x)?.len();
     let kind = x.kind();
-    let x = if largest { x } else { b.apply("negative", Function::Neg, &[x.into()])? };
     let mapped = b.mapped(x)?;
     let order: Vec<usize> = (0..rank).filter(|&own| own != axis).chain([axis]).collect();
     let x = b.in_order(&mapped, &order)?;
-    let part = if largest { "" } else { "values" };
-    let [values, indices] = b.add(part, |graph, name| graph.top_k(name, x, count))?;
-    let mut values = Operand::Value(Mapped { value: values, order: order.clone(), kind });
-    if !largest {
-        values = b.apply("", Function::Neg, &[values.into()])?;
-    }
+    let [values, indices] = b.add("", |graph, name| match largest {
+        true => graph.top_k(name, x, count),
+        false => graph.bottom_k(name, x, count),
+    })?;
+    let values = Operand::Value(Mapped { value: values, order: order.clone(), kind });
     Ok([values, Operand::Value(Mapped { value: indices, order, kind: Kind::I64 })])
 }
 

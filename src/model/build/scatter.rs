@@ -5,8 +5,8 @@
 //! element are taken in order.
 
 use super::axes::Count;
+use super::bitwise::wrapped;
 use super::builder::Builder;
-use super::casts::wrapped;
 use super::constants::{floats, integers};
 use super::kind::Kind;
 use super::operand::{Mapped, Operand};
@@ -27,13 +27,15 @@ pub(crate) enum Combine {
 }
 
 impl Combine {
+    /// A NaN is larger and smaller than anything, as it is for the reductions of known places.
     fn of(self, old: f32, new: f32) -> f32 {
         match self {
             Combine::Replace => new,
             Combine::Add => old + new,
             Combine::Mul => old * new,
-            Combine::Max => old.max(new),
-            Combine::Min => old.min(new),
+            Combine::Max if new > old || new.is_nan() => new,
+            Combine::Min if new < old || new.is_nan() => new,
+            Combine::Max | Combine::Min => old,
         }
     }
 
@@ -78,6 +80,12 @@ pub(crate) fn scattered(
         Data::Operand(data) => data.kind(),
         Data::Each(_) => updates.kind(),
     };
+    let replaces_all = combine == Combine::Replace
+        && places.len() == rows
+        && places.iter().enumerate().all(|(row, &place)| place == Some(row));
+    if replaces_all {
+        return Ok(b.with_extents("updates", updates, &[rows, inner])?.of_kind(kind));
+    }
     let (own, elsewhere) = match data {
         Data::Operand(data) => (Some(b.with_extents("data", data, &[rows, inner])?), 0.0),
         Data::Each(number) => (None, number),
@@ -308,13 +316,23 @@ mod tests {
     use crate::model::budget::Budget;
     use crate::session::Session;
 
-    /// Three rows of two with updates of rows 2, 0 and 2, on the CPU.
     fn rows(data: Option<&[f32; 6]>, elsewhere: f32, combine: Combine, known: bool) -> Vec<f32> {
+        rows_of(data, [5.0, -6.0, 7.0, f32::INFINITY, 9.0, 10.0], elsewhere, combine, known)
+    }
+
+    /// Three rows of two with updates of rows 2, 0 and 2, on the CPU.
+    fn rows_of(
+        data: Option<&[f32; 6]>,
+        updates: [f32; 6],
+        elsewhere: f32,
+        combine: Combine,
+        known: bool,
+    ) -> Vec<f32> {
         let b = &mut Builder::new(Budget::new(1 << 16), 0);
         let tensor = |extents: &[usize], values: &[f32]| {
             HostTensor::new(Dims::new(extents).expect("extents"), values.to_vec()).expect("a tensor")
         };
-        let updates = tensor(&[3, 2], &[5.0, -6.0, 7.0, f32::INFINITY, 9.0, 10.0]);
+        let updates = tensor(&[3, 2], &updates);
         let places = tensor(&[3, 1], &[2.0, 0.0, 2.0]);
         let input = b.graph.input("updates", updates.dims()).expect("an input");
         let given = b.graph.input("places", places.dims()).expect("an input");
@@ -351,6 +369,14 @@ mod tests {
             assert_eq!(of(Combine::Min), [1.0, 2.0, 3.0, 4.0, 5.0, -6.0], "{known}");
             // An infinite update is in no other row.
             assert_eq!(rows(None, 0.0, Combine::Add, known), [7.0, inf, 0.0, 0.0, 14.0, 4.0], "{known}");
+            // A NaN stays, whether it is in the data, in an update, or in one that another follows.
+            for combine in [Combine::Max, Combine::Min] {
+                let data = [f32::NAN, 2.0, 3.0, f32::NAN, 5.0, 6.0];
+                let updates = [f32::NAN, -6.0, 7.0, f32::INFINITY, 9.0, f32::NAN];
+                let found = rows_of(Some(&data), updates, 0.0, combine, known);
+                let places: Vec<usize> = (0..6).filter(|&place| found[place].is_nan()).collect();
+                assert_eq!(places, [0, 3, 4, 5], "{combine:?} {known}: {found:?}");
+            }
         }
         assert_eq!(rows(None, -8.0, Combine::Max, true), [7.0, inf, -8.0, -8.0, 9.0, 10.0]);
         assert_eq!(rows(None, -8.0, Combine::Replace, true), [7.0, inf, -8.0, -8.0, 9.0, 10.0]);

@@ -98,7 +98,10 @@ impl<'a> Import<'a> {
             return Ok(None);
         }
         self.budget.spend(8 * integers.values.len())?;
-        let values = integers.values.iter().map(|value| value.saturating_sub(less)).collect();
+        let values = match less {
+            0 => Arc::clone(&integers.values),
+            _ => integers.values.iter().map(|value| value.saturating_sub(less)).collect(),
+        };
         Ok(Some(Known { values, extents: integers.dims.clone(), scales: Vec::new() }))
     }
 
@@ -281,8 +284,10 @@ pub(super) fn noted<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<(), Reason> {
         {
             i.quantised.known.insert(output, Arc::new(Known { scales, ..known }));
         }
-        // Integers that no operator on bytes wrote: what reads bytes alone makes bytes of them.
-        if let Ok(Operand::Value(y)) = i.find(output)
+        // Integers that no operator on bytes wrote: what reads bytes alone makes bytes of them. A constant that stays integers
+        // is none, and not made floats to see that.
+        if i.unread(output).is_none()
+            && let Ok(Operand::Value(y)) = i.find(output)
             && y.kind == Kind::F32
             && let Some(bytes) = i.bytes(op, 0, [1, 2])?
         {

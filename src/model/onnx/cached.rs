@@ -1,25 +1,30 @@
 //! Caches that the graphs of a network keep as states: the keys and values that a decoder has seen.
 //!
-//! Behind the first run the network is read as if its caches had all places but one, and a run added the last one. The
-//! places of a run go behind those that are filled, and a mask of the file's hides the others. So the extents stay the same
-//! from run to run. The network then must know positions by its inputs, not by the extents of its caches:
+//! Behind the first run the network is read as if its caches had all places but those of the run, and the run added the last
+//! ones. The places of a run go behind those that are filled, and a mask of the file's hides the others. So the extents stay
+//! the same from run to run. The network then must know positions by its inputs, not by the extents of its caches:
 //! [`OnnxSource::check_places`] compares it with one of more places.
+//!
+//! A mask by which the places of a run do not see those behind them says where they are: at the end, if the file makes it of
+//! extents. Then the attention is given them there, too, behind what is not filled ([`Filling::Apart`]).
 
 use super::import::Import;
 use super::parts::OnnxSource;
 use crate::alloc;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::emit::Operand as Role;
+use crate::error::{Error, Hint, Result, Setting};
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::model::build::{Cache, Kind, Mapped, Operand, part_of};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
+use crate::ops::attention::Attention;
 use crate::ops::operator::Operator;
 use crate::ops::remap::{BroadcastTo, StridedSlice};
 use crate::ops::view::{Reshape, Slice};
-use crate::session::{Caching, Filling, Given, PLACES, Place};
+use crate::session::{Caching, Filling, Given, PLACES, Part, Place};
 use crate::word;
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -59,10 +64,11 @@ impl Import<'_> {
                 let nothing = Integers::new(dims.extents().to_vec(), Vec::new());
                 (Operand::Constant(Constant::Integers(nothing), kind), None)
             }
-            Filling::Next => {
+            Filling::Next | Filling::Apart => {
                 let filled = self.filled()?;
                 self.current = name.to_owned();
-                (part_of(self, "earlier", &all, rank - 2, [0, places - 1])?, Some(filled))
+                let shown = dims.extents()[rank - 2];
+                (part_of(self, "earlier", &all, rank - 2, [0, shown])?, Some(filled))
             }
             Filling::Whole => (all, None),
         };
@@ -71,8 +77,9 @@ impl Import<'_> {
             Operand::Constant(..) => None,
         };
         let has_mask = !grown.is_empty();
-        let input = name.to_owned();
-        self.caches.push(Cache { input, state, shown, filled, has_mask, next: None, adds: 0 });
+        let (input, apart) = (name.to_owned(), way == Filling::Apart);
+        let cache = Cache { input, state, shown, filled, has_mask, apart, next: None, given: None, adds: 0 };
+        self.caches.push(cache);
         Ok(operand)
     }
 
@@ -121,7 +128,7 @@ impl Import<'_> {
         let cache = self.caches.iter().position(|own| own.input == input);
         let cache = cache.ok_or_else(|| format!("found no input {input:?}, wanted its cache"))?;
         let own = &self.caches[cache];
-        let (state, next) = (own.state, own.next);
+        let (state, next, given) = (own.state, own.next, own.given);
         let whole = self.graph.dims(state)?;
         let mapped = self.mapped_slot(output, None)?;
         let value = self.logical(&mapped)?;
@@ -141,13 +148,15 @@ impl Import<'_> {
                 let axis = whole.rank() as isize - 2;
                 self.add("filled", |graph, name| graph.update_slice(name, state, value, begin, axis))?
             }
-            Filling::Next if next == Some(value) => value,
-            Filling::Next => {
-                return refused!(
-                    "found what is not its cache with places added behind it (by Concat, or by an attention with a past), \
-                     wanted that: Session::carry takes any"
-                );
-            }
+            Filling::Next | Filling::Apart => match next.filter(|_| given == Some(value)) {
+                Some(next) => next,
+                None => {
+                    let reason = "found what is not its cache with places added behind it (by Concat, or by an attention with a \
+                                  past), wanted that";
+                    let hint = Hint::new(": ", Setting::Carry, " takes any");
+                    return Err(Reason::from(reason).hinted(Some(hint)));
+                }
+            },
             Filling::Whole => value,
         };
         Ok(self.graph.update(state, next)?)
@@ -155,6 +164,30 @@ impl Import<'_> {
 }
 
 impl OnnxSource {
+    /// [`Source::part`](crate::session::Source::part) behind the first run.
+    ///
+    /// A mask that the file makes of extents is right where the places of the run are behind all others, and one that it
+    /// makes of positions where they lie. One place is seen by none of its run, and nothing has to be moved for it.
+    pub(super) fn part_behind(
+        &self,
+        place: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Caching<'_>,
+    ) -> Result<Part> {
+        let adds_one = caching.shown(given).is_none_or(|shown| shown + 1 == caching.places);
+        let ways = if adds_one { [Filling::Next, Filling::Apart] } else { [Filling::Apart, Filling::Next] };
+        let made = |way: Filling| self.part_filling(place, given, by_value, Some(Caching { way, ..caching }));
+        // Caches are of networks of one part.
+        let is_whole = |part: &Result<Part>| part.as_ref().is_ok_and(|part| part.next.is_none());
+        let first = made(ways[0]);
+        if is_whole(&first) {
+            return first;
+        }
+        let second = made(ways[1]);
+        if is_whole(&second) { second } else { first }
+    }
+
     /// Refuses a network whose results depend on the extents of its caches.
     pub(super) fn check_places(
         &self,
@@ -164,15 +197,18 @@ impl OnnxSource {
         by_value: &BTreeSet<String>,
         caching: Caching<'_>,
     ) -> Result<()> {
-        if caching.way != Filling::Next {
-            return Ok(());
-        }
+        let behind = match caching.way {
+            Filling::Next => None,
+            Filling::Apart => caching.shown(given),
+            Filling::First | Filling::Whole => return Ok(()),
+        };
         let refused = |what: String| {
             let why = format!(
                 "{what} depends on how many places its caches have: wanted positions and masks by inputs (position_ids, \
-                 attention_mask). Session::carry runs it as it is"
+                 attention_mask)"
             );
-            Err(Error::unsupported("Session::cache with this network", why))
+            let error = Error::unsupported("a cache between runs of this network", why);
+            Err(error.hinted(Hint::new(". ", Setting::Carry, " runs it as it is")))
         };
         if let Some((name, _)) = caching.grown.iter().find(|(name, _)| by_value.contains(name)) {
             return refused(format!("an extent or an option that input {name:?} gives"));
@@ -180,7 +216,7 @@ impl OnnxSource {
         let mut larger = given.to_vec();
         for own in &mut larger {
             let mut extents = own.dims.extents().to_vec();
-            let is_cache = caching.pairs.iter().any(|(_, input)| *input == own.name);
+            let is_cache = caching.is_cache(&own.name);
             let axes = caching.grown.iter().filter(|(name, _)| *name == own.name).map(|(_, axis)| *axis);
             let axes: Vec<usize> = axes.chain(is_cache.then(|| extents.len() - 2)).collect();
             if axes.is_empty() {
@@ -191,15 +227,31 @@ impl OnnxSource {
         }
         let caching = Caching { places: caching.places + MORE, ..caching };
         let other = self.graph_of(place, &larger, by_value, caching)?;
-        match other.as_ref().map_or_else(|| Some("the network".to_owned()), |other| differing(graph, other)) {
+        match other
+            .as_ref()
+            .map_or_else(|| Some("the network".to_owned()), |other| differing(graph, other, behind))
+        {
             Some(what) => refused(what),
             None => Ok(()),
         }
     }
 }
 
-/// What two graphs differ by, if not by extents alone: the name of a node.
-fn differing(one: &Graph, other: &Graph) -> Option<String> {
+impl Caching<'_> {
+    fn is_cache(&self, input: &str) -> bool {
+        self.pairs.iter().any(|(_, own)| own == input)
+    }
+
+    /// How many places of its caches a network is shown.
+    fn shown(&self, given: &[Given<'_>]) -> Option<usize> {
+        let cache = given.iter().find(|own| self.is_cache(&own.name))?;
+        cache.dims.extents().iter().rev().nth(1).copied()
+    }
+}
+
+/// What a graph differs by from one of [`MORE`] places, if not by extents alone: the name of a node. The places are `behind`
+/// so many of each cache, or else behind all.
+fn differing(one: &Graph, other: &Graph, behind: Option<usize>) -> Option<String> {
     if one.nodes().len() != other.nodes().len() {
         return Some("the network".to_owned());
     }
@@ -210,14 +262,19 @@ fn differing(one: &Graph, other: &Graph) -> Option<String> {
             continue;
         }
         let named = || Some(format!("{:?}", node.name()));
-        if !differ_by_extents(own.operator(), node.operator()) || own.inputs().len() != node.inputs().len() {
+        let is_counted = |(operand, _): &(Role, Value)| matches!(operand, Role::Begins | Role::Ends);
+        if !differ_by_extents(own.operator(), node.operator(), behind)
+            || own.inputs().len() != node.inputs().len()
+            // Lengths count places where they lie.
+            || behind.is_some() && node.inputs().iter().any(is_counted)
+        {
             return named();
         }
         for (&(_, value), &(_, own)) in node.inputs().iter().zip(own.inputs()) {
             wanted.insert(value);
             match (one.tensor(value), other.tensor(own)) {
                 (Ok(None), Ok(None)) => (),
-                (Ok(Some(value)), Ok(Some(own))) if begins_with(own, value) => (),
+                (Ok(Some(value)), Ok(Some(own))) if has_more(own, value, behind) => (),
                 _ => return named(),
             }
         }
@@ -226,44 +283,85 @@ fn differing(one: &Graph, other: &Graph) -> Option<String> {
 }
 
 /// Whether two operators are the same but for extents: of what a reshape makes, of a broadcast, or where a slice ends. A
-/// slice that begins elsewhere, or another number in a function, is another operator.
-fn differ_by_extents(one: &dyn Operator, other: &dyn Operator) -> bool {
+/// slice that begins elsewhere, or another number in a function, is another operator; one that begins behind places has
+/// more before it.
+fn differ_by_extents(large: &dyn Operator, small: &dyn Operator, behind: Option<usize>) -> bool {
     fn both<'o, T: 'static>(one: &'o dyn Operator, other: &'o dyn Operator) -> Option<[&'o T; 2]> {
         Some([(one as &dyn Any).downcast_ref()?, (other as &dyn Any).downcast_ref()?])
     }
-    let begins =
-        |own: &StridedSlice| own.ranges.iter().map(|range| (range.begin, range.step)).collect::<Vec<_>>();
-    one.same(other)
-        || both::<Reshape>(one, other).is_some()
-        || both::<BroadcastTo>(one, other).is_some()
-        || both::<StridedSlice>(one, other).is_some_and(|[one, other]| begins(one) == begins(other))
-        || both::<Slice>(one, other).is_some_and(|[a, b]| (a.axis, a.begin) == (b.axis, b.begin))
+    let moved = |at: usize| if behind.is_some_and(|behind| at >= behind) { at + MORE } else { at };
+    let begins = |large: usize, small: usize| large == small || large == moved(small);
+    let alike = |[large, small]: [&StridedSlice; 2]| {
+        let mut ranges = large.ranges.iter().zip(&small.ranges);
+        large.ranges.len() == small.ranges.len()
+            && ranges.all(|(large, small)| {
+                let [whole, part] =
+                    [large, small].map(|own| own.begin.and_then(|begin| usize::try_from(begin).ok()));
+                large.step == small.step
+                    && (large.begin == small.begin
+                        || whole.zip(part).is_some_and(|(whole, part)| begins(whole, part)))
+            })
+    };
+    // A window counts places, those that are not filled among them.
+    let attends = |[large, small]: [&Attention; 2]| {
+        let begin = if large.begin == moved(small.begin) { small.begin } else { large.begin };
+        small.before.is_none() && Attention { begin, ..*large } == *small
+    };
+    large.same(small)
+        || both::<Reshape>(large, small).is_some()
+        || both::<BroadcastTo>(large, small).is_some()
+        || both::<StridedSlice>(large, small).is_some_and(alike)
+        || both::<Slice>(large, small).is_some_and(|[a, b]| a.axis == b.axis && begins(a.begin, b.begin))
+        || both::<Attention>(large, small).is_some_and(attends)
 }
 
-/// Whether the elements of `small` are the first ones along each axis of `large`.
-fn begins_with(large: &HostTensor, small: &HostTensor) -> bool {
+/// Whether `large` has the elements of `small` with [`MORE`] `behind` so many along each longer axis; or else some behind
+/// all of them.
+fn has_more(large: &HostTensor, small: &HostTensor, behind: Option<usize>) -> bool {
     let (whole, part) = (large.dims(), small.dims());
     if whole == part {
         return large.place() == small.place() || large.bytes() == small.bytes();
     }
-    let fits = whole.rank() == part.rank() && part.extents().iter().zip(whole.extents()).all(|(a, b)| a <= b);
-    let each = match small.dtype() == large.dtype()
-        && part.elements() > 0
-        && small.bytes().len().is_multiple_of(part.elements())
-    {
-        true => small.bytes().len() / part.elements(),
-        false => return false,
+    let fits = |(part, whole): (&usize, &usize)| match behind {
+        Some(_) => part == whole || part + MORE == *whole,
+        None => part <= whole,
     };
-    fits && (0..part.elements()).all(|element| {
-        let (mut rest, mut at, mut stride) = (element, 0, 1);
-        for (own, extent) in part.extents().iter().zip(whole.extents()).rev() {
-            at += rest % own * stride;
-            rest /= own;
-            stride *= extent;
+    let (Some(each), Some((&row, outer))) = (each_of(small), part.extents().split_last()) else {
+        return false;
+    };
+    if whole.rank() != part.rank()
+        || each_of(large) != Some(each)
+        || small.dtype() != large.dtype()
+        || !part.extents().iter().zip(whole.extents()).all(fits)
+    {
+        return false;
+    }
+    let (own, other) = (small.bytes(), large.bytes());
+    // Along an axis: where an element of the part is in the whole.
+    let at = |place: usize, axis: usize| match behind {
+        Some(behind) if place >= behind && part.extents()[axis] != whole.extents()[axis] => place + MORE,
+        _ => place,
+    };
+    let last = outer.len();
+    let first = behind.filter(|_| row != whole.extents()[last]).map_or(row, |behind| behind.min(row));
+    (0..outer.iter().product()).all(|index: usize| {
+        let (mut rest, mut begin, mut stride) = (index, 0, whole.extents()[last]);
+        for (axis, extent) in outer.iter().enumerate().rev() {
+            begin += at(rest % extent, axis) * stride;
+            rest /= extent;
+            stride *= whole.extents()[axis];
         }
-        let bytes = |tensor: &HostTensor, at: usize| {
-            tensor.bytes().get(each * at..each * (at + 1)).map(<[u8]>::to_vec)
-        };
-        bytes(large, at) == bytes(small, element)
+        [(0, first), (first, row)].into_iter().filter(|(from, to)| from < to).all(|(from, to)| {
+            let ours = own.get(each * (index * row + from)..each * (index * row + to));
+            let theirs = begin + at(from, last);
+            ours.is_some() && ours == other.get(each * theirs..each * (theirs + to - from))
+        })
     })
+}
+
+/// Bytes of each element.
+fn each_of(tensor: &HostTensor) -> Option<usize> {
+    let elements = Some(tensor.dims().elements()).filter(|&elements| elements > 0)?;
+    let bytes = tensor.bytes().len();
+    bytes.is_multiple_of(elements).then_some(bytes / elements)
 }

@@ -1,8 +1,8 @@
 //! Branches and loops whose conditions are known while the file is read.
 
-use super::import::{Import, Op, inner};
+use super::import::{Import, Op};
 use super::schema::{Extent, Graph as Network};
-use super::turns::{self, Start};
+use super::turns::{self, Start, inner};
 use crate::model::build::{Condition, Kind, Mapped, Operand, axis, stacked};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;

@@ -59,12 +59,15 @@ pub(super) fn begin<'a>(
             continue;
         }
         let constant = import.files.constant(tensor, &mut import.build.budget);
-        let (constant, kind) = constant.map_err(|why| format!("constant {:?}: {why}", tensor.name))?;
+        let (constant, kind) =
+            constant.map_err(|why| why.behind(format_args!("constant {:?}: ", tensor.name)))?;
         import.insert(tensor.name, Operand::Constant(constant, kind))?;
     }
     for input in &network.inputs {
         if let Some(tensor) = options.values.get(input.name) {
-            import.given_as(input, tensor).map_err(|why| format!("input {:?}: {why}", input.name))?;
+            import
+                .given_as(input, tensor)
+                .map_err(|why| why.behind(format_args!("input {:?}: ", input.name)))?;
         }
     }
     // Names of the file live as long as it; those of parts are found in it.
@@ -88,7 +91,9 @@ pub(super) fn begin<'a>(
             _ if by_value.contains(&*own.name) => {
                 let value = own.value()?;
                 let value = value.ok_or_else(|| format!("found no value of {:?}", own.name))?;
-                import.known_value(&value, kind).map_err(|why| format!("input {:?}: {why}", own.name))?
+                import
+                    .known_value(&value, kind)
+                    .map_err(|why| why.behind(format_args!("input {:?}: ", own.name)))?
             }
             _ => {
                 let dims: Vec<Dim> = extents.iter().map(|&extent| Dim::Fixed(extent)).collect();
@@ -285,7 +290,7 @@ impl<'a> Import<'a> {
             let pair = caching.and_then(|caching| Some((caching, caching.pairs.iter().find(of)?)));
             if let Some((caching, (_, input))) = pair {
                 let kept = slot.and_then(|slot| self.keep_cache(input, slot, caching));
-                kept.map_err(|why| format!("output {:?}: {why}", output.name))?;
+                kept.map_err(|why| why.behind(format_args!("output {:?}: ", output.name)))?;
                 continue;
             }
             let found = slot.and_then(|slot| match slot {
@@ -295,7 +300,7 @@ impl<'a> Import<'a> {
                 Operand::Constant(constant, kind) => Ok(Found::Constant(tensor_of(&constant, kind)?)),
                 Operand::Value(mapped) => self.found(output.name, mapped),
             });
-            let found = found.map_err(|why| format!("output {:?}: {why}", output.name))?;
+            let found = found.map_err(|why| why.behind(format_args!("output {:?}: ", output.name)))?;
             end.results.insert(output.name.to_owned(), found);
         }
         Ok(end)

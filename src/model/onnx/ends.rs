@@ -5,6 +5,7 @@ use super::schema::{Described, Extent, Graph as Network};
 use crate::dims::Dim;
 use crate::host::HostTensor;
 use crate::model::LoadOptions;
+use crate::model::behind::of_dimension;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers, whole};
 use crate::model::reason::Reason;
@@ -53,7 +54,7 @@ impl<'a> Import<'a> {
         let mut given: Vec<&String> = options.values.keys().collect();
         for input in &network.inputs {
             given.retain(|name| *name != input.name);
-            let explain = |message| format!("input {:?}: {message}", input.name);
+            let explain = |reason: Reason| reason.behind(format_args!("input {:?}: ", input.name));
             if let Some(tensor) = options.values.get(input.name) {
                 self.given_as(input, tensor).map_err(explain)?;
             } else if !known.contains(input.name) || options.inputs.contains(input.name) {
@@ -90,7 +91,7 @@ impl<'a> Import<'a> {
             let (constant, kind) = self
                 .files
                 .constant(tensor, &mut self.build.budget)
-                .map_err(|message| format!("constant {:?}: {message}", tensor.name))?;
+                .map_err(|reason| reason.behind(format_args!("constant {:?}: ", tensor.name)))?;
             self.insert(tensor.name, Operand::Constant(constant, kind))?;
         }
         Ok(())
@@ -232,10 +233,9 @@ impl<'a> Import<'a> {
             let default = (axis == 0).then_some(1);
             let extent = given.or(by_name).or(same).or(default).ok_or_else(|| {
                 let key = if free.is_empty() { &own } else { free };
-                format!(
-                    "found no extent of axis {axis}, which the file leaves open, wanted one in the load options \
-                     for dimension {key:?}"
-                )
+                let reason =
+                    format!("found no extent of axis {axis}, which the file leaves open, wanted one");
+                Reason::from(reason).hinted(Some(of_dimension(key)))
             })?;
             if !free.is_empty() {
                 named.insert(free, extent);
@@ -256,7 +256,7 @@ impl<'a> Import<'a> {
         }
         for output in &network.outputs {
             let name = output.name;
-            self.output(name).map_err(|message| format!("output {name:?}: {message}"))?;
+            self.output(name).map_err(|reason| reason.behind(format_args!("output {name:?}: ")))?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::import::{Handler, Import, Op};
 use crate::graph::Graph;
 use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::kept::{self, Kept};
@@ -164,6 +165,10 @@ fn constant_of(tensor: &HostTensor, kind: Kind) -> Result<Constant, Reason> {
     if kind.is_float() {
         return Ok(Constant::Floats(tensor.clone()));
     }
+    let extents = tensor.dims().extents().to_vec();
+    if let Some(integers) = tensor.to_i64().filter(|_| tensor.layout() == Layout::Nhwc) {
+        return Ok(Constant::Integers(Integers::new(extents, integers.into_owned())));
+    }
     let whole = |&value: &f32| match value.abs() <= (1 << 24) as f32 {
         true => Ok(value as i64),
         false => {
@@ -171,5 +176,5 @@ fn constant_of(tensor: &HostTensor, kind: Kind) -> Result<Constant, Reason> {
         }
     };
     let values = tensor.to_nhwc().iter().map(whole).collect::<Result<Vec<i64>, Reason>>()?;
-    Ok(Constant::Integers(Integers::new(tensor.dims().extents().to_vec(), values)))
+    Ok(Constant::Integers(Integers::new(extents, values)))
 }

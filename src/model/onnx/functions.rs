@@ -195,7 +195,7 @@ pub(super) fn arc<'a>(
 /// `Mod`: of the sign of the divisor, or with `fmod` of that of the dividend.
 pub(super) fn modulo<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let args = i.args(op, 2)?;
-    if op.flag("fmod", false) && i.kind_of(op, 0)?.is_wide() {
+    if op.flag("fmod", false) && !i.kind_of(op, 0)?.is_float() {
         return super::bits::of(i, op, IntegerFunction::Rem);
     }
     if !op.flag("fmod", false) {

@@ -8,7 +8,7 @@
 use super::import::{Import, Op};
 use crate::model::build::{
     Angles, Heads, Kind, Lengths, Operand, Past, Reach, Rule, appended, appended_each, attend, columns,
-    converted, index_of_each, is_kept, kept_with, known_places, merged, part_of, places_from,
+    converted, index_of_each, is_kept, kept_places, kept_with, known_places, merged, part_of, places_from,
     root_mean_square, turned,
 };
 use crate::model::constant::elements_of;
@@ -61,12 +61,18 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         true => i.extents_of(op, PAST[0])?.get(2).copied().unwrap_or(0),
         false => 0,
     };
-    let kept = op.has(PAST[0]) && is_kept(i, &i.slot(op, PAST[0])?);
-    // A cache that the graph keeps shows all places that there ever are but one; how many are filled a run says.
-    let total = if kept { held + 1 } else { total(i, op, rows)? };
+    let kept = match op.has(PAST[0]) {
+        true => i.slot(op, PAST[0]).and_then(|cache| kept_places(i, &cache))?,
+        false => None,
+    };
+    // A cache that the graph keeps has all places that there ever are; how many are filled a run says.
+    let total = match kept {
+        Some(places) => places,
+        None => total(i, op, rows)?,
+    };
     let extents = Extents { batch, rows, total };
     // Of one batch the total says the same.
-    let ends = if kept || batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
+    let ends = if kept.is_some() || batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
     let begin = begin(i, op, extents, ends.as_ref())?;
     for (slot, index, option) in [(&mut q, NORMS[0], "q_norm_epsilon"), (&mut k, NORMS[1], "k_norm_epsilon")]
     {

@@ -250,7 +250,7 @@ impl Regions {
                 for column in 0..columns {
                     let x = Self::sample(x0 + bin_w * (bx + (column as f32 + 0.5) / columns as f32), w);
                     let (Some((top, bottom, ty)), Some((left, right, tx))) = (y, x) else {
-                        most = most.max(0.0);
+                        most = larger(most, 0.0);
                         continue;
                     };
                     let terms = [
@@ -260,17 +260,22 @@ impl Regions {
                         ty * tx * map[bottom * w + right],
                     ];
                     sum += terms.iter().sum::<f32>();
-                    most = terms.into_iter().fold(most, f32::max);
+                    most = terms.into_iter().fold(most, larger);
                 }
             }
             let count = (rows * columns).max(1) as f32;
             *dst = match self.max {
-                true if most.is_finite() => most,
-                true => 0.0,
+                true if rows * columns == 0 => 0.0,
+                true => most,
                 false => sum / count,
             };
         }
     }
+}
+
+/// The larger number; a NaN is larger than anything.
+fn larger(one: f32, other: f32) -> f32 {
+    if other > one || other.is_nan() { other } else { one }
 }
 
 /// `RoiAlign` whose number of samples depends on the regions.

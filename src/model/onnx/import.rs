@@ -21,9 +21,6 @@ const NODE_BYTES: usize = 4096;
 /// The most scopes within each other.
 const MAX_SCOPES: usize = 64;
 
-/// The work of a network within an operator, beside that of its nodes. Loops may lie in each other.
-const TURN_BYTES: usize = 8 << 10;
-
 /// Who reads a tensor.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Readers {
@@ -196,7 +193,7 @@ impl<'a> Import<'a> {
                     ("", None) => String::new(),
                     (name, _) => format!("{name:?}"),
                 };
-                (Some(index), format!("{} {name}: {message}", node.op).into())
+                (Some(index), message.behind(format_args!("{} {name}: ", node.op)))
             })?;
         }
         Ok(())
@@ -359,28 +356,6 @@ impl<'a> Import<'a> {
             "found {name:?} read, wanted a tensor that an operator writes which does not wait for this one"
         )
     }
-}
-
-/// What a network within the operator writes, with some of its inputs given. It reads the tensors around it, or those
-/// of `around` alone.
-pub(super) fn inner<'a>(
-    i: &mut Import<'a>,
-    op: &Op<'a>,
-    network: &'a Network<'a>,
-    inputs: &[Operand],
-    outputs: &[&'a str],
-    around: Option<HashMap<&'a str, Operand>>,
-) -> Result<Vec<Operand>, Reason> {
-    i.budget.spend(TURN_BYTES)?;
-    let mut scope = i.branch(op, around)?;
-    for tensor in &network.initializers {
-        let (constant, kind) = i.files.constant(tensor, &mut i.build.budget)?;
-        scope.slots.insert(tensor.name, Operand::Constant(constant, kind));
-    }
-    for (input, slot) in network.inputs.iter().zip(inputs) {
-        scope.slots.insert(input.name, slot.clone());
-    }
-    i.within(scope, &network.nodes, outputs)
 }
 
 /// Which nodes the outputs depend on.

@@ -5,7 +5,7 @@ use super::operators;
 use super::schema::Model;
 use super::survey;
 use super::tensors::Files;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::budget::Budget;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, Loaded, ModelInfo};
@@ -20,7 +20,7 @@ pub(super) const NO_GRAPH: &str = "found no graph: this is no ONNX model, or one
 
 /// Reads the network of a file.
 pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
-    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let fail = |reason: Reason| reason.in_file(file, None);
     let mut budget = Budget::new(bytes.len());
     budget.extend(LEAST_WORK);
     let mut model = Model::read(bytes, &mut budget).map_err(fail)?;
@@ -34,10 +34,10 @@ pub(super) fn load(file: &str, bytes: &[u8], path: Option<&Path>, options: &Load
     import.on_bytes = !options.dequantize;
     import.inputs(network, options).map_err(fail)?;
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
-    import.nodes(&network.nodes, &outputs).map_err(|(place, message)| {
+    import.nodes(&network.nodes, &outputs).map_err(|(place, reason)| {
         let node = place.and_then(|place| network.nodes.get(place));
         let op = node.map(|node| (node.index, node.op.to_owned()));
-        Error::Model { file: file.to_owned(), op, message: message.into() }
+        reason.in_file(file, op)
     })?;
     import.outputs(network).map_err(fail)?;
     let info = ModelInfo { transposes: import.transposes, ..import.info };

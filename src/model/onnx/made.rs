@@ -42,7 +42,7 @@ pub(super) struct Made {
 /// A constant of integers with what they stand for.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
-    pub(super) values: Vec<i64>,
+    pub(super) values: Arc<[i64]>,
     pub(super) extents: Vec<usize>,
     pub(super) scales: Vec<f32>,
 }

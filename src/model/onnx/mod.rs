@@ -11,8 +11,8 @@
 //! rows as could be chosen, those of chosen boxes first and -1 in the rest. `Unique` and `NonZero` of such values leave
 //! the network alone, with -1 in indices and 0 in counts behind what was found.
 //!
-//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `build/scatter.rs`, and
-//! loops whose turns are counted at each run, `turns.rs`).
+//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `build/scatter.rs`,
+//! loops whose turns are counted at each run, `turns.rs`, and long sequences of recurrent layers, `build/chunks.rs`).
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
 //! stored (`build/operand.rs`), so that only what needs the order of the file moves elements.

@@ -44,10 +44,10 @@ fn per_channel(list: Vec<f32>, rank: usize) -> Result<Operand, Reason> {
     Ok(Operand::Constant(Constant::Floats(tensor), crate::model::build::Kind::F32))
 }
 
-/// `BatchNormalization` in inference that no convolution takes.
+/// `BatchNormalization` that no convolution takes.
 pub(super) fn batch<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.flag("training_mode", false) {
-        return refused!("found training, wanted inference");
+        return batch_of_itself(i, op);
     }
     let rank = i.extents_of(op, 0)?.len();
     let x = i.slot(op, 0)?;
@@ -83,6 +83,63 @@ fn batch_of_values<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, rank: usize)
     let scaled = i.apply("scaled", Function::Mul, &[centred.into(), factor.into()])?;
     let slot = i.apply("", Function::Add, &[scaled.into(), bias.into()])?;
     i.set(op, 0, slot)
+}
+
+/// `BatchNormalization` in training: by the mean and the variance of each channel over the batch, of which `1 - momentum` parts
+/// come into the second and the third result. Exporters write the standardisation of weights so.
+fn batch_of_itself<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let own = i.extents_of(op, 0)?;
+    let rank = own.len();
+    let &[_, channels, ..] = &own[..] else {
+        return refused!("found an input of rank {rank}, wanted at least 2");
+    };
+    for index in 1..5 {
+        let found = i.extents_of(op, index)?;
+        if found != [channels] {
+            return refused!(
+                "input {index}: found {found:?}, wanted a number for each of {channels} channels"
+            );
+        }
+    }
+    let (x, kind) = i.map_input(op, 0)?;
+    let order = channels_last(rank);
+    if op.writes(1) || op.writes(2) {
+        let x = Operand::Value(Mapped { value: x, order: order.clone(), kind });
+        running(i, op, x)?;
+    }
+    let options = Normalize {
+        axes: (0..rank as isize - 1).collect(),
+        epsilon: Bits(op.epsilon()?),
+        ..Normalize::default()
+    };
+    let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
+    if constant {
+        let (scale, bias) = (HostTensor::vector(i.list(op, 1)?)?, HostTensor::vector(i.list(op, 2)?)?);
+        let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
+        return i.write(op, 0, Mapped { value, order, kind });
+    }
+    let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
+    let normal = Operand::Value(Mapped { value, order, kind });
+    let slot = scaled_by_channel(i, op, normal, rank, 1)?;
+    i.set(op, 0, slot)
+}
+
+/// The running mean and variance that a `BatchNormalization` in training writes.
+fn running<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand) -> Done {
+    let momentum = op.float("momentum", 0.9);
+    let along: Vec<usize> = (0..i.shape(&x)?.len()).filter(|&axis| axis != 1).collect();
+    let [most, rest, variance] = moments(i, x, &along)?;
+    let mean = i.apply("mean", Function::Add, &[most.into(), rest.into()])?;
+    for (index, current) in [(1, mean), (2, variance)].into_iter().filter(|(index, _)| op.writes(*index)) {
+        let before = i.slot(op, index + 2)?;
+        let channels = i.shape(&before)?;
+        let current = i.with_extents("list", current, &channels)?;
+        let kept = i.apply("kept", Function::Mul, &[before.into(), momentum.into()])?;
+        let added = i.apply("added", Function::Mul, &[current.into(), (1.0 - momentum).into()])?;
+        let slot = i.apply("running", Function::Add, &[kept.into(), added.into()])?;
+        i.set(op, index, slot)?;
+    }
+    Ok(())
 }
 
 /// `InstanceNormalization`: of each channel of each image.
@@ -240,18 +297,28 @@ pub(super) fn layer_of<'a>(
 fn statistics<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, first: usize) -> Done {
     let rank = i.extents_of(op, 0)?.len();
     let along: Vec<usize> = (first..rank).collect();
-    let mean = reduced(i, "mean", x.clone(), Reduction::Mean, &along, true)?;
+    let [most, rest, variance] = moments(i, x, &along)?;
     if op.writes(1) && !op.node.domain.contains("microsoft") {
-        i.set(op, 1, mean.clone())?;
+        let mean = i.apply("mean", Function::Add, &[most.into(), rest.into()])?;
+        i.set(op, 1, mean)?;
     }
-    let squares = i.apply("squares", Function::SquaredDifference, &[x.into(), mean.into()])?;
-    let variance = reduced(i, "variance", squares, Reduction::Mean, &along, true)?;
     let more = i.apply("more", Function::Add, &[variance.into(), op.epsilon()?.into()])?;
     let inverse = i.apply("inverse", Function::Rsqrt, &[more.into()])?;
     if op.writes(2) && !op.node.domain.contains("microsoft") {
         i.set(op, 2, inverse)?;
     }
     Ok(())
+}
+
+/// The mean along some axes in two summands, and the variance: a sum of large values loses bits of small deviations, so that what
+/// is left of the mean is that of the differences from it.
+fn moments(i: &mut Import<'_>, x: Operand, along: &[usize]) -> Result<[Operand; 3], Reason> {
+    let most = reduced(i, "most", x.clone(), Reduction::Mean, along, true)?;
+    let apart = i.apply("apart", Function::Sub, &[x.into(), most.clone().into()])?;
+    let rest = reduced(i, "rest", apart.clone(), Reduction::Mean, along, true)?;
+    let squares = i.apply("squares", Function::SquaredDifference, &[apart.into(), rest.clone().into()])?;
+    let variance = reduced(i, "variance", squares, Reduction::Mean, along, true)?;
+    Ok([most, rest, variance])
 }
 
 /// `RMSNormalization` and `SimplifiedLayerNormalization`: `x / sqrt(mean(x^2) + epsilon) * scale`.

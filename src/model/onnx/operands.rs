@@ -115,7 +115,7 @@ impl<'a> Import<'a> {
         let name = op.input_name(index)?;
         let slot = self.slot(op, index)?;
         self.mapped_slot(slot, Some(name))
-            .map_err(|message| format!("input {index} ({name:?}): {message}").into())
+            .map_err(|reason| reason.behind(format_args!("input {index} ({name:?}): ")))
     }
 
     /// An input as a value, in the order of the file.
@@ -145,10 +145,11 @@ impl<'a> Import<'a> {
             Operand::Constant(constant, _) => Ok(constant),
             Operand::Value(mapped) => {
                 self.wanted.set(Wanted::Value(mapped.value));
-                let (name, help) = (op.input_name(index)?, help(&self.graph, &[mapped.value]));
-                refused!(
-                    "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
-                )
+                let name = op.input_name(index)?;
+                let reason = format!(
+                    "input {index} ({name:?}): found a value computed at each run, wanted a constant"
+                );
+                Err(Reason::from(reason).hinted(help(&self.graph, &[mapped.value])))
             }
         }
     }

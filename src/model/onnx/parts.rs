@@ -56,6 +56,8 @@ struct Made {
     graph: Graph,
     /// How many places it adds to each cache.
     adds: usize,
+    /// Whether what attends sees them behind all others.
+    apart: bool,
 }
 
 /// An extent of an input, or an axis that is open.
@@ -114,7 +116,8 @@ impl OnnxSource {
                 if input.kind == 0 {
                     return refused!("input {:?}: found a sequence or a map, wanted a tensor", input.name);
                 }
-                let kind = Kind::of(input.kind).map_err(|why| format!("input {:?}: {why}", input.name))?;
+                let kind = Kind::of(input.kind)
+                    .map_err(|why| why.behind(format_args!("input {:?}: ", input.name)))?;
                 let (extents, open) = declared(input, options);
                 let is_optional = known.contains(input.name) && !options.inputs.contains(input.name);
                 let name = input.name.to_owned();
@@ -140,8 +143,7 @@ impl OnnxSource {
         &self,
         work: impl for<'a> FnOnce(&mut Import<'a>, &'a Network<'a>, &LoadOptions) -> Result<T, Reason>,
     ) -> Result<T> {
-        let fail =
-            |reason: Reason| Error::Model { file: self.file.clone(), op: None, message: reason.into() };
+        let fail = |reason: Reason| reason.in_file(&self.file, None);
         let mut budget = Budget::new(self.bytes.len());
         budget.extend(super::load::LEAST_WORK);
         let mut model = Model::read(&self.bytes, &mut budget).map_err(fail)?;
@@ -177,9 +179,14 @@ impl OnnxSource {
                 Some(until) => import.end_before(network, options, until, at, given)?,
                 None => import.end_of_network(network, caching)?,
             };
-            let adds = import.build.caches.iter().map(|cache| cache.adds).max().unwrap_or(0);
+            let caches = &import.build.caches;
+            let adds = caches.iter().map(|cache| cache.adds).max().unwrap_or(0);
+            let apart = caches.iter().any(|cache| cache.apart);
+            if caches.iter().any(|cache| cache.apart != apart) {
+                return refused!("found caches whose places an input gives beside others, wanted one kind");
+            }
             let graph = std::mem::take(&mut import.build.graph);
-            Ok(Ok((Made { graph, adds }, end)))
+            Ok(Ok((Made { graph, adds, apart }, end)))
         })
     }
 
@@ -205,7 +212,7 @@ impl OnnxSource {
             let node = index.and_then(|index| network.nodes.get(index));
             Ok(node.map(|node| (node.index, node.op.to_owned())))
         })?;
-        Ok(Error::Model { file: self.file.clone(), op: named, message: reason.into() })
+        Ok(reason.in_file(&self.file, named))
     }
 }
 
@@ -273,46 +280,11 @@ impl Source for OnnxSource {
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
-        let at = self.at(place)?;
-        let mut by_value = by_value.clone();
-        by_value.retain(|name| given.iter().any(|own| own.name == *name && own.input.is_some()));
-        let mut until = None;
-        let mut on_host = false;
-        loop {
-            let want = match self.attempt(at, given, &by_value, (until, caching))? {
-                Ok((Made { graph, adds }, End { results, at, form })) => {
-                    let is_last = until.is_none();
-                    if let (true, Some(caching)) = (is_last, caching) {
-                        self.check_places(&graph, place, given, &by_value, caching)?;
-                    }
-                    let next = (!is_last).then(|| Place { on_host, form, of: Arc::new(at) });
-                    let results = match is_last {
-                        true => {
-                            let named = self.outputs.iter();
-                            let named =
-                                named.map(|port| (port.name.clone(), results.get(&port.name).cloned()));
-                            named.filter_map(|(name, found)| Some((name, found?))).collect()
-                        }
-                        false => results.into_iter().collect(),
-                    };
-                    return Ok(Part { graph, by_value, results, next, adds });
-                }
-                Err(want) => want,
-            };
-            match want {
-                Want::Values(names) if names.iter().all(|name| self.has_value(given, name)) => {
-                    by_value.extend(names);
-                }
-                Want::Values(names) => {
-                    // Nothing is given yet: a run will tell.
-                    let results = Vec::new();
-                    return Ok(Part { graph: Graph::new(), by_value: names, results, next: None, adds: 0 });
-                }
-                Want::Before { index, on_host: host } => {
-                    (until, on_host) = (Some(index), host);
-                }
-                Want::Refused(index, reason) => return Err(self.refusal(index, reason)?),
+        match caching {
+            Some(caching) if caching.way == Filling::Next => {
+                self.part_behind(place, given, by_value, caching)
             }
+            caching => self.part_filling(place, given, by_value, caching),
         }
     }
 
@@ -351,6 +323,67 @@ impl Source for OnnxSource {
 }
 
 impl OnnxSource {
+    /// [`Source::part`] for one way to fill caches.
+    pub(super) fn part_filling(
+        &self,
+        place: &Place,
+        given: &[Given<'_>],
+        by_value: &BTreeSet<String>,
+        caching: Option<Caching<'_>>,
+    ) -> Result<Part> {
+        let at = self.at(place)?;
+        let mut by_value = by_value.clone();
+        by_value.retain(|name| given.iter().any(|own| own.name == *name && own.input.is_some()));
+        let mut until = None;
+        let mut on_host = false;
+        loop {
+            let want = match self.attempt(at, given, &by_value, (until, caching))? {
+                Ok((Made { graph, adds, apart }, End { results, at, form })) => {
+                    let is_last = until.is_none();
+                    if let (true, Some(mut caching)) = (is_last, caching) {
+                        if caching.way == Filling::Apart && !apart {
+                            caching.way = Filling::Next;
+                        }
+                        self.check_places(&graph, place, given, &by_value, caching)?;
+                    }
+                    let next = (!is_last).then(|| Place { on_host, form, of: Arc::new(at) });
+                    let results = match is_last {
+                        true => {
+                            let named = self.outputs.iter();
+                            let named =
+                                named.map(|port| (port.name.clone(), results.get(&port.name).cloned()));
+                            named.filter_map(|(name, found)| Some((name, found?))).collect()
+                        }
+                        false => results.into_iter().collect(),
+                    };
+                    return Ok(Part { graph, by_value, results, next, adds, apart });
+                }
+                Err(want) => want,
+            };
+            match want {
+                Want::Values(names) if names.iter().all(|name| self.has_value(given, name)) => {
+                    by_value.extend(names);
+                }
+                Want::Values(names) => {
+                    // Nothing is given yet: a run will tell.
+                    let results = Vec::new();
+                    return Ok(Part {
+                        graph: Graph::new(),
+                        by_value: names,
+                        results,
+                        next: None,
+                        adds: 0,
+                        apart: false,
+                    });
+                }
+                Want::Before { index, on_host: host } => {
+                    (until, on_host) = (Some(index), host);
+                }
+                Want::Refused(index, reason) => return Err(self.refusal(index, reason)?),
+            }
+        }
+    }
+
     fn has_value(&self, given: &[Given<'_>], name: &str) -> bool {
         given.iter().any(|own| own.name == name && own.input.is_some())
     }

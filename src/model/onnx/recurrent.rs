@@ -3,8 +3,8 @@
 use super::contributed::{is_packed, unpacked};
 use super::import::{Import, Op};
 use crate::model::build::{
-    Cell, Clips, Coupled, Gru, Kind, Layer, Lstm, MAX_STEPS, Mapped, Operand, Plain, State, Steps, converted,
-    floats, one_of, part_of, stacked,
+    Cell, Clips, Coupled, Gru, Kind, Layer, Lstm, MOST_UNROLLED, Mapped, Operand, Plain, State, Steps,
+    converted, floats, one_of, part_of, stacked,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -45,9 +45,6 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, form: Form) -> Done 
         return refused!("found an input of {own:?}, wanted time, batch and features");
     };
     let (count, batch) = if batch_first { (second, first) } else { (first, second) };
-    if count > MAX_STEPS {
-        return refused!("found {count} steps, wanted at most {MAX_STEPS}");
-    }
     let lengths = lengths(i, op, count, batch)?;
     let directions: &[bool] = match op.text("direction", "forward")? {
         "forward" => &[false],
@@ -56,7 +53,7 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, form: Form) -> Done 
         other => return refused!("found direction {other:?}"),
     };
     let units = i.extents_of(op, 2)?.get(if is_packed(op) { 1 } else { 2 }).copied().unwrap_or(0);
-    i.budget.spend(count.saturating_mul(1024).saturating_mul(directions.len()))?;
+    i.budget.spend(count.min(MOST_UNROLLED).saturating_mul(1024).saturating_mul(directions.len()))?;
     i.budget.spend(batch.saturating_mul(units).saturating_mul(16))?;
     // Time first, which moves nothing: the order in which the axes are stored is another.
     let time_first = |i: &mut Import<'a>, index: usize| -> Result<Operand, Reason> {
@@ -83,12 +80,16 @@ pub(super) fn sequence<'a>(i: &mut Import<'a>, op: &Op<'a>, form: Form) -> Done 
             (None, cell) => Some(State { output: i.filled(&[batch, units], 0.0)?, cell }),
         };
         let steps = Steps { count, backwards, lengths: lengths.clone() };
-        let (outputs, last) = layer.unrolled(i, x.clone(), &steps, state)?;
-        let last = last.ok_or("found no steps, wanted at least one")?;
-        results[0].push(stacked(i, "steps", outputs, 0)?);
+        let (outputs, last) = layer.run(i, "steps", x.clone(), &steps, (state, 0))?;
+        results[0].push(outputs);
         results[1].push(last.output);
         results[2].extend(last.cell);
     }
+    finish(i, op, results, batch_first)
+}
+
+/// Writes what the directions give.
+fn finish<'a>(i: &mut Import<'a>, op: &Op<'a>, results: [Vec<Operand>; 3], batch_first: bool) -> Done {
     // Time, direction, batch and units; the last ones without time.
     for (index, list) in results.into_iter().enumerate().filter(|(index, _)| op.writes(*index)) {
         let all = stacked(i, "result", list, usize::from(index == 0))?;

@@ -75,16 +75,18 @@ pub(super) fn resize<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let part = if index + 1 == changed.len() { "" } else { "axis" };
         mapped = one_axis(i, part, mapped, axis, &along[axis], &options)?;
     }
-    if options.outside == 0.0 || options.coordinates != "tf_crop_and_resize" || options.mode == "nearest" {
+    // The nearest element of a place outside is the last one, the sum of none is 0.
+    let filled = options.mode == "nearest" || options.outside != 0.0;
+    if options.coordinates != "tf_crop_and_resize" || !filled {
         return i.write(op, 0, mapped);
     }
     let mut slot = Operand::Value(mapped);
     for (axis, along) in along.iter().enumerate() {
-        let rows = along.weights(&options)?;
-        if rows.iter().any(Vec::is_empty) {
+        let outside = along.outside(options.coordinates)?;
+        if outside.contains(&true) {
             let mut extents = vec![1; own.len()];
-            extents[axis] = rows.len();
-            let inside = rows.iter().map(|row| i64::from(!row.is_empty())).collect();
+            extents[axis] = outside.len();
+            let inside = outside.iter().map(|&outside| i64::from(!outside)).collect();
             let inside = Operand::integers(extents, inside).of_kind(Kind::Bool);
             slot =
                 i.apply("inside", Function::Select, &[inside.into(), slot.into(), options.outside.into()])?;
@@ -112,10 +114,10 @@ fn axes_of(
                 Operand::Constant(constant, _) => super::convolution::floats_of(i, &constant),
                 Operand::Value(mapped) => {
                     i.wanted.set(Wanted::Value(mapped.value));
-                    let help = help(&i.graph, &[mapped.value]);
-                    refused!(
-                        "input {index} ({name:?}): found a value computed at each run, wanted a constant{help}"
-                    )
+                    let reason = format!(
+                        "input {index} ({name:?}): found a value computed at each run, wanted a constant"
+                    );
+                    Err(Reason::from(reason).hinted(help(&i.graph, &[mapped.value])))
                 }
             },
         }
@@ -191,6 +193,7 @@ impl Along {
                 let adjustment = r(output / r(scale * input));
                 r(r(input / 2.0 * r(1.0 - adjustment)) + half)
             }
+            "tf_half_pixel_for_nn" => r(r(at + 0.5) / scale),
             "asymmetric" => r(at / scale),
             "align_corners" => {
                 // Of the extent, not of the scale, which may leave a part of an element.
@@ -199,14 +202,18 @@ impl Along {
             "tf_crop_and_resize" => {
                 let [start, end] = self.region;
                 match self.output > 1 {
-                    true => start * (input - 1.0) + at * (end - start) * (input - 1.0) / (output - 1.0),
-                    false => 0.5 * (start + end) * (input - 1.0),
+                    true => {
+                        let along = r(r(r(at * r(end - start)) * (input - 1.0)) / (output - 1.0));
+                        r(r(start * (input - 1.0)) + along)
+                    }
+                    false => r(r(0.5 * r(start + end)) * (input - 1.0)),
                 }
             }
             other => {
                 return refused!(
                     "found coordinate_transformation_mode {other:?}, wanted half_pixel, \
-                     half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or tf_crop_and_resize"
+                     half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn, align_corners, asymmetric or \
+                     tf_crop_and_resize"
                 );
             }
         })
@@ -214,6 +221,14 @@ impl Along {
 
     fn coordinates(&self, mode: &str) -> Result<Vec<f64>, Reason> {
         (0..self.output).map(|at| self.coordinate(at, mode, |exact| exact)).collect()
+    }
+
+    /// Whether each element of the output is of a region's part beyond the input. Computed in f32, as ONNX Runtime does: the
+    /// ends of a region may be those of the input.
+    fn outside(&self, mode: &str) -> Result<Vec<bool>, Reason> {
+        let is_outside = |place: f64| place < 0.0 || place > self.input as f64 - 1.0;
+        let place = |at| self.coordinate(at, mode, |exact| f64::from(exact as f32));
+        (0..self.output).map(|at| Ok(mode == "tf_crop_and_resize" && is_outside(place(at)?))).collect()
     }
 
     /// The element nearest to each coordinate.
@@ -251,10 +266,10 @@ impl Along {
         };
         let shrink = if options.antialias { self.scale.min(1.0) } else { 1.0 };
         let last = self.input as i64 - 1;
-        let cropped = options.coordinates == "tf_crop_and_resize";
         let mut rows = Vec::with_capacity(self.output);
-        for place in self.coordinates(options.coordinates)? {
-            if cropped && (place < 0.0 || place > last as f64) {
+        let outside = self.outside(options.coordinates)?;
+        for (place, is_outside) in self.coordinates(options.coordinates)?.into_iter().zip(outside) {
+            if is_outside {
                 rows.push(Vec::new());
                 continue;
             }
@@ -337,11 +352,6 @@ fn one_axis(
     i.budget.spend(along.output.saturating_mul(64))?;
     let rank = mapped.rank();
     if options.mode == "nearest" {
-        if options.coordinates == "tf_crop_and_resize" {
-            return refused!(
-                "found the nearest elements of a region (tf_crop_and_resize), wanted linear or cubic"
-            );
-        }
         let list: Vec<i64> = along.nearest(options)?.into_iter().map(|at| at as i64).collect();
         let indices = Constant::Integers(Integers::vector(list));
         let indices = i.mapped_slot(Operand::Constant(indices, Kind::I64), None)?.value;

@@ -2,11 +2,12 @@
 
 use super::schema::Tensor;
 use super::small::Small;
+use crate::error::{Hint, Setting};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, floats, integers};
-use crate::model::constant::{Constant, dims_of, elements_of};
+use crate::model::constant::{Constant, Integers, dims_of, elements_of};
 use crate::model::kept::{self, Kept};
 use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
@@ -82,10 +83,10 @@ impl Files {
             return Ok(Arc::clone(given));
         }
         let model = self.model.as_ref().ok_or_else(|| {
-            format!(
-                "found data in the file {location:?} of a model in memory, wanted the file in LoadOptions::files, or a model \
-                 that is loaded by its path"
-            )
+            let reason = format!(
+                "found data in the file {location:?} of a model in memory, wanted a model that is loaded by its path"
+            );
+            Reason::from(reason).hinted(Some(Hint::new(", or the file by ", Setting::Files, "")))
         })?;
         let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -238,26 +239,39 @@ fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) ->
     }
     budget.spend(bytes.len().saturating_mul(8 / width(kind).min(8)))?;
     match kind {
-        Kind::F32 => floats(extents, copied(bytes, f32::from_le_bytes)),
-        Kind::F16 if elements > 0 => {
-            let values: Vec<f16> = copied(bytes, f16::from_le_bytes);
+        Kind::F32 | Kind::F16 if elements == 0 => floats(extents, Vec::new()),
+        Kind::F32 => {
+            let tensor = HostTensor::new(dims_of(extents)?, copied(bytes, f32::from_le_bytes));
+            tensor.map(Constant::Floats).map_err(Reason::from)
+        }
+        Kind::F16 => {
+            let values: Arc<[f16]> = copied(bytes, f16::from_le_bytes);
             let tensor = HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values);
             tensor.map(Constant::Floats).map_err(Reason::from)
         }
-        Kind::F16 => floats(extents, Vec::new()),
         Kind::Bf16 => floats(extents, each(bytes, |chunk| bf16::from_le_bytes(chunk).to_f32())),
         Kind::F64 => floats(extents, each(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
-        Kind::Bool => integers(extents, each(bytes, |[byte]| i64::from(byte != 0))),
-        Kind::U4 | Kind::U8 => integers(extents, each(bytes, |[byte]| i64::from(byte))),
-        Kind::I4 | Kind::I8 => integers(extents, each(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),
-        Kind::I16 => integers(extents, each(bytes, |chunk| i64::from(i16::from_le_bytes(chunk)))),
-        Kind::U16 => integers(extents, each(bytes, |chunk| i64::from(u16::from_le_bytes(chunk)))),
-        Kind::I32 => integers(extents, each(bytes, |chunk| i64::from(i32::from_le_bytes(chunk)))),
-        Kind::U32 => integers(extents, each(bytes, |chunk| i64::from(u32::from_le_bytes(chunk)))),
+        Kind::Bool => integers_of(extents, bytes, |[byte]| i64::from(byte != 0)),
+        Kind::U4 | Kind::U8 => integers_of(extents, bytes, |[byte]| i64::from(byte)),
+        Kind::I4 | Kind::I8 => integers_of(extents, bytes, |chunk| i64::from(i8::from_le_bytes(chunk))),
+        Kind::I16 => integers_of(extents, bytes, |chunk| i64::from(i16::from_le_bytes(chunk))),
+        Kind::U16 => integers_of(extents, bytes, |chunk| i64::from(u16::from_le_bytes(chunk))),
+        Kind::I32 => integers_of(extents, bytes, |chunk| i64::from(i32::from_le_bytes(chunk))),
+        Kind::U32 => integers_of(extents, bytes, |chunk| i64::from(u32::from_le_bytes(chunk))),
         Kind::I64 | Kind::U64 | Kind::Sequence | Kind::Nothing => {
-            integers(extents, each(bytes, i64::from_le_bytes))
+            integers_of(extents, bytes, i64::from_le_bytes)
         }
     }
+}
+
+/// Integers of `N` bytes each, as many as the extents have, copied once.
+fn integers_of<const N: usize>(
+    extents: &[usize],
+    bytes: &[u8],
+    read: impl Fn([u8; N]) -> i64,
+) -> Result<Constant, Reason> {
+    let values: Arc<[i64]> = bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect();
+    Ok(Constant::Integers(Integers::new(extents.to_vec(), values)))
 }
 
 /// The elements of a tensor that has them as numbers of a field.

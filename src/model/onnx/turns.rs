@@ -1,7 +1,7 @@
 //! Loops whose number of turns is known only at run time: their body is a network of its own, which the CPU runs as
 //! often as it says.
 
-use super::import::{Import, Op, inner};
+use super::import::{Import, Op};
 use super::schema::{Graph as Network, captures};
 use crate::error::Error;
 use crate::graph::{Graph, Value};
@@ -206,4 +206,48 @@ fn make<'a>(
         places.push(place);
     }
     Ok((outer, places))
+}
+
+/// The work of a network within an operator, beside that of its nodes. Loops may lie in each other.
+const TURN_BYTES: usize = 8 << 10;
+
+/// What a network within the operator writes, with some of its inputs given. It reads the tensors around it, or those
+/// of `around` alone.
+pub(super) fn inner<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    network: &'a Network<'a>,
+    inputs: &[Operand],
+    outputs: &[&'a str],
+    around: Option<HashMap<&'a str, Operand>>,
+) -> Result<Vec<Operand>, Reason> {
+    i.budget.spend(TURN_BYTES)?;
+    check_inputs(network, inputs.len())?;
+    let mut scope = i.branch(op, around)?;
+    for tensor in &network.initializers {
+        let (constant, kind) = i.files.constant(tensor, &mut i.build.budget)?;
+        scope.slots.insert(tensor.name, Operand::Constant(constant, kind));
+    }
+    // One that has a constant of its name may be left out.
+    let has_own = |name: &str| network.initializers.iter().any(|tensor| tensor.name == name);
+    let all = inputs.len() == network.inputs.len();
+    let given = network.inputs.iter().filter(|input| all || !has_own(input.name));
+    for (input, slot) in given.zip(inputs) {
+        scope.slots.insert(input.name, slot.clone());
+    }
+    i.within(scope, &network.nodes, outputs)
+}
+
+/// Refuses a network within an operator that is given more inputs than it has, or fewer. Those that have a constant of their
+/// name may be left out.
+fn check_inputs(network: &Network<'_>, given: usize) -> Result<(), Reason> {
+    let has_own = |name: &str| network.initializers.iter().any(|tensor| tensor.name == name);
+    let least = network.inputs.iter().filter(|input| !has_own(input.name)).count();
+    match (least..=network.inputs.len()).contains(&given) {
+        true => Ok(()),
+        false => refused!(
+            "found a network of {} inputs within the operator, wanted {given}, as many as it is given",
+            network.inputs.len()
+        ),
+    }
 }

@@ -21,8 +21,10 @@ fn bits_of(kind: Kind) -> Option<(usize, i64)> {
 
 /// Integers of a type from 0 on.
 fn from_zero(integers: &Integers, (bits, more): (usize, i64)) -> Option<Vec<u8>> {
-    let of = |value: &i64| u8::try_from(value + more).ok().filter(|value| u32::from(*value) < 1 << bits);
-    integers.values.iter().map(of).collect()
+    let range = -more..(1 << bits) - more;
+    // Two loops without ways out: of vectors.
+    let fits = integers.values.iter().fold(true, |fits, value| fits & range.contains(value));
+    fits.then(|| integers.values.iter().map(|value| (value + more) as u8).collect())
 }
 
 /// Keeps what an operator writes as integers if that can be: a constant matrix less its zero points and times its scales, or

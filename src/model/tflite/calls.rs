@@ -97,7 +97,7 @@ impl<'a> Import<'a> {
                 import.set(position, slot);
             }
             import.run().map_err(|(at, message)| match at {
-                Some((op, name)) => format!("in network {index}, op {op} ({name}): {message}").into(),
+                Some((op, name)) => message.behind(format_args!("in network {index}, op {op} ({name}): ")),
                 None => message,
             })?;
             let outputs = import.frame.outputs.clone();

@@ -28,9 +28,8 @@ pub(super) fn repeat<'a>(import: &mut Import<'a>, op: &Op<'a>) -> Result<(), Rea
                     _ => None,
                 });
                 let help = help(&import.build.graph, &values.collect::<Vec<_>>());
-                return refused!(
-                    "found a loop whose end depends on values of a run, wanted one of a known number of passes{help}"
-                );
+                let reason = "found a loop whose end depends on values of a run, wanted one of a known number of passes";
+                return Err(Reason::from(reason).hinted(help));
             }
         };
         if going.truth() != Some(true) {

@@ -151,7 +151,7 @@ pub(super) fn weights<'a>(
     let bias = summand(import, op, bias)?;
     let place = import.describe(op, 1);
     let weights = Weights::new(&mut import.build, weights, bias, order, groups);
-    weights.map_err(|reason| format!("{place}: {}", String::from(reason)).into())
+    weights.map_err(|reason| reason.behind(format_args!("{place}: ")))
 }
 
 /// Adds a convolution.

@@ -10,6 +10,7 @@ use super::slots::{Input, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
 use crate::host::HostTensor;
+use crate::model::behind::of_dimension;
 use crate::model::build::Rounding;
 use crate::model::check_outputs;
 use crate::model::reason::Reason;
@@ -123,7 +124,7 @@ impl<'a> Import<'a> {
         let mut names = Vec::with_capacity(inputs.len());
         for &input in inputs {
             let name = self.input_end(input, options, &mut wanted);
-            names.push(name.map_err(|message| format!("input {message}"))?);
+            names.push(name.map_err(|reason| reason.behind("input "))?);
         }
         let given = options.values.keys().map(|name| ("a value", name));
         let given = given.chain(options.inputs.iter().map(|name| ("no value", name)));
@@ -153,8 +154,8 @@ impl<'a> Import<'a> {
         let name = self.unique_name(position)?;
         if let Some(tensor) = options.values.get(&name) {
             let constant = self.given(position, tensor);
-            let constant =
-                constant.map_err(|reason| format!("{}: {reason}", self.tensors.describe(position)))?;
+            let constant = constant
+                .map_err(|reason| reason.behind(format_args!("{}: ", self.tensors.describe(position))))?;
             self.set(position, Slot::Constant(constant));
             return Ok(name);
         }
@@ -180,11 +181,11 @@ impl<'a> Import<'a> {
                     let key = format!("{name}.{axis}");
                     let given = options.dimensions.get(&key).copied();
                     let extent = given.or((extent > 1).then_some(extent)).ok_or_else(|| {
-                        format!(
-                            "{}: found no extent of axis {axis}, which the file leaves open, wanted one \
-                             in the load options for dimension {key:?}",
-                            self.tensors.describe(position)
-                        )
+                        let reason =
+                            format!("found no extent of axis {axis}, which the file leaves open, wanted one");
+                        let reason = Reason::from(reason)
+                            .behind(format_args!("{}: ", self.tensors.describe(position)));
+                        reason.hinted(Some(of_dimension(&key)))
                     })?;
                     wanted.insert(key);
                     Dim::Fixed(extent)

@@ -6,10 +6,11 @@ use super::import::Import;
 use super::schema::{Model, SubGraph};
 use super::survey;
 use super::tables::at;
-use super::tensors::{Budget, indices};
+use super::tensors::{Budget, Steps, indices};
 use super::{LoadOptions, Loaded, ModelInfo};
 use super::{on_bytes, operators};
 use crate::error::{Error, Result};
+use crate::model::Quantised;
 use crate::model::build::Builder;
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
@@ -35,7 +36,7 @@ pub(super) fn load_or_want(
     bytes: &[u8],
     (options, kept): (&LoadOptions, Option<&Arc<Kept>>),
 ) -> std::result::Result<Loaded, Failed> {
-    let error = |op, reason: Reason| Error::Model { file: file.to_owned(), op, message: reason.into() };
+    let error = |op, reason: Reason| reason.in_file(file, op);
     let fail = |reason: Reason| Failed { error: error(None, reason), wanted: BTreeSet::new() };
     let mut budget = Budget::new(bytes.len());
     let main = main(model, options).map_err(fail)?;
@@ -53,7 +54,7 @@ pub(super) fn load_or_want(
         .map_err(|(op, reason)| Failed { error: error(op, reason), wanted: import.wanted_inputs() })?;
     import.update_variables().map_err(fail)?;
     for (place, &output) in outputs.iter().enumerate().filter(|(place, _)| chosen.contains(place)) {
-        import.output(output, place).map_err(|message| fail(format!("output {message}").into()))?;
+        import.output(output, place).map_err(|reason| fail(reason.behind("output ")))?;
     }
     Ok(Loaded { graph: import.build.graph, info })
 }
@@ -65,17 +66,24 @@ pub(super) fn describe(
     bytes: &[u8],
     options: &LoadOptions,
 ) -> Result<(Vec<OpenInput>, Vec<Port>, ModelInfo)> {
-    let fail = |reason: Reason| Error::Model { file: file.to_owned(), op: None, message: reason.into() };
+    let fail = |reason: Reason| reason.in_file(file, None);
     let main = main(model, options).map_err(fail)?;
     let mut budget = Budget::new(bytes.len());
-    let info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
+    let mut info = ModelInfo::read(model, main, bytes, &mut budget).map_err(fail)?;
     let (mut import, inputs, outputs) =
         start((model, bytes), (main, !options.dequantize), budget).map_err(fail)?;
     let chosen = import.chosen(options, &outputs).map_err(fail)?;
     if let Some(unsupported) = survey::unsupported(&mut import, &inputs).map_err(fail)? {
         return Err(fail(unsupported.into()));
     }
+    let steps = |&input: &i32| import.tensors.steps(import.tensors.position(input)?);
+    let steps: Vec<Option<Steps>> = inputs.iter().map(steps).collect::<Result<_, _>>().map_err(fail)?;
     let (inputs, outputs) = import.ends_of(&inputs, (&outputs, &chosen), options).map_err(fail)?;
+    for input in &inputs {
+        if let Some(Some(Steps { scale, zero, .. })) = steps.get(input.place) {
+            info.quantised.insert(input.name.clone(), Quantised { scale: *scale, zero: *zero });
+        }
+    }
     Ok((inputs, outputs, info))
 }
 

@@ -118,7 +118,7 @@ impl Source for TfliteSource {
     fn filling(&self, _: &[&str]) -> Result<Filling> {
         let why =
             "a TensorFlow Lite file says with its variables what is kept between runs: they need no caches";
-        Err(Error::unsupported("Session::cache", why))
+        Err(Error::unsupported("a cache between runs", why))
     }
 
     fn part(
@@ -161,7 +161,7 @@ impl Source for TfliteSource {
                     let names = graph.outputs().iter().map(|&output| graph.name(output).map(str::to_owned));
                     let names = names.collect::<Result<Vec<String>>>()?;
                     let results = names.into_iter().enumerate().map(named).collect();
-                    return Ok(Part { graph, by_value, results, next: None, adds: 0 });
+                    return Ok(Part { graph, by_value, results, next: None, adds: 0, apart: false });
                 }
                 Err(Failed { error, wanted }) => (error, wanted),
             };
@@ -178,6 +178,7 @@ impl Source for TfliteSource {
                     results: Vec::new(),
                     next: None,
                     adds: 0,
+                    apart: false,
                 });
             }
             by_value.extend(wanted);

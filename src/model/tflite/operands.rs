@@ -189,11 +189,9 @@ impl<'a> Import<'a> {
             Input::Constant(constant) => Ok(constant),
             Input::Value(value) => {
                 self.build.wanted.set(Wanted::Value(value));
-                refused!(
-                    "{}: found a value computed or given at each run, wanted a constant{}",
-                    self.tensors.describe(position),
-                    help(&self.build.graph, &[value])
-                )
+                let reason = Reason::from("found a value computed or given at each run, wanted a constant");
+                let reason = reason.behind(format_args!("{}: ", self.tensors.describe(position)));
+                Err(reason.hinted(help(&self.build.graph, &[value])))
             }
         }
     }

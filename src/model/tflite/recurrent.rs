@@ -9,7 +9,7 @@ use super::names::fused;
 use super::operands::missing;
 use crate::graph::Value;
 use crate::model::build::{
-    Cell, Coupled, Kind, Layer, Lstm, MAX_STEPS, Mapped, Operand, State, Steps, dense, stacked,
+    Cell, Coupled, Kind, Layer, Lstm, MOST_UNROLLED, Mapped, Operand, State, Steps, dense,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -33,10 +33,7 @@ impl Sequence {
             return refused!("found an input of {dims}, wanted batch, time and features");
         };
         let (batch, count) = if time_first { (second, first) } else { (first, second) };
-        if count > MAX_STEPS {
-            return refused!("found {count} steps, wanted at most {MAX_STEPS}");
-        }
-        import.allow_steps(count)?;
+        import.allow_steps(count.min(MOST_UNROLLED))?;
         let order = if time_first { vec![0, 1, 2] } else { vec![1, 0, 2] };
         Ok(Sequence { x: Operand::Value(Mapped { value, order, kind: Kind::F32 }), batch, count, time_first })
     }
@@ -55,11 +52,11 @@ impl Sequence {
             1 => import.state(layer, self.batch)?,
             _ => None,
         };
-        let b = &mut import.build;
-        let (outputs, last) = layer.unrolled(b, self.x.clone(), &steps, kept.clone())?;
-        keep(import, kept, last)?;
-        let all = stacked(&mut import.build, part, outputs, usize::from(!self.time_first))?;
-        Ok(import.build.mapped(all)?.value)
+        let (b, along) = (&mut import.build, usize::from(!self.time_first));
+        let (all, last) = layer.run(b, part, self.x.clone(), &steps, (kept.clone(), along))?;
+        keep(import, kept, Some(last))?;
+        let all = import.build.mapped(all)?;
+        import.build.logical(&all)
     }
 }
 
@@ -115,7 +112,8 @@ pub(super) fn keep(import: &mut Import<'_>, kept: Option<State>, last: Option<St
 /// Steps of a sequence in one direction.
 fn sequence<'a>(import: &mut Import<'a>, op: &Op<'a>, layer: &Layer, time_first: bool) -> Done {
     let sequence = Sequence::of(import, op, time_first)?;
-    import.build.budget.spend(sequence.count.saturating_mul(16 * (import.build.current.len() + 16)))?;
+    let nodes = sequence.count.min(MOST_UNROLLED);
+    import.build.budget.spend(nodes.saturating_mul(16 * (import.build.current.len() + 16)))?;
     let y = sequence.run(import, "", layer, false)?;
     import.write(op, 0, y)
 }

@@ -11,6 +11,7 @@ use crate::model::budget::Budget;
 use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
 use half::f16;
+use std::sync::Arc;
 
 /// Whether the integers of a tensor stand for floats.
 pub(super) fn is_quantised(tensor: &Tensor<'_>) -> bool {
@@ -22,8 +23,8 @@ pub(super) fn is_quantised(tensor: &Tensor<'_>) -> bool {
 
 /// Elements as they are stored.
 pub(super) enum Stored {
-    F32(Vec<f32>),
-    F16(Vec<f16>),
+    F32(Arc<[f32]>),
+    F16(Arc<[f16]>),
     Integers(Vec<i64>),
 }
 
@@ -55,8 +56,8 @@ pub(super) fn read(
     if let Some(sparsity) = tensor.sparsity() {
         let zero = quantised.and_then(|q| q.zero_point()).and_then(|zeros| at(zeros, 0)).unwrap_or(0);
         stored = match stored {
-            Stored::F32(v) => Stored::F32(sparse::densify(&sparsity, extents, &v, 0.0, budget)?),
-            Stored::F16(v) => Stored::F16(sparse::densify(&sparsity, extents, &v, f16::ZERO, budget)?),
+            Stored::F32(v) => Stored::F32(sparse::densify(&sparsity, extents, &v, 0.0, budget)?.into()),
+            Stored::F16(v) => Stored::F16(sparse::densify(&sparsity, extents, &v, f16::ZERO, budget)?.into()),
             Stored::Integers(v) => Stored::Integers(sparse::densify(&sparsity, extents, &v, zero, budget)?),
         };
     }
@@ -93,8 +94,10 @@ pub(super) fn decode(kind: i8, bytes: &[u8], elements: usize, budget: &mut Budge
     Ok(match kind {
         element::FLOAT32 => Stored::F32(copied(bytes, f32::from_le_bytes)),
         element::FLOAT16 => Stored::F16(copied(bytes, f16::from_le_bytes)),
-        element::FLOAT64 => Stored::F32(each(bytes, |chunk| f64::from_le_bytes(chunk) as f32)),
-        element::BFLOAT16 => Stored::F32(each(bytes, |[low, high]| f32::from_le_bytes([0, 0, low, high]))),
+        element::FLOAT64 => Stored::F32(each(bytes, |chunk| f64::from_le_bytes(chunk) as f32).into()),
+        element::BFLOAT16 => {
+            Stored::F32(each(bytes, |[low, high]| f32::from_le_bytes([0, 0, low, high])).into())
+        }
         element::BOOL => integers(each(bytes, |[byte]| i64::from(byte != 0))),
         element::UINT8 => integers(each(bytes, |[byte]| i64::from(byte))),
         element::INT8 => integers(each(bytes, |chunk| i64::from(i8::from_le_bytes(chunk)))),

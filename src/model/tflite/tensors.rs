@@ -201,7 +201,7 @@ impl<'a> Tensors<'a> {
     /// stand for, other integers as integers.
     pub(super) fn constant(&mut self, position: usize, build: &mut Builder) -> Result<Constant, Reason> {
         let tensor = self.tensor(position)?;
-        let explain = |reason: Reason| Reason::from(format!("{}: {reason}", self.describe(position)));
+        let explain = |reason: Reason| reason.behind(format_args!("{}: ", self.describe(position)));
         if tensor.is_variable() {
             return Err(explain("found a variable, wanted a constant".into()));
         }

@@ -51,9 +51,9 @@ pub(super) fn compute(op: &ArgOp, src: &[f32], dst: &mut [f32]) {
     each(blocks, |(dst, src)| {
         for (dst, src) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(count * inner)) {
             if op.largest {
-                columns(src, dst, |x, best| x > best);
+                columns(src, dst, |x, best| (x > best) | (x.is_nan() & !best.is_nan()));
             } else {
-                columns(src, dst, |x, best| x < best);
+                columns(src, dst, |x, best| (x < best) | (x.is_nan() & !best.is_nan()));
             }
         }
     });

@@ -5,8 +5,7 @@
 //! | `x` | any | rows |
 //! | `y` | that of `x` without the axis, or with an extent of 1 there | rows |
 //!
-//! A NaN is neither larger nor smaller than anything: it is found only where it is the first element, as in
-//! TensorFlow Lite.
+//! The first NaN is found where there is one, as NumPy, PyTorch and ONNX's reference find it.
 
 mod cpu;
 mod examples;
@@ -82,8 +81,9 @@ impl ArgOp {
         around(&self.input, self.axis)
     }
 
-    /// Whether `x` takes the place of the best one so far.
+    /// Whether `x` takes the place of the best one so far: a NaN does, and keeps it.
     fn is_better<T: PartialOrd>(&self, x: T, best: T) -> bool {
-        if self.largest { x > best } else { x < best }
+        let is_nan = |value: &T| value.partial_cmp(value).is_none();
+        (if self.largest { x > best } else { x < best }) || (is_nan(&x) && !is_nan(&best))
     }
 }

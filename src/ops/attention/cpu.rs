@@ -206,8 +206,9 @@ impl AttentionKernel {
             let Some(added) = added else { return };
             let values = values.get(added.at(at)..).unwrap_or_default();
             match added.steps[4] {
+                0 => scores.iter_mut().for_each(|score| *score += values.first().copied().unwrap_or(0.0)),
                 1 => scores.iter_mut().zip(values).for_each(|(score, value)| *score += value),
-                _ => scores.iter_mut().for_each(|score| *score += values.first().copied().unwrap_or(0.0)),
+                step => scores.iter_mut().zip(values.iter().step_by(step)).for_each(|(s, value)| *s += value),
             }
         };
         adds(self.op.bias, inputs.bias, scores);

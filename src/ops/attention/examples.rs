@@ -1,6 +1,6 @@
 //! Problems that between them use every kernel and every rule.
 
-use super::{Added, Attention, AttentionOp, MaskRule, OP, Place, Strided};
+use super::{Added, Attention, AttentionOp, MaskRule, OP, Place, Rules, Strided};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
@@ -87,7 +87,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             precision,
         )?,
     ];
-    all.push(packed(precision)?);
+    all.extend([packed(precision, [1, 33])?, packed(precision, [33, 1])?]);
     for (place, parts) in [(3, 4), (2, 3)] {
         if let Some(op) = all.get(place) {
             all.push(op.in_parts(parts)?);
@@ -96,8 +96,9 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }
 
-/// Queries, keys and values side by side, as one product writes them, and a bias of each head.
-fn packed(precision: Precision) -> Result<AttentionOp> {
+/// Queries, keys and values side by side, as one product writes them, and a bias and a mask of each head, whose steps from key
+/// to key and from query to query are these.
+fn packed(precision: Precision, [key, query]: [usize; 2]) -> Result<AttentionOp> {
     let (rows, heads, depth) = (33, 2, 8);
     let own = of_node(
         &Attention { places_first: true, nan_if_nothing: true, ..Attention::default() },
@@ -116,16 +117,19 @@ fn packed(precision: Precision) -> Result<AttentionOp> {
         key: place(1),
         value: place(2),
         dst: own.dst,
-        bias: Some(Added { steps: [0, rows * rows, 0, rows, 1] }),
-        mask: None,
-        rules: own.rules,
+        bias: Some(Added { steps: [0, rows * rows, 0, query, key] }),
+        mask: (key > 1).then_some(Added { steps: [0, 0, 0, query, key] }),
+        rules: Rules { mask_adds: key > 1, ..own.rules },
         parts: 1,
         output: own.output,
     };
     let whole = (Dims::new(&[rows, 3 * wide])?, DType::F32);
     let bias = (Dims::new(&[heads, rows, rows])?, DType::F32);
-    let given =
-        [(Operand::Query, whole), (Operand::Key, whole), (Operand::Value, whole), (Operand::Bias, bias)];
+    let mut given =
+        vec![(Operand::Query, whole), (Operand::Key, whole), (Operand::Value, whole), (Operand::Bias, bias)];
+    if strided.mask.is_some() {
+        given.push((Operand::Mask, (Dims::new(&[rows, rows])?, DType::F32)));
+    }
     AttentionOp::new(&strided, crate::sorted::map(given), precision)
 }
 

@@ -8,7 +8,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -75,11 +75,15 @@ impl Definition for AttentionOp {
     }
 
     /// At most the largest value, unless the rounding of a score moves its power by more than a hundredth or so.
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        let products = self.sizes.depth as f64 * inputs(Operand::Query) * inputs(Operand::Key);
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        let [query, key] = [Operand::Query, Operand::Key].map(|operand| inputs(operand).magnitude());
+        let products = self.sizes.depth as f64 * query * key;
         let score = f64::from(self.rules.scale.0.abs()) * products;
         let score = if self.rules.softcap.0 > 0.0 { score.min(self.rules.softcap.0.into()) } else { score };
-        if score <= LARGEST_EXPONENT { inputs(Operand::Value) } else { f64::INFINITY }
+        // A query without an attended key gives 0.
+        let mean = inputs(Operand::Value).hull(Reach::around(0.0));
+        // That to a part of the keys gives the logarithm of its sum, too.
+        if self.parts == 1 && score <= LARGEST_EXPONENT { mean } else { Reach::ALL }
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {

@@ -8,7 +8,7 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -61,11 +61,10 @@ impl Definition for ConcatOp {
         self.dtype == DType::F32
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        self.operands()
-            .iter()
-            .map(|info| if info.role == Role::Output { 0.0 } else { inputs(info.operand) })
-            .fold(0.0, f64::max)
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        let infos = self.operands();
+        let read = infos.iter().filter(|info| info.role != Role::Output).map(|info| inputs(info.operand));
+        read.reduce(Reach::hull).unwrap_or(Reach::ALL)
     }
 
     fn joins(&self, choice: &Choice) -> Option<Vec<(Operand, usize)>> {

@@ -12,6 +12,7 @@ use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::bound::{BoundKernel, Kernels};
 use crate::ops::effort::Effort;
+use crate::ops::halves::Reaches;
 use crate::ops::kernel::{Offer, Ordinary, offers};
 use crate::ops::op::{Answer, Op, Purpose, Sealed};
 use crate::ops::operands::{OperandInfo, Operands};
@@ -91,6 +92,11 @@ impl Op for CustomOp {
             Purpose::Device => self.custom.shader.is_none().then_some(NO_SHADER),
             Purpose::Tuning => Some("an application's kernel is as it is"),
         }
+    }
+
+    /// Only the application knows where it divides by what it reads.
+    fn is_singular(&self, _inputs: &Reaches<'_>) -> bool {
+        true
     }
 
     fn record_layout(&self) -> Layout {

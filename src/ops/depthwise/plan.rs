@@ -8,8 +8,7 @@ use crate::emit::Epilogue;
 use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
-use crate::ops::halves;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -75,7 +74,7 @@ impl Definition for DepthwiseOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.0, true, inputs, constants)
     }
 

@@ -93,6 +93,16 @@ impl Broadcast {
         place
     }
 
+    /// Whether `input` has all elements of the output.
+    pub(in crate::ops) fn is_whole(&self, input: usize) -> bool {
+        let mut wanted = 1;
+        self.strides[input].iter().zip(&self.extents).rev().all(|(&stride, extent)| {
+            let own = stride == wanted;
+            wanted *= extent;
+            own
+        })
+    }
+
     /// The innermost axis: its extent, and the strides of `input` along it.
     pub(in crate::ops) fn inner(&self, input: usize) -> (usize, usize) {
         let last = |values: &[usize]| values.last().copied().unwrap_or(1);

@@ -95,14 +95,14 @@ impl Blocks {
         let broadcast = &op.broadcast;
         let inner = broadcast.inner(0).0;
         let rows = (BLOCK / inner).max(1) * inner;
-        let reading = |strides: &Vec<usize>| match &strides[..] {
+        let reading = |(input, strides): (usize, &Vec<usize>)| match &strides[..] {
             [1] => Reading::Flat,
             strides if strides.iter().all(|&stride| stride == 0) => Reading::Periodic,
             [outer @ .., _] if rows <= BLOCK && outer.iter().all(|&stride| stride == 0) => Reading::Periodic,
-            strides if natural(strides, &broadcast.extents) => Reading::Flat,
+            _ if broadcast.is_whole(input) => Reading::Flat,
             _ => Reading::Runs,
         };
-        let readings: Vec<Reading> = broadcast.strides.iter().map(reading).collect();
+        let readings: Vec<Reading> = broadcast.strides.iter().enumerate().map(reading).collect();
         let (registers, count) = allocate(&op.program);
         let block = if rows <= BLOCK { rows } else { BLOCK };
         Blocks { op: op.clone(), readings, block, registers, count, arch: Arch::new() }
@@ -239,16 +239,6 @@ impl WithSimd for Part<'_> {
     fn with_simd<S: Simd>(self, _: S) {
         self.blocks.part(self.inputs, self.first, self.dst, self.scratch);
     }
-}
-
-/// Whether an input with these strides has all elements of the output.
-fn natural(strides: &[usize], extents: &[usize]) -> bool {
-    let mut wanted = 1;
-    strides.iter().zip(extents).rev().all(|(&stride, extent)| {
-        let own = stride == wanted;
-        wanted *= extent;
-        own
-    })
 }
 
 impl CpuKernel for Blocks {

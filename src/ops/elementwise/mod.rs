@@ -26,6 +26,7 @@ mod operator;
 mod oracle;
 mod plan;
 mod program;
+mod reach;
 mod rows;
 mod table;
 mod tolerance;

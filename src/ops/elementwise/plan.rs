@@ -8,7 +8,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -60,7 +60,11 @@ impl Definition for ElementwiseOp {
         self.program.halves()
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
         self.program.reach(inputs)
+    }
+
+    fn is_singular(&self, inputs: &Reaches<'_>) -> bool {
+        self.program.is_singular(inputs)
     }
 }

@@ -3,10 +3,9 @@
 use super::OP;
 use super::table::{Function, Text};
 use crate::dtype::DType;
-use crate::emit::Operand;
 use crate::emit::{Bits, Body};
 use crate::error::{Error, Result};
-use crate::ops::halves::{LARGEST_HALF, Magnitudes};
+use crate::ops::halves::LARGEST_HALF;
 use std::fmt::Write;
 
 /// The most inputs of a program.
@@ -90,39 +89,6 @@ impl Program {
     fn has_large_numbers(&self) -> bool {
         let large = |number: Bits| number.0.is_finite() && f64::from(number.0.abs()) > LARGEST_HALF;
         self.numbers().into_iter().any(large)
-    }
-
-    /// The largest magnitude of the result.
-    pub(super) fn reach(&self, inputs: &Magnitudes<'_>) -> f64 {
-        use Function::{
-            Abs, Add, Div, Elu, Erf, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Maximum, Minimum,
-            Mul, Neg, PRelu, Relu, Relu6, ReluN1To1, Select, Sigmoid, Softplus, Square, Sub, Tanh,
-        };
-        let mut reached: Vec<f64> = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            let of = |index: usize| match step.arguments.get(index) {
-                Some(Source::Input(input)) => inputs(Operand::Arg(*input)),
-                Some(Source::Step(step)) => reached[usize::from(*step)],
-                Some(Source::Number(number)) => f64::from(number.0.abs()),
-                None => 0.0,
-            };
-            let (a, b) = (of(0), of(1));
-            reached.push(match step.function {
-                Add | Sub => a + b,
-                Mul => a * b,
-                Div if matches!(step.arguments.get(1), Some(Source::Number(_))) => a / b,
-                Square => a * a,
-                Maximum | Minimum => a.max(b),
-                Select => b.max(of(2)),
-                Relu | Neg | Abs | HardSwish | Gelu | GeluTanh => a,
-                Elu | Softplus => a + 1.0,
-                LeakyRelu | PRelu => a * b.max(1.0),
-                Relu6 => 6.0,
-                ReluN1To1 | Sigmoid | HardSigmoid | Tanh | Erf => 1.0,
-                _ => f64::INFINITY,
-            });
-        }
-        reached.last().copied().unwrap_or(f64::INFINITY)
     }
 
     /// Checks the steps.

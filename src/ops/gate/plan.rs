@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -87,14 +87,14 @@ impl Definition for GateOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
         let factor = match self.second.epilogue.activation {
             Activation::Sigmoid | Activation::HardSigmoid | Activation::Tanh => 1.0,
             Activation::Relu6 => 6.0,
-            _ => return f64::INFINITY,
+            _ => return Reach::ALL,
         };
-        let residual = if self.residual { inputs(Operand::Residual) } else { 0.0 };
-        factor * inputs(Operand::Arg(0)) + residual
+        let product = Reach::around(factor * inputs(Operand::Arg(0)).magnitude());
+        if self.residual { product.plus(inputs(Operand::Residual)) } else { product }
     }
 
     fn untunable(&self) -> Option<&'static str> {

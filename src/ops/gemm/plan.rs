@@ -13,7 +13,7 @@ use crate::emit::{Bits, Epilogue, Operand};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
-use crate::ops::halves::{self, Magnitudes};
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
@@ -148,11 +148,11 @@ impl Definition for GemmOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         let factor = f64::from(self.alpha.0.abs()) * self.k as f64;
-        let sum = factor * inputs(Operand::A) * inputs(Operand::B);
-        let held = if self.reads_c() { f64::INFINITY } else { 0.0 };
-        halves::finished(&self.epilogue, sum + held, inputs, constants)
+        let sum = Reach::around(factor * inputs(Operand::A).magnitude() * inputs(Operand::B).magnitude());
+        let sum = if self.reads_c() { Reach::ALL } else { sum };
+        halves::finished(&self.epilogue, sum, inputs, constants)
     }
 }
 

@@ -9,6 +9,7 @@
 //! `elementwise` computes. What does not fit wraps, as in two's complement. All results are exact, but for integers of
 //! more than 24 bits as floats.
 
+mod cpu;
 mod examples;
 mod function;
 mod operator;

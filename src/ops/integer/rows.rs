@@ -2,8 +2,6 @@
 
 use super::function::Number;
 use super::{Argument, IntegerFunction, IntegerOp, OP};
-use crate::cpu::blocks::{MOVED, independent_rows};
-use crate::cpu::workers::each;
 use crate::dtype::DType;
 use crate::emit::{Body, Operand, Scalar, Value};
 use crate::ops::elementwise::STEPS;
@@ -13,46 +11,12 @@ use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
 use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
-use crate::word::{self, Integer};
+use crate::word;
 
 /// Names of the output's extents, the innermost first.
 const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
 
 const NUMBERS: [&str; 3] = ["number0", "number1", "number2"];
-
-/// The number at a place among words of type `word`.
-fn number(word: DType, words: &[f32], at: usize) -> Number {
-    fn of<T: Integer>(words: Option<&T::Words>) -> Number {
-        let integer = words.map_or(0, |&words| T::of(words));
-        Number { integer, float: integer as f32 }
-    }
-    match word {
-        DType::I32 => of::<i32>(words.get(at)),
-        DType::U32 => of::<u32>(words.get(at)),
-        DType::I64 => of::<i64>(words.as_chunks().0.get(at)),
-        _ => {
-            let float = words.get(at).copied().unwrap_or_default();
-            Number { integer: float as i64, float }
-        }
-    }
-}
-
-/// Puts a number at a place among words of type `word`.
-fn put(word: DType, words: &mut [f32], at: usize, number: Number) {
-    match word {
-        DType::I64 => {
-            if let Some(pair) = words.as_chunks_mut().0.get_mut(at) {
-                *pair = <i64 as Integer>::words(number.integer);
-            }
-        }
-        word => {
-            if let Some(slot) = words.get_mut(at) {
-                *slot =
-                    if word == DType::F32 { number.float } else { <i32 as Integer>::words(number.integer) };
-            }
-        }
-    }
-}
 
 impl RowsOp for IntegerOp {
     const NAME: &'static str = OP;
@@ -156,25 +120,6 @@ impl RowsOp for IntegerOp {
     }
 
     fn compute(&self, inputs: &[&[f32]], dst: &mut [f32]) {
-        let (inner, _) = self.broadcast.inner(0);
-        let words = self.result.words();
-        let block = independent_rows(self.output.elements() / inner, MOVED * inner);
-        each(dst.chunks_mut(block * inner * words).enumerate(), |(index, dst)| {
-            for (run, dst) in dst.chunks_exact_mut(inner * words).enumerate() {
-                let first = (index * block + run) * inner;
-                let mut places = [(0, 0); 3];
-                for (input, place) in places.iter_mut().enumerate().take(inputs.len()) {
-                    *place = (self.broadcast.place(input, first), self.broadcast.inner(input).1);
-                }
-                let mut given = [Number::default(); 3];
-                for at in 0..inner {
-                    let read = given.iter_mut().zip(&places).zip(inputs.iter().zip(&self.words));
-                    for ((given, (begin, step)), (input, word)) in read {
-                        *given = number(*word, input, begin + step * at);
-                    }
-                    put(self.result, dst, at, self.value(&given));
-                }
-            }
-        });
+        self.compute_all(inputs, dst);
     }
 }

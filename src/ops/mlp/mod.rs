@@ -14,7 +14,7 @@
 //! | `b` | `oc` | |
 //! | `y` | `n oc` | rows |
 //!
-//! What lies between is in f32 in every precision. A NaN or an infinity of a row makes that row NaN where it is normalised.
+//! What lies between is in f32 in every precision, and a mean is that of distances from the row's first value. A NaN or an infinity of a row makes that row NaN where it is normalised.
 
 mod arguments;
 mod cpu;

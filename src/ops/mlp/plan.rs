@@ -8,7 +8,7 @@ use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
-use crate::ops::halves::{self, Magnitudes};
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Renamed, Role};
 use crate::ops::problem;
@@ -87,12 +87,12 @@ impl Definition for MlpOp {
 
     /// What is divided by its standard deviation, or the root of its mean square, is at most the root of the number of
     /// terms.
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         let rows = match self.norm {
-            Some(_) => (self.rows().c as f64).sqrt(),
+            Some(_) => Reach::around((self.rows().c as f64).sqrt()),
             None => inputs(Operand::Src),
         };
-        let layer = |layer: &Convolution, names, most: f64| {
+        let layer = |layer: &Convolution, names, most: Reach| {
             let given = |operand| if operand == Operand::Src { most } else { inputs(operand) };
             halves::convolved(layer, false, &given, &constants.renamed(names))
         };

@@ -18,21 +18,29 @@ impl CpuKernel for MomentsKernel {
         let (map, moments) = (self.op.map, self.op.moments());
         check_len(OP, "src", src.len(), map.elements())?;
         check_len(OP, "dst", dst.len(), moments.shape().elements())?;
-        let images = src.chunks_exact(map.h * map.w * map.c);
-        let parts: Vec<&[f32]> = images.flat_map(|image| image.chunks(PART * map.c)).collect();
+        let zeros = vec![0.0; map.c];
+        let mut parts: Vec<(&[f32], &[f32])> = Vec::new();
+        for image in src.chunks_exact(map.h * map.w * map.c) {
+            let first = image.get(..map.c).filter(|_| self.op.centred);
+            let origin = first.unwrap_or(&zeros);
+            parts.extend(image.chunks(PART * map.c).map(|part| (origin, part)));
+        }
         let channels = 4 * map.slices();
-        each(dst.chunks_exact_mut(2 * channels).zip(parts), |(dst, part)| {
+        each(dst.chunks_exact_mut(2 * channels).zip(parts), |(dst, (origin, part))| {
             let count = (part.len() / map.c) as f32;
             let (means, squares) = dst.split_at_mut(channels);
             means.fill(0.0);
             squares.fill(0.0);
             for row in part.chunks_exact(map.c) {
-                means.iter_mut().zip(row).for_each(|(mean, x)| *mean += x);
+                means.iter_mut().zip(row).zip(origin).for_each(|((mean, x), origin)| *mean += x - origin);
             }
             means.iter_mut().for_each(|mean| *mean /= count);
             for row in part.chunks_exact(map.c) {
-                let sums = squares.iter_mut().zip(&*means).zip(row);
-                sums.for_each(|((sum, mean), x)| *sum += (x - mean) * (x - mean));
+                let sums = squares.iter_mut().zip(&*means).zip(row).zip(origin);
+                sums.for_each(|(((sum, mean), x), origin)| {
+                    let apart = x - origin - mean;
+                    *sum += apart * apart;
+                });
             }
         });
         Ok(())

@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
-    let maps = [Shape::nhwc(2, 7, 9, 6), Shape::nhwc(1, 47, 61, 5)];
-    maps.into_iter().map(|map| Ok(Box::new(MomentsOp::new(map, precision)?) as Box<dyn Op>)).collect()
+    let large = Shape::nhwc(1, 47, 61, 5);
+    let maps = [(Shape::nhwc(2, 7, 9, 6), true), (large, true), (large, false)];
+    let op = |(map, centred)| Ok(Box::new(MomentsOp::new(map, centred, precision)?) as Box<dyn Op>);
+    maps.into_iter().map(op).collect()
 }
 
 const NAMES: &str = "n,h,w,c";
@@ -22,5 +24,5 @@ pub(crate) const NUMBERS: Numbers =
 
 fn of(extents: &[usize], precision: Precision) -> Result<Arc<dyn Op>> {
     let &[n, h, w, c] = extents else { return Numbers::refuse(OP, NAMES, extents) };
-    Ok(Arc::new(MomentsOp::new(Shape::nhwc(n, h, w, c), precision)?))
+    Ok(Arc::new(MomentsOp::new(Shape::nhwc(n, h, w, c), true, precision)?))
 }

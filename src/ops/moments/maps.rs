@@ -54,7 +54,8 @@ impl Kernel<MomentsOp> for Maps {
         ]
     }
 
-    fn constants(&self, _op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Constants {
-        vec![("SIZE", Value::U32(choice.tile[0])), ("PART", Value::U32(extent(PART)))]
+    fn constants(&self, op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let centred = Value::U32(u32::from(op.centred));
+        vec![("CENTRED", centred), ("SIZE", Value::U32(choice.tile[0])), ("PART", Value::U32(extent(PART)))]
     }
 }

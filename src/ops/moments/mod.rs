@@ -1,4 +1,5 @@
-//! `m[i] = mean_r(x[i,r])`, `q[i] = sum_r((x[i,r] - m[i])^2)` over parts `i` of `PART` pixels of a feature map
+//! `m[i] = mean_r(x[i,r] - o)`, `q[i] = sum_r((x[i,r] - o - m[i])^2)` over parts `i` of `PART` pixels of a feature map,
+//! `o` its first pixel, or 0 where the op is not centred
 //!
 //! | operand | shape | order |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //!
 //! The last part has what is left. A normalisation of a large map adds them up (Chan, Golub and LeVeque, *Updating
 //! Formulae and a Pairwise Algorithm for Computing Sample Variances*, 1979): many work-groups share the map, and no
-//! mean is lost in a larger one's rounding. Sums are in f32 in every precision.
+//! mean is lost in a larger one's rounding. Values are taken from the first pixel, so that a mean that is much larger than
+//! the deviation takes no bits of it. Sums are in f32 in every precision.
 //!
 //! A NaN or an infinity makes both results of its part and channel NaN or infinite.
 
@@ -69,6 +71,8 @@ impl Moments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MomentsOp {
     map: Shape,
+    /// Whether values are taken from the map's first pixel; else from 0, so that squares about 0 follow from the results.
+    centred: bool,
     precision: Precision,
 }
 
@@ -77,10 +81,10 @@ impl MomentsOp {
     ///
     /// # Errors
     /// If the map or its moments have more elements than a tensor may have.
-    pub fn new(map: Shape, precision: Precision) -> Result<Self> {
+    pub fn new(map: Shape, centred: bool, precision: Precision) -> Result<Self> {
         map.check(OP)?;
         Moments::of(map).shape().check(OP)?;
-        Ok(MomentsOp { map, precision: precision.with_f32_sums() })
+        Ok(MomentsOp { map, centred, precision: precision.with_f32_sums() })
     }
 
     pub(crate) const fn moments(&self) -> Moments {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 /// The operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MomentsOfParts;
+pub(crate) struct MomentsOfParts {
+    /// Whether values are taken from the map's first pixel.
+    pub(crate) centred: bool,
+}
 
 impl Operator for MomentsOfParts {
     fn name(&self) -> &'static str {
@@ -21,7 +24,7 @@ impl Operator for MomentsOfParts {
         if dims.rank() != 4 {
             return Err(Error::shape(OP, format!("an input of {dims}"), "one of rank 4"));
         }
-        Ok(Lowered::Op(Arc::new(MomentsOp::new(dims.shape(), precision)?)))
+        Ok(Lowered::Op(Arc::new(MomentsOp::new(dims.shape(), self.centred, precision)?)))
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -22,7 +22,7 @@ impl Definition for MomentsOp {
 
     fn problem_key(&self) -> String {
         let Shape { n, h, w, c } = self.map;
-        format!("n{n} h{h} w{w} c{c}")
+        format!("n{n} h{h} w{w} c{c}{}", if self.centred { "" } else { " uncentred" })
     }
 
     fn precision(&self) -> Precision {

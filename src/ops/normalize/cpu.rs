@@ -1,5 +1,6 @@
 //! Normalisations on the CPU: line by line where what is normalised lies side by side, column by column where
-//! columns do, else element by element.
+//! columns do, else element by element. Values are taken from the first of them, so that a mean that is much larger than
+//! the deviation takes no bits of it.
 
 use super::{NormalizeOp, OP, Vector};
 use crate::cpu::arch::Arch;
@@ -13,6 +14,7 @@ use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
 use pulp::{Simd, WithSimd};
+use std::borrow::Cow;
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;
@@ -97,19 +99,32 @@ impl NormalizeKernel {
         })
     }
 
-    /// The mean that is subtracted from values.
+    /// What is subtracted from values: the first of them, and the mean of what is left.
     #[inline(always)]
-    fn mean(&self, values: &[f32]) -> f32 {
-        if self.centred { sum(values, |x| x) / values.len() as f32 } else { 0.0 }
+    fn origin_and_mean(&self, values: &[f32]) -> [f32; 2] {
+        match values.first() {
+            Some(&origin) if self.centred => [origin, sum(values, |x| x - origin) / values.len() as f32],
+            _ => [0.0; 2],
+        }
+    }
+
+    /// What is subtracted from each column before its mean: its first value.
+    fn origins<'a>(&self, src: &'a [f32], columns: usize) -> Cow<'a, [f32]> {
+        match src.get(..columns) {
+            Some(first) if self.centred => Cow::Borrowed(first),
+            _ => Cow::Owned(vec![0.0; columns]),
+        }
     }
 
     /// A line, which begins with the first channel.
     #[inline(always)]
     fn line(&self, src: &[f32], dst: &mut [f32]) {
         let count = src.len() as f32;
-        let mean = self.mean(src);
-        let variance = sum(src, |x| (x - mean) * (x - mean)) / count;
+        let [origin, mean] = self.origin_and_mean(src);
+        let apart = |x: f32| x - origin - mean;
+        let variance = sum(src, |x| apart(x) * apart(x)) / count;
         let factor = 1.0 / (variance + self.epsilon).sqrt();
+        let moved = mean * factor;
         let channels = self.scale.len();
         // All as long as the others, and none of them reached through `self`, which `dst` might be a part of.
         let (Some(scale), Some(bias)) = (self.scale.get(..channels), self.bias.get(..channels)) else {
@@ -118,19 +133,20 @@ impl NormalizeKernel {
         for (dst, src) in dst.chunks_exact_mut(channels).zip(src.chunks_exact(channels)) {
             let (Some(dst), Some(src)) = (dst.get_mut(..channels), src.get(..channels)) else { return };
             for channel in 0..channels {
-                dst[channel] = (src[channel] - mean) * factor * scale[channel] + bias[channel];
+                dst[channel] = ((src[channel] - origin) * factor - moved) * scale[channel] + bias[channel];
             }
         }
     }
 
-    /// For each column of rows of `columns` values, the sum of its values; with `means` that of the squares of their
-    /// distances from the column's.
-    fn sums(&self, src: &[f32], columns: usize, means: Option<&[f32]>) -> Vec<f32> {
+    /// For each column of rows of values, the sum of their distances from the column's origin; with `means` that of the
+    /// squares of what these are from the column's mean.
+    fn sums(&self, src: &[f32], origins: &[f32], means: Option<&[f32]>) -> Vec<f32> {
+        let columns = origins.len();
         let block = (BLOCK / columns).max(1) * columns;
         let mut parts = vec![Vec::new(); src.len().div_ceil(block)];
         each(parts.iter_mut().zip(src.chunks(block)), |(sums, src)| {
             *sums = vec![0.0; columns];
-            self.arch.dispatch(Sums { means, src, sums });
+            self.arch.dispatch(Sums { origins, means, src, sums });
         });
         parts.into_iter().fold(vec![0.0; columns], |mut all, part| {
             all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
@@ -138,13 +154,14 @@ impl NormalizeKernel {
         })
     }
 
-    /// The mean that is subtracted from each column of rows of `columns` values, and the sum of the squares of the
+    /// The mean that is subtracted from each column of rows behind its origin, and the sum of the squares of the
     /// differences from it.
-    fn means_and_squares(&self, src: &[f32], columns: usize) -> [Vec<f32>; 2] {
+    fn means_and_squares(&self, src: &[f32], origins: &[f32]) -> [Vec<f32>; 2] {
+        let columns = origins.len();
         let count = (src.len() / columns) as f32;
-        let mut means = if self.centred { self.sums(src, columns, None) } else { vec![0.0; columns] };
+        let mut means = if self.centred { self.sums(src, origins, None) } else { vec![0.0; columns] };
         means.iter_mut().for_each(|mean| *mean /= count);
-        let squares = self.sums(src, columns, Some(&means));
+        let squares = self.sums(src, origins, Some(&means));
         [means, squares]
     }
 
@@ -172,9 +189,10 @@ impl NormalizeKernel {
     /// Columns of whole rows of channels, one mean for each column.
     fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: Given<'_>) {
         let count = (src.len() / columns) as f32;
+        let origins = self.origins(src, columns);
         let [means, squares] = match given.moments {
             Some((image, moments, all)) => self.added(image, moments, all, columns),
-            None => self.means_and_squares(src, columns),
+            None => self.means_and_squares(src, &origins),
         };
         let (scale, bias) = (given.scale.unwrap_or(&self.scale), given.bias.unwrap_or(&self.bias));
         let channel = (0..columns).map(|column| column % self.scale.len());
@@ -186,7 +204,14 @@ impl NormalizeKernel {
         let biases: Vec<f32> = channel.map(|channel| bias[channel]).collect();
         let block = (BLOCK / columns).max(1) * columns;
         each(dst.chunks_mut(block).zip(src.chunks(block)).enumerate(), |(index, (dst, src))| {
-            self.arch.dispatch(Scaled { means: &means, factors: &factors, biases: &biases, src, dst });
+            self.arch.dispatch(Scaled {
+                origins: &origins,
+                means: &means,
+                factors: &factors,
+                biases: &biases,
+                src,
+                dst,
+            });
             if self.finished {
                 let residual = given.residual.and_then(|residual| residual.get(index * block..));
                 self.tail.apply(dst, columns, residual);
@@ -232,13 +257,14 @@ impl NormalizeKernel {
             let first = place(&self.merged.kept, out);
             let places = || (0..count).map(|index| first + place(&self.merged.reduced, index));
             let values: Vec<f32> = places().filter_map(|at| src.get(at).copied()).collect();
-            let mean = self.mean(&values);
-            let variance = sum(&values, |x| (x - mean) * (x - mean)) / count as f32;
+            let [origin, mean] = self.origin_and_mean(&values);
+            let apart = |x: f32| x - origin - mean;
+            let variance = sum(&values, |x| apart(x) * apart(x)) / count as f32;
             let factor = 1.0 / (variance + self.epsilon).sqrt();
             for (at, x) in places().zip(values) {
                 let channel = at % self.scale.len();
                 if let Some(dst) = dst.get_mut(at) {
-                    *dst = (x - mean) * factor * self.scale[channel] + self.bias[channel];
+                    *dst = apart(x) * factor * self.scale[channel] + self.bias[channel];
                 }
             }
         }
@@ -266,6 +292,7 @@ impl WithSimd for Lines<'_> {
 
 /// The sums of the columns of some rows, added to `sums`.
 struct Sums<'a> {
+    origins: &'a [f32],
     means: Option<&'a [f32]>,
     src: &'a [f32],
     sums: &'a mut [f32],
@@ -276,19 +303,20 @@ impl WithSimd for Sums<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Sums { means, src, sums } = self;
+        let Sums { origins, means, src, sums } = self;
         let columns = sums.len();
+        let Some(origins) = origins.get(..columns) else { return };
         for row in src.chunks_exact(columns) {
             match means.and_then(|means| means.get(..columns)) {
                 Some(means) => {
                     for column in 0..columns {
-                        let apart = row[column] - means[column];
+                        let apart = row[column] - origins[column] - means[column];
                         sums[column] += apart * apart;
                     }
                 }
                 None => {
                     for column in 0..columns {
-                        sums[column] += row[column];
+                        sums[column] += row[column] - origins[column];
                     }
                 }
             }
@@ -298,6 +326,7 @@ impl WithSimd for Sums<'_> {
 
 /// Rows of normalised columns.
 struct Scaled<'a> {
+    origins: &'a [f32],
     means: &'a [f32],
     factors: &'a [f32],
     biases: &'a [f32],
@@ -310,12 +339,14 @@ impl WithSimd for Scaled<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Scaled { means, factors, biases, src, dst } = self;
-        let columns = means.len();
+        let Scaled { origins, means, factors, biases, src, dst } = self;
+        let columns = origins.len();
         let (Some(factors), Some(biases)) = (factors.get(..columns), biases.get(..columns)) else { return };
+        let Some(means) = means.get(..columns) else { return };
         for (dst, src) in dst.chunks_exact_mut(columns).zip(src.chunks_exact(columns)) {
             for column in 0..columns {
-                dst[column] = (src[column] - means[column]) * factors[column] + biases[column];
+                let apart = src[column] - origins[column] - means[column];
+                dst[column] = apart * factors[column] + biases[column];
             }
         }
     }

@@ -5,14 +5,15 @@
 //! |---|---|---|
 //! | `x` | any | rows, or C4 where the channels stay |
 //! | `scale`, `bias` | the last extent of `x`, or `n 1 1 c` where they are computed | |
-//! | `parts` | `n parts 2 c`, `c` in whole slices: means and sums of `(x - mean)^2` ([`crate::ops::moments`]) | f32 rows |
+//! | `parts` | `n parts 2 c`, `c` in whole slices: means from the first pixel on and sums of `(x - mean)^2` ([`crate::ops::moments`]) | f32 rows |
 //! | `r` | that of `x` | C4 |
 //! | `y` | that of `x` | as `x` |
 //!
 //! A layer normalisation is one over the last axis, an instance normalisation one over height and width. The
 //! variance is the mean of `(x - m)^2`. One that is not centred divides by the root of the mean square (Zhang and Sennrich,
 //! *Root mean square layer normalization*, 2019); kernels compute it as one whose `m` is 0. Sums are in f32 in every
-//! precision.
+//! precision. They are of distances from the first of the values, so that a mean that is much larger than the deviation
+//! takes no bits of it.
 //!
 //! An instance normalisation of a feature map may have factors that are computed, an activation and a residual
 //! (`f(y) + r` or `f(y + r)`), and moments of parts of it that another op summed.

@@ -1,11 +1,13 @@
 //! Element by element in f64.
 //!
-//! With `v = 2u` (see `ops/tolerance.rs`) and `t` elements: the mean is off by at most
-//! `e_m = gamma(t + 3) mean(abs(x))`, so each `d = x - m` by `e_d = e_m + v (abs(d) + e_m)`; the mean of the
+//! Kernels take the first element, `o`, from all that is normalised with it, so that a mean that is much larger than the
+//! deviation takes no bits of it. With `v = 2u` (see `ops/tolerance.rs`) and `t` elements: `z = x - o` rounds once, and is
+//! exact where both are near each other. The mean of `z` is off by at most `e_m = gamma(t + 4) mean(abs(z))`, so each
+//! `d = z - m` by `e_d = e_m + v (abs(z) + abs(d) + e_m)`; the mean of the
 //! squares by `e_v = mean(2 abs(d) e_d + e_d^2) + gamma(t + 4) (v + that)`. The root's reciprocal lies between
 //! those of both ends, and rounds by 8 ULP: those of a sum, of a root (4.5 in WGSL) and of a quotient (2.5). Both
-//! products and the sum round once each. A stored half moves `x`, and with it `d`, by its rounding. One that is not
-//! centred has a mean of 0 that is exact.
+//! products and the sum round once each. A stored half moves `x`, and with it `d`, by its rounding and by the mean of all;
+//! that of `o` goes out. One that is not centred has a mean and an `o` of 0 that are exact.
 
 use super::NormalizeOp;
 use crate::dtype::DType;
@@ -45,18 +47,23 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
             places.map(|at| (at, src.get(at).copied().map_or(f64::NAN, f64::from))).collect();
         let over = |f: &dyn Fn(f64) -> f64| all.iter().map(|&(_, x)| f(x)).sum::<f64>() / count as f64;
         let parts = op.parts.then(|| of_parts(op, operands, out));
+        let origin = all.first().filter(|_| op.centred).map_or(0.0, |&(_, x)| x);
         let mean = match parts {
-            Some(parts) => parts.mean,
-            None if op.centred => over(&|x| x),
+            Some(parts) => origin + parts.mean,
+            None if op.centred => origin + over(&|x| x - origin),
             None => 0.0,
         };
         let variance = parts.map_or_else(|| over(&|x| (x - mean) * (x - mean)), |parts| parts.variance);
         let of_mean = match parts {
-            Some(parts) => parts.of_mean,
+            Some(parts) => parts.of_mean + store * origin.abs(),
             None if !op.centred => 0.0,
-            None => (gamma(count as f64 + 3.0) + store) * over(&|x| x.abs()),
+            None => gamma(count as f64 + 4.0) * over(&|x| (x - origin).abs()) + store * over(&|x| x.abs()),
         };
-        let of_difference = |x: f64| of_mean + store * x.abs() + unit * ((x - mean).abs() + of_mean);
+        let of_difference = |x: f64| {
+            let off = of_mean + store * x.abs();
+            let first = if op.centred { (x - origin).abs() } else { 0.0 };
+            off + unit * (first + (x - mean).abs() + off)
+        };
         let squares = over(&|x| {
             let off = of_difference(x);
             2.0 * (x - mean).abs() * off + off * off
@@ -191,6 +198,26 @@ mod tests {
         let columns = oracle(&op(0, false).expect("a normalisation"), &of(&[(Operand::Src, &src)]));
         assert!((columns.value()[1] - 1.0 / 6.0).abs() < 1e-15);
         assert!((columns.value()[2] - 3.0 / 20f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_large_mean_summed_as_it_is_is_beyond_the_bound() {
+        let src: Vec<f32> = (0..64).map(|at| 262_144.0 + (at * 37 % 64) as f32 / 32.0).collect();
+        let dims = Dims::new(&[1, 64]).expect("small");
+        let options = Normalize { epsilon: Bits(1e-5), ..Normalize::default() };
+        let op = NormalizeOp::new(dims, &options, false, false, Precision::F32).expect("a normalisation");
+        let wanted = oracle(&op, &of(&[(Operand::Src, &src)]));
+        let normalised = |origin: f32| {
+            let over = |f: &dyn Fn(f32) -> f32| src.iter().map(|&x| f(x - origin)).sum::<f32>() / 64.0;
+            let mean = over(&|x| x);
+            let root = (over(&|x| (x - mean) * (x - mean)) + 1e-5).sqrt();
+            src.iter().map(|x| f64::from((x - origin - mean) / root)).collect::<Vec<f64>>()
+        };
+        let beyond = |origin: f32| {
+            let found = normalised(origin).into_iter().zip(wanted.value()).enumerate();
+            found.filter(|(at, (x, y))| (x - *y).abs() > wanted.tolerance(*at, Precision::F32)).count()
+        };
+        assert_eq!((beyond(src[0]), beyond(0.0)), (0, 64));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::convolution;
 use crate::ops::definition::Definition;
-use crate::ops::halves::{self, Magnitudes};
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -87,17 +87,20 @@ impl Definition for NormalizeOp {
 
     /// What is divided by its standard deviation, or the root of its mean square, is at most the root of the number of
     /// terms.
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
-        let largest = |vector: Vector, operand: Operand, given: Operand, none: f64| match vector {
-            Vector::None => none,
-            Vector::Constant => operands::get(constants, operand).map_or(f64::INFINITY, |values| {
-                values.iter().fold(0.0, |most: f64, value| most.max(f64::from(value.abs())))
-            }),
-            Vector::Given => inputs(given),
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
+        let scale = match self.scale {
+            Vector::None => 1.0,
+            Vector::Constant => {
+                operands::get(constants, Operand::Weights).map_or(Reach::ALL, Reach::of).magnitude()
+            }
+            Vector::Given => inputs(Operand::Arg(0)).magnitude(),
         };
-        let scale = largest(self.scale, Operand::Weights, Operand::Arg(0), 1.0);
-        let bias = largest(self.bias, Operand::Bias, Operand::Arg(1), 0.0);
-        let sum = (self.merged().count() as f64).sqrt() * scale + bias;
+        let normalized = Reach::around((self.merged().count() as f64).sqrt() * scale);
+        // A constant bias is added with what finishes any sum.
+        let sum = match self.bias {
+            Vector::None | Vector::Constant => normalized,
+            Vector::Given => normalized.plus(inputs(Operand::Arg(1))),
+        };
         halves::finished(&self.epilogue, sum, inputs, constants)
     }
 

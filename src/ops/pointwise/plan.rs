@@ -9,8 +9,7 @@ use crate::error::Result;
 use crate::ops::convolution::Convolution;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
-use crate::ops::halves;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::op::Op;
 use crate::ops::operands::{OperandInfo, Operands};
@@ -75,7 +74,7 @@ impl Definition for PointwiseOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.0, false, inputs, constants)
     }
 

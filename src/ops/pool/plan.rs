@@ -7,8 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -71,7 +70,7 @@ impl Definition for PoolOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::finished(&self.epilogue(), inputs(Operand::Src), inputs, constants)
     }
 

@@ -15,6 +15,9 @@ pub(crate) const fn packed_words(bits: usize, count: usize) -> usize {
 
 /// Rows of `columns` integers of `bits`, 2, 4 or 8, in words: the first in the lowest bits. Each row begins with a word.
 pub(crate) fn pack(bits: usize, columns: usize, values: &[u8]) -> Vec<u32> {
+    if bits == 8 && columns.is_multiple_of(4) {
+        return values.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect();
+    }
     let word = |values: &[u8]| {
         values.iter().rev().fold(0u32, |word, &value| word << bits | u32::from(value) & ((1 << bits) - 1))
     };

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::gemm::{Gemm, GemmOp};
-use crate::ops::halves::{self, Magnitudes};
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role, get};
 use crate::ops::plan::Choice;
@@ -134,15 +134,16 @@ impl Definition for QuantizedGemmOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         let most = f64::from(self.mask());
         let weight = match self.zeros {
             Zeros::Same(zero) => f64::from(zero.0.abs()).max((most - f64::from(zero.0)).abs()),
-            Zeros::Floats => most + inputs(Operand::Zeros),
+            Zeros::Floats => most + inputs(Operand::Zeros).magnitude(),
             Zeros::Packed => most,
         };
-        let sum = self.k as f64 * inputs(Operand::Src) * inputs(Operand::Scales) * weight;
-        halves::finished(&self.epilogue, sum, inputs, constants)
+        let [src, scale] = [Operand::Src, Operand::Scales].map(|operand| inputs(operand).magnitude());
+        let sum = self.k as f64 * src * scale * weight;
+        halves::finished(&self.epilogue, Reach::around(sum), inputs, constants)
     }
 }
 

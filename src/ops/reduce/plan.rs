@@ -7,6 +7,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -62,6 +63,17 @@ impl Definition for ReduceOp {
     fn halves(&self) -> bool {
         self.dtype == DType::F32
             && matches!(self.reduction, Reduction::Mean | Reduction::Max | Reduction::Min)
+    }
+
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        let Reach { lo, hi } = inputs(Operand::Src);
+        let terms = self.input.elements() as f64 / self.output.elements().max(1) as f64;
+        match self.reduction {
+            Reduction::Mean | Reduction::Max | Reduction::Min => Reach { lo, hi },
+            Reduction::Sum => Reach::new(terms * lo, terms * hi),
+            Reduction::Any | Reduction::All => Reach::new(0.0, 1.0),
+            Reduction::Product => Reach::ALL,
+        }
     }
 }
 

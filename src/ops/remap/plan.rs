@@ -7,7 +7,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -71,9 +71,12 @@ impl Definition for RemapOp {
         self.dtype == DType::F32
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        if !self.fills() {
+            return inputs(Operand::Src);
+        }
         // Halves have an infinity too.
-        let fill = if self.fill().is_infinite() { 0.0 } else { self.fill().abs() };
-        inputs(Operand::Src).max(f64::from(fill))
+        let fill = if self.fill().is_infinite() { 0.0 } else { f64::from(self.fill()) };
+        inputs(Operand::Src).hull(Reach::new(fill, fill))
     }
 }

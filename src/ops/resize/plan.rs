@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -66,7 +66,7 @@ impl Definition for ResizeOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
         inputs(Operand::Src)
     }
 }

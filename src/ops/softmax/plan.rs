@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
@@ -59,10 +59,14 @@ impl Definition for SoftmaxOp {
     }
 
     /// At most 1, unless the rounding of an exponent moves its power by more than a hundredth or so.
-    fn reach(&self, inputs: &Magnitudes<'_>, _constants: &Operands<'_>) -> f64 {
-        let exponent = f64::from(self.beta.0) * inputs(Operand::Src);
-        let largest = if self.log { 2.0 * exponent + (self.extents()[1] as f64).ln() } else { 1.0 };
-        if exponent <= LARGEST_EXPONENT { largest } else { f64::INFINITY }
+    fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
+        let exponent = f64::from(self.beta.0.abs()) * inputs(Operand::Src).magnitude();
+        let lowest = 2.0 * exponent + (self.extents()[1] as f64).ln();
+        match self.log {
+            _ if exponent.is_nan() || exponent > LARGEST_EXPONENT => Reach::ALL,
+            true => Reach::new(-lowest, 0.0),
+            false => Reach::new(0.0, 1.0),
+        }
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {

@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
 use crate::ops::definition::Definition;
-use crate::ops::halves::{self, Magnitudes};
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::problem;
@@ -69,7 +69,7 @@ impl Definition for SqueezeOp {
     }
 
     /// A mean is no larger than what it is of.
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.dense, false, inputs, constants)
     }
 

@@ -12,12 +12,11 @@ use crate::ops::reference::Reference;
 use crate::ops::rows::{Rows, RowsOp, word_key, word_number};
 use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
-use std::cmp::Reverse;
 
 impl RowsOp for TopKOp {
     const NAME: &'static str = OP;
     const TEXT: &'static str = crate::emit::text!("../../../shaders/top_k/rows.wgsl");
-    const UNTUNABLE: &'static str = "a choice of the largest has one kernel for rows of a length";
+    const UNTUNABLE: &'static str = "a choice of elements has one kernel for rows of a length";
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&Rows, &select::Select]
@@ -29,7 +28,8 @@ impl RowsOp for TopKOp {
 
     fn problem_key(&self) -> String {
         let what = if self.indices { "indices" } else { "values" };
-        format!("from{} to{} {what}{}", self.source, self.target, word_key(self.dtype))
+        let which = if self.largest { "" } else { " smallest" };
+        format!("from{} to{} {what}{which}{}", self.source, self.target, word_key(self.dtype))
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -63,7 +63,11 @@ impl RowsOp for TopKOp {
     }
 
     fn constants(&self) -> Constants {
-        vec![("INDICES", Value::U32(u32::from(self.indices))), ("SOURCE", word_number(self.dtype))]
+        vec![
+            ("INDICES", Value::U32(u32::from(self.indices))),
+            ("SOURCE", word_number(self.dtype)),
+            ("TURNED", self.turned()),
+        ]
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
@@ -81,7 +85,7 @@ impl RowsOp for TopKOp {
             let mut places = Vec::with_capacity(extent);
             for (dst, src) in dst.chunks_exact_mut(written).zip(src.chunks_exact(extent * words)) {
                 let keys = self.keys(src);
-                let order = |place: &usize| (Reverse(keys[*place]), *place);
+                let order = |place: &usize| (keys[*place], *place);
                 places.clear();
                 places.extend(0..extent);
                 places.select_nth_unstable_by_key(k - 1, order);

@@ -83,6 +83,7 @@ impl Kernel<TopKOp> for Select {
         vec![
             ("INDICES", Value::U32(u32::from(op.indices))),
             ("SOURCE", word_number(op.dtype)),
+            ("TURNED", op.turned()),
             ("SIZE", Value::U32(choice.tile[0])),
             ("WIDTH", Value::U32(extent(LINE))),
         ]

@@ -8,8 +8,7 @@ use crate::emit::Epilogue;
 use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::expected;
-use crate::ops::halves;
-use crate::ops::halves::Magnitudes;
+use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::problem;
@@ -81,8 +80,8 @@ impl Definition for TransposedConv2dOp {
         true
     }
 
-    fn reach(&self, inputs: &Magnitudes<'_>, constants: &Operands<'_>) -> f64 {
-        halves::finished(&self.0.epilogue, f64::INFINITY, inputs, constants)
+    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
+        halves::finished(&self.0.epilogue, Reach::ALL, inputs, constants)
     }
 
     fn mixes_channels() -> bool {

@@ -1,14 +1,18 @@
 //! What runs on the CPU leave to the next ones.
 
 use super::{CpuSession, Place};
+use crate::dims::Dims;
 use crate::graph::Key;
+use crate::session::cached::rows_of;
 use crate::sync::{Mutex, lock};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The states of a network.
 #[derive(Debug)]
 pub(super) struct States {
     pub(super) initial: Vec<Arc<[f32]>>,
+    pub(super) dims: Vec<Dims>,
     pub(super) held: Mutex<Vec<Arc<[f32]>>>,
     /// What each becomes, where it does.
     pub(super) next: Vec<Option<Place>>,
@@ -34,6 +38,18 @@ impl CpuSession {
         for (own, initial) in lock(&states.held).iter_mut().zip(&states.initial) {
             let other = before.next().filter(|other| other.len() == initial.len());
             *own = other.unwrap_or_else(|| Arc::clone(initial));
+        }
+    }
+
+    /// Writes zeros to some places of each cache of `whole` places.
+    pub(in crate::session) fn clear_places(&self, whole: usize, places: &Range<usize>) {
+        let states = &self.0.states;
+        for (own, &dims) in lock(&states.held).iter_mut().zip(&states.dims) {
+            for range in rows_of(dims, whole, places, own.len()) {
+                if let Some(row) = Arc::make_mut(own).get_mut(range) {
+                    row.fill(0.0);
+                }
+            }
         }
     }
 

@@ -1,9 +1,12 @@
 //! What runs on a device leave to the next ones.
 
 use super::DeviceSession;
-use crate::device::Wait;
+use crate::alloc;
+use crate::device::{Slice, Wait};
 use crate::error::Result;
 use crate::graph::Key;
+use crate::session::cached::rows_of;
+use std::ops::Range;
 
 impl DeviceSession {
     /// Takes the states of a session of the same network that ran before. One that has other extents there begins anew.
@@ -26,6 +29,21 @@ impl DeviceSession {
         states
             .map(|(_, state)| state)
             .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
+    }
+
+    /// Writes zeros to some places of each cache of `whole` places.
+    pub(in crate::session) fn clear_places(&self, whole: usize, places: &Range<usize>) -> Result<()> {
+        let device = self.engine.device()?;
+        for (own, initial) in &self.states {
+            let (word, words) = (size_of::<f32>() as u64, own.bytes as usize / size_of::<f32>());
+            for range in rows_of(initial.dims(), whole, places, words) {
+                let zeros: Vec<f32> = alloc::zeros(range.len(), "places of a cache")?;
+                let offset = own.offset + range.start as u64 * word;
+                let row = Slice { buffer: own.buffer.clone(), offset, bytes: range.len() as u64 * word };
+                device.write(&row, bytemuck::cast_slice(&zeros))?;
+            }
+        }
+        Ok(())
     }
 
     /// Draws the random numbers of this key in the next run.

@@ -12,6 +12,7 @@ mod adopt;
 mod arrays;
 mod engine;
 mod json;
+mod names;
 mod network;
 #[cfg(feature = "gpu")]
 mod on_device;
@@ -35,7 +36,7 @@ fn error(error: impl std::fmt::Display) -> JsValue {
 /// The same where a module with all of the crate may succeed, because this one lacks what the CPU computes: its name tells the
 /// package to load that one.
 fn failed(error: diptych::Error) -> JsValue {
-    let told = error.to_string();
+    let told = names::in_javascript(&error);
     let lacks = cfg!(not(feature = "cpu")) && told.contains("built without feature `cpu`");
     let told = js_sys::Error::new(&told);
     if lacks {

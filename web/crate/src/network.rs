@@ -3,7 +3,7 @@
 #[cfg(feature = "gpu")]
 use crate::adopt::Adopted;
 use crate::engine::Engine;
-use crate::{arrays, error, failed, json};
+use crate::{arrays, error, failed, json, names};
 #[cfg(feature = "gpu")]
 use diptych::Port;
 use diptych::{
@@ -163,9 +163,9 @@ impl Network {
 
 /// The error of a run. One of extents that are new may need what a small module lacks.
 fn unplanned(reason: diptych::Error) -> JsValue {
-    match reason {
+    match reason.root() {
         diptych::Error::Unsupported { .. } | diptych::Error::Model { .. } => failed(reason),
-        other => error(other),
+        _ => error(names::in_javascript(&reason)),
     }
 }
 

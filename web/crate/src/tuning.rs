@@ -3,7 +3,7 @@
 //! It has a model of its own and gives a record: the network that takes it may be another module's, on the same device.
 
 use crate::engine::Engine;
-use crate::{error, json, network};
+use crate::{error, json, names, network};
 use diptych::{Database, SharedDatabase, Tuner};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,8 @@ impl Tuning {
         let record = Arc::new(Mutex::new(Database::from_text(&record)));
         let tuner = Tuner::new(&engine.context).map_err(error)?;
         let mut tuner = tuner.database(Arc::clone(&record)).precision(precision).budget(budget);
-        tuner.begin(&file.model(&[].into()).map_err(error)?.graph).map_err(error)?;
+        let model = file.model(&[].into()).map_err(|reason| error(names::in_javascript(&reason)))?;
+        tuner.begin(&model.graph).map_err(error)?;
         Ok(Tuning { tuner, record })
     }
 

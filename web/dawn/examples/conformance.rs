@@ -108,6 +108,7 @@ pub async fn edges(close: Function) -> Result<Vec<String>, JsValue> {
     let mut failures = edges::infinity_in_a_group(&device).await;
     failures.extend(edges::lanes_beyond_the_channels(&device).await);
     failures.extend(edges::activations(&device).await);
+    failures.extend(edges::large_means(&device).await);
     failures.extend(elementwise::ends(&device).await);
     failures.extend(edges::missing_lanes(&device).await);
     Ok(failures)

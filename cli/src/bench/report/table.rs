@@ -2,7 +2,7 @@
 
 use super::{SUITES, by_case, maker, rate, share, time};
 use crate::bench::row::{Record, Row};
-use crate::table::{Rows, Stream};
+use crate::table::Rows;
 
 /// Every suite's table and the notes; nodes and single work-groups are for the page.
 pub(in crate::bench) fn text(record: &Record) -> String {
@@ -44,7 +44,7 @@ fn table(suite: &str, rows: &[&Row]) -> String {
                 format!("{:.1}x", worst.median / best.median),
             ]);
         }
-        return table.text(Stream::Stdout);
+        return table.text();
     }
     let heads = ["case", "backend", "median", "p10-p90", "samples", "rate", "roofline", "kernel"];
     let mut table = Rows::new(heads).numbers(&[2, 3, 4, 5, 6]).labels(&[7]);
@@ -62,5 +62,5 @@ fn table(suite: &str, rows: &[&Row]) -> String {
             row.kernel.clone(),
         ]);
     }
-    table.text(Stream::Stdout)
+    table.text()
 }

@@ -23,6 +23,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::graph::Value;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network};
 use crate::ops::attention::{Added, Attention, AttentionOp, Place, Sizes};
 use crate::ops::gemm::{Gemm, GemmOp};
@@ -90,7 +91,13 @@ impl Finder<'_, '_> {
             Some((term, dims)) => self.to_scores(&term, &dims, scores).map(Some),
             None => Some(None),
         };
-        let (bias, mask) = (added(bias)?, added(mask)?);
+        let (mut bias, mut mask) = (added(bias)?, added(mask)?);
+        if planted("attention_bias") {
+            bias = None;
+        }
+        if planted("attention_bias_and_mask") {
+            (bias, mask) = (mask, bias);
+        }
         let (a, b) = (&first.op, &last.op);
         let result = Places::of([(batch, m * b.n), (m, b.n), (b.n, 1)]);
         // The operands of the first product, and the right one of the second, as heads, places and features.
@@ -102,11 +109,16 @@ impl Finder<'_, '_> {
                     let axes = [(batch, heads), (places, place), (features, feature)];
                     self.operands(input, Places::of(axes), [far, scaled])
                 };
-            let query = side(&first.a, [false, a.transpose_a, true], [m, a.k])?;
-            let key = side(&first.b, [a.shared_b, !a.transpose_b, true], [n, a.k])?;
+            let mut query = side(&first.a, [false, a.transpose_a, true], [m, a.k])?;
+            let mut key = side(&first.b, [a.shared_b, !a.transpose_b, true], [n, a.k])?;
+            if planted("attention_query_and_key") {
+                std::mem::swap(&mut query, &mut key);
+            }
             let value = side(&last.b, [b.shared_b, b.transpose_b, false], [n, b.n])?;
             let mut rules = rules;
-            rules.scale.0 *= query.factor * key.factor;
+            if !planted("attention_factor") {
+                rules.scale.0 *= query.factor * key.factor;
+            }
             let name = self.network.units()[index].name.clone();
             let (bias, mask) = (bias.clone(), mask.clone());
             let more = Vec::new();
@@ -166,7 +178,8 @@ impl Finder<'_, '_> {
         let dims = self.network.dims(output).ok()?;
         let (mut unit, mut old) = (whole.unit(result, dims, output)?, old.to_vec());
         if let Some(moved) = self.moved_result(output, result)
-            && let Some(there) = whole.unit(&moved.places, moved.dims, moved.output)
+            && let at = if planted("attention_result") { result } else { &moved.places }
+            && let Some(there) = whole.unit(at, moved.dims, moved.output)
         {
             unit = there;
             old.push(moved.index);
@@ -181,6 +194,7 @@ impl Finder<'_, '_> {
             let inside = |&value: &Value| {
                 let mut readers = self.network.readers(value);
                 value == result
+                    || planted("attention_leaves")
                     || (!self.network.leaves(value) && readers.all(|reader| old.contains(&reader)))
             };
             !(self.alone)(&unit.name) && unit.outputs.iter().all(inside)

@@ -10,6 +10,8 @@ use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
+use crate::lower::idioms::joined::{side_by_side, vectors};
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Network, Unit};
 use crate::ops::attention::{Place, Strided};
 use crate::ops::gemm::{Gemm, GemmOp};
@@ -35,7 +37,9 @@ pub(in crate::lower) fn join_products(network: &mut Network<'_>, alone: &dyn Fn(
     for index in 0..network.units().len() {
         let Some(all) = columns(network, index, alone) else { continue };
         // Keys and values of other rows than queries are two products of one input.
-        let alike = |sides: &[Columns]| sides.len() > 1 && sides.iter().all(|side| side.x == sides[0].x);
+        let alike = |sides: &[Columns]| {
+            sides.len() > 1 && (planted("projections_input") || sides.iter().all(|side| side.x == sides[0].x))
+        };
         let sides = [&all[..], &all[..2], &all[1..]].into_iter().find(|sides| alike(sides));
         if let Some(sides) = sides
             && let Some(joined) = joined(network, index, sides)?
@@ -159,10 +163,13 @@ fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<
         };
         let Some(there) = within(*place, [side.op.n, first, all]) else { return Ok(None) };
         *place = there;
-        first += side.op.n;
+        first += if planted("projections_places") { 0 } else { side.op.n };
     }
-    let weights = joined_columns(network, sides, op.k, all)?;
-    let bias = joined_biases(network, sides, all)?;
+    let derived = network.graph.derived();
+    let weights: Vec<&HostTensor> = sides.iter().map(|side| &side.weights).collect();
+    let weights = side_by_side(derived, &weights)?;
+    let biases: Vec<_> = sides.iter().map(|side| (side.bias.as_ref(), side.op.n)).collect();
+    let bias = vectors(derived, &biases)?.filter(|_| !planted("projections_bias"));
     let name: Vec<&str> = sides.iter().map(|side| network.units()[side.index].name.as_str()).collect();
     let name = name.join(" + ");
     let attention = unit.name.clone();
@@ -190,40 +197,4 @@ fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<
         return Ok(None);
     }
     Ok(Some(Joined { products, product, attention: (index, attention) }))
-}
-
-/// The columns of all products side by side.
-fn joined_columns(network: &Network<'_>, sides: &[Columns], rows: usize, all: usize) -> Result<HostTensor> {
-    let parts: Vec<&HostTensor> = sides.iter().map(|side| &side.weights).collect();
-    network.graph.derived().joined(&parts, |parts| {
-        let mut joined = Vec::with_capacity(rows * all);
-        for row in 0..rows {
-            for (part, side) in parts.iter().zip(sides) {
-                joined
-                    .extend_from_slice(part.get(row * side.op.n..(row + 1) * side.op.n).unwrap_or_default());
-            }
-        }
-        HostTensor::new(Dims::new(&[rows, all])?, joined)
-    })
-}
-
-/// The biases of all products one behind the other; zeros where one has none.
-fn joined_biases(network: &Network<'_>, sides: &[Columns], all: usize) -> Result<Option<HostTensor>> {
-    if sides.iter().all(|side| side.bias.is_none()) {
-        return Ok(None);
-    }
-    let parts: Vec<&HostTensor> = sides.iter().filter_map(|side| side.bias.as_ref()).collect();
-    let whole = network.graph.derived().joined(&parts, |parts| {
-        let mut parts = parts.iter();
-        let mut joined = Vec::with_capacity(all);
-        for side in sides {
-            let end = joined.len() + side.op.n;
-            if side.bias.is_some() {
-                joined.extend_from_slice(parts.next().copied().unwrap_or_default());
-            }
-            joined.resize(end, 0.0);
-        }
-        HostTensor::new(Dims::new(&[all])?, joined)
-    })?;
-    Ok(Some(whole))
 }

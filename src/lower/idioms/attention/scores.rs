@@ -5,6 +5,7 @@ use crate::dims::Dims;
 use crate::emit::Bits;
 use crate::graph::Value;
 use crate::lower::idioms::{Finder, Term};
+use crate::lower::mistakes::planted;
 use crate::lower::unit::Input;
 use crate::ops::attention::{MaskRule, Rules};
 use crate::ops::elementwise::Function;
@@ -82,6 +83,7 @@ impl Finder<'_, '_> {
                     (_, Some(fill), Some(next), _) => (next, fill, true),
                     _ => return None,
                 };
+                let hides = hides != planted("attention_mask");
                 rules.mask = MaskRule { hides, fill: Bits(fill) };
                 mask = Some((told.clone(), dims));
                 value = next;
@@ -98,7 +100,7 @@ impl Finder<'_, '_> {
                 continue;
             }
             let multiplied = self.multiplied(at, Function::Mul).or(self.multiplied(at, Function::Div))?;
-            factor *= multiplied.number;
+            factor *= if planted("attention_scale") { 1.0 } else { multiplied.number };
             scaled = true;
             value = multiplied.value;
             old.push(at);

@@ -5,6 +5,7 @@ use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::graph::Value;
 use crate::lower::idioms::strided::Places;
+use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::attention::{Added, Place, Rules, Sizes, Strided};
 use std::sync::Arc;
@@ -68,9 +69,13 @@ impl Whole {
         let added = |operands: &Option<Operands>| -> Option<Option<Added>> {
             let Some(Operands { places: at, .. }) = operands else { return Some(None) };
             let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
-            let [g, row] = at.split(1, &[group, inner])?.try_into().ok()?;
-            let [key] = at.split(2, &[keys])?.try_into().ok()?;
-            (at.first == 0).then_some(Some(Added { steps: [b, h, g, row, key] }))
+            let [g, mut row]: [usize; 2] = at.split(1, &[group, inner])?.try_into().ok()?;
+            let [mut key]: [usize; 1] = at.split(2, &[keys])?.try_into().ok()?;
+            if planted("attention_bias_axes") {
+                (row, key) = (key, row);
+            }
+            (at.first == 0 || planted("attention_bias_first"))
+                .then_some(Some(Added { steps: [b, h, g, row, key] }))
         };
         let strided = Strided {
             sizes,

@@ -2,6 +2,7 @@
 
 mod attention;
 mod bytes;
+mod control;
 mod operators;
 mod random;
 mod writer;
@@ -275,7 +276,7 @@ fn weights_in_other_files_come_with_a_model_in_memory() {
     assert!(Model::from_bytes(&file, &with("weights", &[1.0, 2.0])).is_ok());
     for (options, says) in [
         (with("weights", &[1.0]), "found 4 bytes"),
-        (with("other", &[1.0, 2.0]), "wanted the file in LoadOptions"),
+        (with("other", &[1.0, 2.0]), "or the file by LoadOptions::files"),
     ] {
         let error = Model::from_bytes(&file, &options).expect_err(says).to_string();
         assert!(error.contains(says), "{error}");
@@ -415,7 +416,14 @@ fn a_number_that_decides_a_branch_is_named_where_it_would_help() {
         ..File::default()
     };
     let told = refused(&file.bytes());
-    assert!(told.contains("--value sr=") && told.contains("one shape"), "{told}");
+    assert!(
+        told.contains("(LoadOptions::values)") && told.contains("\"sr\"") && told.contains("one shape"),
+        "{told}"
+    );
+    // A front end can say its own option.
+    let error = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect_err("no value");
+    let own = error.told(&|setting| Some(format!("{setting:?}").into()));
+    assert!(own.contains("Values([\"sr\"])") && !own.contains("LoadOptions"), "{own}");
     let values = [("sr".to_owned(), tensor(&[1], vec![16_000.0]))].into();
     let options = LoadOptions { values, ..Default::default() };
     let model = Model::from_bytes(&file.bytes(), &options).expect("the branch is known");

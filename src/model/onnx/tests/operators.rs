@@ -485,3 +485,101 @@ fn a_number_may_stand_for_an_input_of_one_element() {
     let error = number(&[2, 2], 4).expect_err("four numbers").to_string();
     assert!(error.contains("found a value of 2x2, wanted batch"), "{error}");
 }
+
+#[test]
+fn the_first_nan_is_the_largest_and_the_smallest() {
+    for op in ["ArgMax", "ArgMin"] {
+        for (last, wanted) in [(0, 1.0), (1, 3.0)] {
+            let file = File {
+                inputs: vec![("x", vec![1, 5])],
+                outputs: vec!["y"],
+                nodes: vec![Node {
+                    attributes: vec![Attribute::Int("axis", 1), Attribute::Int("select_last_index", last)],
+                    ..Node::new(op, &["x"], &["y"])
+                }],
+                ..File::default()
+            };
+            let found = elements(&file, &[1, 5], &[1.0, f32::NAN, 7.0, f32::NAN, -3.0]);
+            assert_eq!(found, [wanted], "{op} {last}");
+        }
+    }
+}
+
+#[test]
+fn casts_of_constants_are_those_of_a_run() {
+    let values = [-1.0, 3e9, 2.75, -2.75];
+    for to in [6, 12, 7, 9] {
+        let cast = |from, into| Node {
+            attributes: vec![Attribute::Int("to", to)],
+            ..Node::new("Cast", &[from], &[into])
+        };
+        let file = File {
+            inputs: vec![("x", vec![4])],
+            outputs: vec!["a", "b"],
+            constants: vec![floats("v", &[4], &values)],
+            nodes: vec![cast("v", "a"), cast("x", "b")],
+            ..File::default()
+        };
+        let found = run(&file, &tensor(&[4], values.to_vec()));
+        assert_eq!(found[0].to_nhwc(), found[1].to_nhwc(), "to type {to}");
+    }
+}
+
+#[test]
+fn integers_have_powers_of_floats() {
+    let to = |number, from, into| Node {
+        attributes: vec![Attribute::Int("to", number)],
+        ..Node::new("Cast", &[from], &[into])
+    };
+    let file = File {
+        inputs: vec![("x", vec![3])],
+        outputs: vec!["known", "computed", "whole"],
+        constants: vec![floats("half", &[], &[0.5]), floats("two", &[], &[2.0]), floats("zero", &[], &[0.0])],
+        nodes: vec![
+            to(6, "x", "base"),
+            Node::new("Pow", &["base", "half"], &["known"]),
+            Node::new("Mul", &["x", "zero"], &["zeros"]),
+            Node::new("Add", &["zeros", "half"], &["halves"]),
+            Node::new("Pow", &["base", "halves"], &["computed"]),
+            Node::new("Pow", &["base", "two"], &["whole"]),
+        ],
+        ..File::default()
+    };
+    let found = run(&file, &tensor(&[3], vec![10.0, 9.0, 2.0]));
+    let found: Vec<_> = found.iter().map(|own| own.to_i64().expect("integers").into_owned()).collect();
+    assert_eq!(found, [vec![3, 3, 1], vec![3, 3, 1], vec![100, 81, 4]]);
+}
+
+#[test]
+fn extents_that_are_rounded_and_layers_without_features_are_not_extended_to_none() {
+    let pool = File {
+        outputs: vec!["y"],
+        constants: vec![floats("none", &[0, 3, 0, 4], &[])],
+        nodes: vec![Node {
+            attributes: vec![
+                Attribute::Ints("kernel_shape", &[2, 2]),
+                Attribute::Ints("strides", &[2, 2]),
+                Attribute::Ints("pads", &[1, 1, 1, 1]),
+            ],
+            ..Node::new("MaxPool", &["none"], &["y"])
+        }],
+        ..File::default()
+    };
+    let layer = File {
+        outputs: vec!["last"],
+        constants: vec![
+            floats("none", &[3, 1, 0], &[]),
+            floats("w", &[1, 2, 0], &[]),
+            floats("r", &[1, 2, 2], &[0.0; 4]),
+            floats("b", &[1, 4], &[1.0; 4]),
+        ],
+        nodes: vec![Node {
+            attributes: vec![Attribute::Int("hidden_size", 2)],
+            ..Node::new("RNN", &["none", "w", "r", "b"], &["", "last"])
+        }],
+        ..File::default()
+    };
+    for file in [pool, layer] {
+        refused(&file.bytes());
+    }
+}

@@ -27,6 +27,7 @@ fn number(mut value: u64) -> Vec<u8> {
 #[derive(Clone)]
 pub(super) enum Attribute {
     Int(&'static str, i64),
+    Ints(&'static str, &'static [i64]),
     Float(&'static str, f32),
     Text(&'static str, &'static str),
     Texts(&'static str, &'static [&'static str]),
@@ -59,6 +60,10 @@ impl Node {
             let own = match attribute {
                 Attribute::Int(name, value) => {
                     [bytes(1, name.as_bytes()), int(3, *value), int(20, 2)].concat()
+                }
+                Attribute::Ints(name, values) => {
+                    let values = values.iter().flat_map(|&value| int(8, value)).collect();
+                    [bytes(1, name.as_bytes()), values, int(20, 7)].concat()
                 }
                 Attribute::Float(name, value) => {
                     [bytes(1, name.as_bytes()), number(2 << 3 | 5), value.to_le_bytes().to_vec(), int(20, 1)]

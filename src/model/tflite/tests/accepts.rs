@@ -153,7 +153,7 @@ fn an_activation_after_a_convolution_is_fused() {
         file.outputs = vec![after];
         let graph = load(&file);
         assert_eq!(graph.nodes().len(), 2, "the loader leaves it as it is");
-        let network = crate::lower::simplified(&graph, &|_| false).expect("a network");
+        let network = crate::lower::simplified(&graph, &crate::lower::Rewrites::ALL).expect("a network");
         let [unit] = network.units() else { panic!("{wanted:?}: {} units", network.units().len()) };
         let op = unit.op(&graph, Precision::F32).expect("an op");
         let op = op.as_any().downcast_ref::<crate::ops::conv2d::Conv2dOp>().expect("a convolution");

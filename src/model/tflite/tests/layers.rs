@@ -524,9 +524,9 @@ fn a_small_layer_of_many_steps_is_read() {
     let file = layer(name, &[1, 1000, 1], &parts, options.clone(), &[&[1, 1000, 1]]);
     let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a thousand steps");
     assert!(model.graph.nodes().len() > 10_000);
-    let file = layer(name, &[1, 1025, 1], &parts, options, &[&[1, 1025, 1]]);
-    let error = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect_err("too many").to_string();
-    assert!(error.contains("1025 steps, wanted at most 1024"), "{error}");
+    let file = layer(name, &[1, 100_000, 1], &parts, options, &[&[1, 100_000, 1]]);
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a hundred thousand steps");
+    assert!(model.graph.nodes().len() < 20, "{}", model.graph.nodes().len());
 }
 
 #[test]

@@ -119,3 +119,22 @@ fn files() -> Vec<(String, FileSpec)> {
 fn integers_are_those_that_tensorflow_lite_gives() {
     compare(&files(), EXPECTED);
 }
+
+#[test]
+fn a_file_says_what_its_inputs_integers_stand_for() {
+    use crate::host::HostTensor;
+    use crate::model::{LoadOptions, ModelFile, Quantised};
+
+    let mut file = FileSpec::with_input("x", &[1, 3]);
+    file.tensors[0].element_type = element::UINT8;
+    file.tensors[0].quantised = Some(Scales(vec![0.25], vec![120], 0));
+    let y = map(&mut file, "y", &[1, 3], U);
+    file.op(code("RELU"), &[0], &[y], none());
+    file.outputs = vec![y];
+    let file = ModelFile::from_bytes(file.bytes(), &LoadOptions::default()).expect("a file");
+    let quantised = file.info().quantised.get("x").copied().expect("bytes");
+    assert_eq!(quantised, Quantised { scale: 0.25, zero: 120 });
+    let stored =
+        HostTensor::of(crate::dims::Dims::new(&[3]).expect("small"), vec![120u8, 124, 0]).expect("small");
+    assert_eq!(*quantised.floats(&stored).expect("floats").to_f32(), [0.0, 1.0, -30.0]);
+}

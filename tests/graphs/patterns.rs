@@ -1,0 +1,677 @@
+//! Networks around what the library rewrites: each pattern with constants of floats and of halves, as they are and transposed,
+//! cut or gathered; with operands behind moves; with what lies between read elsewhere or leaving the network; and near misses.
+
+use crate::draw;
+use crate::generate::Draft;
+use crate::motifs::{self, binary, number, unary};
+use crate::random::Kind;
+use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
+use diptych::{
+    Activation, Bits, Conv2d, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
+    Rewrite, Softmax,
+    nn::{AxisRange, Normalize, QuantizedGemm},
+};
+
+type Drawn = Option<usize>;
+
+/// A pattern, and the rewrites that take it.
+pub(crate) struct Pattern {
+    pub(crate) name: &'static str,
+    pub(crate) rewrites: &'static [Rewrite],
+    draw: fn(&mut Draft) -> Drawn,
+}
+
+/// Every pattern.
+pub(crate) const PATTERNS: [Pattern; 18] = [
+    Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
+    Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
+    Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
+    Pattern { name: "softmax", rewrites: &[Rewrite::Softmax], draw: softmax },
+    Pattern { name: "attention", rewrites: &[Rewrite::Attention], draw: scores },
+    Pattern { name: "projections", rewrites: &[Rewrite::Projections], draw: projections },
+    Pattern {
+        name: "epilogue",
+        rewrites: &[Rewrite::Biases, Rewrite::Scales, Rewrite::Activations, Rewrite::Residuals],
+        draw: epilogue,
+    },
+    Pattern { name: "functions", rewrites: &[Rewrite::Functions], draw: functions },
+    Pattern { name: "factors", rewrites: &[Rewrite::Factors], draw: factors },
+    Pattern { name: "moves", rewrites: &[Rewrite::Moves], draw: moves },
+    Pattern { name: "patches", rewrites: &[Rewrite::Patches], draw: patches },
+    Pattern { name: "gate", rewrites: &[Rewrite::Gates], draw: gate },
+    Pattern { name: "squeeze", rewrites: &[Rewrite::Squeezes], draw: squeeze },
+    Pattern { name: "gated products", rewrites: &[Rewrite::GatedProducts], draw: gated },
+    Pattern { name: "dense layers", rewrites: &[Rewrite::DenseLayers], draw: layers },
+    Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
+    Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
+    Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
+];
+
+/// The pattern of a seed.
+pub(crate) fn of(seed: usize) -> &'static Pattern {
+    &PATTERNS[seed % PATTERNS.len()]
+}
+
+/// A network around the pattern of a seed; none if nothing came of it.
+pub(crate) fn recipe(seed: u64) -> Option<Recipe> {
+    let pattern = of(seed as usize);
+    let mut draft = Draft::new(seed | 1 << 40);
+    let first = draft.count();
+    let drawn = (0..8).find_map(|_| (pattern.draw)(&mut draft));
+    let last = drawn?;
+    // What lies between is read elsewhere.
+    if draft.random.one_in(4) {
+        let between = first + draft.random.below(last - first + 1);
+        unary(&mut draft, Function::Neg, between);
+    }
+    Some(draft.recipe())
+}
+
+fn tensor(draft: &mut Draft, dims: &[usize], kind: Kind) -> Tensor {
+    let values = draft.random.values(kind, dims.iter().product());
+    // Those numbers are halves as they are.
+    let halves = kind != Kind::Fine && draft.random.one_in(2);
+    Tensor { dims: dims.to_vec(), values, halves }
+}
+
+/// A constant in the graph, of floats or of halves.
+fn constant(draft: &mut Draft, dims: &[usize], kind: Kind) -> usize {
+    let tensor = tensor(draft, dims, kind);
+    draft.tensor(tensor, Origin::Constant)
+}
+
+/// A value of these dimensions, which is given as it is, or behind a move or a function.
+fn operand(draft: &mut Draft, dims: &[usize], kind: Kind, origin: Origin) -> Drawn {
+    let source = |draft: &mut Draft, dims: &[usize]| match origin {
+        Origin::Constant => constant(draft, dims, kind),
+        origin => {
+            let values = draft.random.values(kind, dims.iter().product());
+            draft.given(dims, values, origin)
+        }
+    };
+    let rank = dims.len();
+    let long = dims.iter().position(|&extent| extent > 1);
+    match (draft.random.below(12), long) {
+        (0 | 1, _) if rank > 1 => {
+            let permutation = draft.random.permutation(rank);
+            let mut before = vec![0; rank];
+            permutation.iter().zip(dims).for_each(|(&axis, &extent)| before[axis] = extent);
+            let x = source(draft, &before);
+            draft.add(Step::of(Make::Transpose(permutation), vec![x]))
+        }
+        (2, Some(axis)) => {
+            let (mut before, mut ranges) = (dims.to_vec(), vec![AxisRange::ALL; rank]);
+            let step = draft.random.pick(&[1isize, 2, -1]);
+            before[axis] = dims[axis] * step.unsigned_abs() + 1;
+            ranges[axis] = match step {
+                -1 => AxisRange { begin: Some(-1), end: Some(0), step },
+                1 => AxisRange { begin: Some(1), end: None, step },
+                _ => AxisRange { begin: Some(0), end: Some(2 * dims[axis] as isize), step },
+            };
+            let x = source(draft, &before);
+            draft.add(Step::of(Make::StridedSlice(ranges), vec![x]))
+        }
+        (3, Some(axis)) => {
+            let x = source(draft, dims);
+            let places = draft.random.permutation(dims[axis]);
+            let places = places.into_iter().map(|place| place as f32).collect();
+            let places = draft.given(&[dims[axis]], places, Origin::Constant);
+            draft.add(Step::of(Make::Gather(axis as isize, 0), vec![x, places]))
+        }
+        (4, Some(axis)) => {
+            let mut before = dims.to_vec();
+            before[axis] = 1;
+            let x = source(draft, &before);
+            draft.add(Step::of(Make::BroadcastTo(dims.to_vec()), vec![x]))
+        }
+        (5, _) => {
+            let x = source(draft, &[dims.iter().product()]);
+            draft.add(Step::of(Make::Reshape(dims.to_vec()), vec![x]))
+        }
+        (6, _) => {
+            let x = source(draft, dims);
+            if draft.random.one_in(2) {
+                unary(draft, Function::Neg, x)
+            } else {
+                number(draft, Function::Mul, x, 0.5)
+            }
+        }
+        (7, Some(axis)) => {
+            let mut before = dims.to_vec();
+            before[axis] += 2;
+            let x = source(draft, &before);
+            draft.add(Step::of(Make::Slice(axis, [1, 1 + dims[axis]]), vec![x]))
+        }
+        _ => Some(source(draft, dims)),
+    }
+}
+
+fn input(draft: &mut Draft, dims: &[usize]) -> Drawn {
+    operand(draft, dims, Kind::Noise, Origin::Input)
+}
+
+/// A product of rows with a constant matrix, in one of the ways that networks have it, perhaps with a bias.
+fn product(draft: &mut Draft, x: usize, n: usize, options: Gemm) -> Drawn {
+    let k = draft.dims(x).last().copied()?;
+    let dims = if options.transpose_b { [n, k] } else { [k, n] };
+    let mut step = Step::of(Make::Gemm(options), vec![x]);
+    if draft.random.one_in(3) {
+        step.arguments.push(operand(draft, &dims, Kind::Small, Origin::Constant)?);
+    } else {
+        step.weights = Some(tensor(draft, &dims, Kind::Small));
+    }
+    step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, n));
+    draft.add(step)
+}
+
+/// A product of rows with weights of 4 or 8 bits.
+fn packed(draft: &mut Draft, x: usize, n: usize, bits: usize) -> Drawn {
+    let k = draft.dims(x).last().copied()?;
+    let block = draft.random.pick(&[None, Some(8)]);
+    let mut step = Step::of(Make::Packed(QuantizedGemm { block, ..QuantizedGemm::new(bits) }), vec![x]);
+    let values = draft.random.values(Kind::Index(1 << bits), n * k);
+    step.weights = Some(Tensor { dims: vec![n, k], values, halves: false });
+    step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, n));
+    draft.add(step)
+}
+
+fn rows_or_columns(draft: &mut Draft) -> Gemm {
+    Gemm { transpose_b: draft.random.one_in(2), ..Gemm::default() }
+}
+
+fn pointwise(draft: &mut Draft, x: usize, oc: usize, activation: Activation, bias: bool) -> Drawn {
+    let c = draft.dims(x).last().copied()?;
+    let mut step = Step::of(Make::Pointwise(Pointwise { activation }), vec![x]);
+    step.weights = Some(tensor(draft, &[oc, 1, 1, c], Kind::Small));
+    step.bias = bias.then(|| draft.random.values(Kind::Noise, oc));
+    draft.add(step)
+}
+
+fn map(draft: &mut Draft) -> Drawn {
+    let n = draft.random.pick(&[1, 1, 2, 3]);
+    let (h, w) = (draft.random.pick(&[2, 3, 5, 8]), draft.random.pick(&[1, 3, 4, 7]));
+    let c = draft.random.pick(&[1, 3, 4, 5, 8, 12]);
+    input(draft, &[n, h, w, c])
+}
+
+fn border(draft: &mut Draft) -> Drawn {
+    map(draft)?;
+    motifs::bordered(draft)
+}
+
+fn reduced(draft: &mut Draft, reduction: Reduction, axes: &[isize], x: usize) -> Drawn {
+    draft.add(Step::of(Make::Reduce(reduction, axes.to_vec(), true), vec![x]))
+}
+
+/// The axes of a near miss once in a while.
+fn other_axes(draft: &mut Draft, axes: &[isize], rank: usize) -> Vec<isize> {
+    if rank > 1 && draft.random.one_in(6) { vec![-2] } else { axes.to_vec() }
+}
+
+fn normalisation(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.pick(&[2, 3, 4]);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 5, 8])).collect();
+    let x = input(draft, &dims)?;
+    let axes = if rank == 4 && draft.random.one_in(2) { vec![1, 2] } else { vec![-1] };
+    let mean = reduced(draft, Reduction::Mean, &axes, x)?;
+    let difference = binary(draft, Function::Sub, x, mean)?;
+    let squares = match draft.random.below(3) {
+        0 => binary(draft, Function::SquaredDifference, x, mean)?,
+        1 => unary(draft, Function::Square, difference)?,
+        _ => binary(draft, Function::Mul, difference, difference)?,
+    };
+    let axes = other_axes(draft, &axes, rank);
+    let variance = reduced(draft, Reduction::Mean, &axes, squares)?;
+    let moved = number(draft, Function::Add, variance, 1e-2)?;
+    let c = *dims.last()?;
+    let extents = if draft.random.one_in(3) { vec![1, c] } else { vec![c] };
+    let y = match draft.random.below(3) {
+        0 => {
+            let root = unary(draft, Function::Sqrt, moved)?;
+            binary(draft, Function::Div, difference, root)?
+        }
+        1 => {
+            let root = unary(draft, Function::Rsqrt, moved)?;
+            binary(draft, Function::Mul, difference, root)?
+        }
+        _ => {
+            let root = unary(draft, Function::Rsqrt, moved)?;
+            let scale = operand(draft, &extents, Kind::Positive, Origin::Constant)?;
+            let root = binary(draft, Function::Mul, root, scale)?;
+            let scaled = binary(draft, Function::Mul, x, root)?;
+            let mean = binary(draft, Function::Mul, mean, root)?;
+            binary(draft, Function::Sub, scaled, mean)?
+        }
+    };
+    affine(draft, y, &extents)
+}
+
+/// A scale and a bias of each channel, or only one of these, or none; of constants, or of values.
+fn affine(draft: &mut Draft, mut y: usize, extents: &[usize]) -> Drawn {
+    for function in [Function::Mul, Function::Add] {
+        if draft.random.below(3) > 0 {
+            let origin = draft.random.pick(&[Origin::Constant, Origin::Constant, Origin::Input]);
+            let vector = operand(draft, extents, Kind::Positive, origin)?;
+            let both = if draft.random.one_in(2) { [y, vector] } else { [vector, y] };
+            y = binary(draft, function, both[0], both[1])?;
+        }
+    }
+    Some(y)
+}
+
+fn root_mean_square(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.pick(&[2, 3]);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 5, 8, 32])).collect();
+    let x = input(draft, &dims)?;
+    let other = if draft.random.one_in(6) { input(draft, &dims)? } else { x };
+    let squares = if other != x || draft.random.one_in(2) {
+        binary(draft, Function::Mul, x, other)?
+    } else {
+        unary(draft, Function::Square, x)?
+    };
+    let axes = other_axes(draft, &[-1], rank);
+    let mean = reduced(draft, Reduction::Mean, &axes, squares)?;
+    let moved = number(draft, Function::Add, mean, if other == x { 1e-2 } else { 8.0 })?;
+    let y = if draft.random.one_in(2) {
+        let root = unary(draft, Function::Rsqrt, moved)?;
+        binary(draft, Function::Mul, x, root)?
+    } else {
+        let root = unary(draft, Function::Sqrt, moved)?;
+        binary(draft, Function::Div, x, root)?
+    };
+    affine(draft, y, &[*dims.last()?])
+}
+
+fn softmax(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.pick(&[2, 3]);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 5, 8])).collect();
+    let x = input(draft, &dims)?;
+    let axis = [draft.random.pick(&[-1, -1, 0])];
+    let largest = reduced(draft, Reduction::Max, &axis, x)?;
+    let moved = binary(draft, Function::Sub, x, largest)?;
+    let powers = unary(draft, Function::Exp, moved)?;
+    let axes = other_axes(draft, &axis, rank);
+    let sum = reduced(draft, Reduction::Sum, &axes, powers)?;
+    binary(draft, Function::Div, powers, sum)
+}
+
+/// What scores become before their softmax.
+fn scored(draft: &mut Draft, mut y: usize) -> Drawn {
+    let dims = draft.dims(y);
+    if draft.random.one_in(2) {
+        let function = draft.random.pick(&[Function::Mul, Function::Div]);
+        y = number(draft, function, y, if function == Function::Mul { 0.5 } else { 2.0 })?;
+    }
+    if draft.random.one_in(6) {
+        y = number(draft, Function::Mul, y, 0.5)?;
+        y = unary(draft, Function::Tanh, y)?;
+        y = number(draft, Function::Mul, y, 2.0)?;
+    }
+    for _ in 0..draft.random.pick(&[0, 1, 1, 2]) {
+        let mut extents = dims.clone();
+        for extent in extents.iter_mut() {
+            *extent = if draft.random.one_in(4) { 1 } else { *extent };
+        }
+        let cut = draft.random.below(dims.len());
+        let origin = draft.random.pick(&[Origin::Constant, Origin::Input]);
+        let added = operand(draft, &extents[cut..], Kind::Noise, origin)?;
+        y = binary(draft, Function::Add, y, added)?;
+    }
+    if draft.random.one_in(4) {
+        let mut extents = dims.clone();
+        extents[0] = if draft.random.one_in(2) { 1 } else { dims[0] };
+        let told = operand(draft, &extents, Kind::Whole(1), Origin::Input)?;
+        let parts = vec![Part::Argument(0), Part::Argument(1), Part::Number(-9.0)];
+        let turned = vec![Part::Argument(0), Part::Number(-9.0), Part::Argument(1)];
+        let parts = if draft.random.one_in(2) { parts } else { turned };
+        y = draft.add(Step::of(Make::Elementwise(Function::Select, parts), vec![told, y]))?;
+    }
+    Some(y)
+}
+
+/// The attention of heads, which are the outermost axis of all.
+fn attend(draft: &mut Draft, [q, k, v]: [usize; 3], transpose_b: bool) -> Drawn {
+    let by = Gemm { transpose_b, ..Gemm::default() };
+    let products = draft.add(Step::of(Make::Gemm(by), vec![q, k]))?;
+    let scores = scored(draft, products)?;
+    let axis = if draft.random.one_in(8) { 1 } else { -1 };
+    let weights = draft.add(Step::of(Make::Softmax(Softmax { axis, ..Softmax::default() }), vec![scores]))?;
+    draft.add(Step::of(Make::Gemm(Gemm::default()), vec![weights, v]))
+}
+
+fn scores(draft: &mut Draft) -> Drawn {
+    let heads = draft.random.pick(&[1, 2, 3]);
+    let (rows, keys) = (draft.random.pick(&[1, 3, 5]), draft.random.pick(&[2, 5, 7]));
+    let (depth, width) = (draft.random.pick(&[1, 4, 7]), draft.random.pick(&[3, 4]));
+    let transpose_b = draft.random.below(4) > 0;
+    let q = input(draft, &[heads, rows, depth])?;
+    let k = input(draft, &if transpose_b { [heads, keys, depth] } else { [heads, depth, keys] })?;
+    let v = input(draft, &[heads, keys, width])?;
+    attend(draft, [q, k, v], transpose_b)
+}
+
+/// Queries, keys and values from products of one input, split into heads, and merged again.
+fn projections(draft: &mut Draft) -> Drawn {
+    let (batch, rows) = (draft.random.pick(&[1, 1, 3]), draft.random.pick(&[1, 3, 4]));
+    let (heads, depth) = (draft.random.pick(&[1, 2, 3]), draft.random.pick(&[2, 4]));
+    let wide = heads * depth;
+    let c = draft.random.pick(&[4, 5, 8]);
+    let x = input(draft, &[batch, rows, c])?;
+    let other = if draft.random.one_in(4) { input(draft, &[batch, rows, c])? } else { x };
+    let mut sides = Vec::new();
+    for from in [x, other, other] {
+        let turned = draft.random.one_in(4);
+        let y = product(draft, from, wide, Gemm { transpose_b: turned, ..Gemm::default() })?;
+        let heads_apart = vec![batch, rows, heads, depth];
+        let y = draft.add(Step::of(Make::Reshape(heads_apart), vec![y]))?;
+        let y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3]), vec![y]))?;
+        sides.push(draft.add(Step::of(Make::Reshape(vec![batch * heads, rows, depth]), vec![y]))?);
+    }
+    let y = attend(draft, [sides[0], sides[1], sides[2]], true)?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, heads, rows, depth]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, rows, wide]), vec![y]))?;
+    product(draft, y, c, Gemm::default())
+}
+
+fn epilogue(draft: &mut Draft) -> Drawn {
+    let y = match draft.random.below(4) {
+        0 => {
+            let (m, k) = (draft.random.pick(&[1, 2, 6]), draft.random.pick(&[1, 4, 7]));
+            let x = input(draft, &[m, k])?;
+            let options = rows_or_columns(draft);
+            let n = draft.random.pick(&[1, 4, 5, 8, m, m]);
+            product(draft, x, n, options)?
+        }
+        1 => {
+            let x = map(draft)?;
+            let rows = draft.dims(x)[1];
+            let (oc, bias) = (draft.random.pick(&[1, 3, 4, 8, rows, rows]), draft.random.one_in(2));
+            pointwise(draft, x, oc, Activation::None, bias)?
+        }
+        2 => {
+            let x = map(draft)?;
+            let c = draft.dims(x)[3];
+            let options = Conv2d { padding: Padding::Same, ..Conv2d::default() };
+            let oc = draft.random.pick(&[1, 3, 4, 8]);
+            let weights = tensor(draft, &[oc, 3, 3, c], Kind::Small);
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Conv2d(options), vec![x]) })?
+        }
+        _ => {
+            let x = map(draft)?;
+            let c = draft.dims(x)[3];
+            let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
+            let weights = tensor(draft, &[1, 3, 3, c], Kind::Small);
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Depthwise(options), vec![x]) })?
+        }
+    };
+    let dims = draft.dims(y);
+    let c = *dims.last()?;
+    // A vector for each channel, or a near miss: one for each place of another axis.
+    let extents = match draft.random.below(4) {
+        0 if dims.len() == 2 => vec![dims[0], 1],
+        0 if dims.len() == 4 => vec![1, dims[1], 1, 1],
+        1 => [vec![1; dims.len() - 1], vec![c]].concat(),
+        _ => vec![c],
+    };
+    let mut y = affine(draft, y, &extents)?;
+    if draft.random.one_in(2) {
+        y = motifs::activated(draft, y)?;
+    }
+    if draft.random.one_in(2) {
+        let other = input(draft, &dims)?;
+        let both = if draft.random.one_in(2) { [y, other] } else { [other, y] };
+        let function = sum(draft);
+        y = binary(draft, function, both[0], both[1])?;
+    }
+    if draft.random.one_in(2) { motifs::activated(draft, y) } else { Some(y) }
+}
+
+/// A sum, or a near miss of one.
+fn sum(draft: &mut Draft) -> Function {
+    if draft.random.one_in(4) { Function::Sub } else { Function::Add }
+}
+
+fn functions(draft: &mut Draft) -> Drawn {
+    let mut y = map(draft)?;
+    let dims = draft.dims(y);
+    for _ in 0..draft.random.within(2, 4) {
+        y = match draft.random.below(4) {
+            0 => motifs::activated(draft, y)?,
+            1 => {
+                let function = draft.random.pick(&[Function::Sub, Function::Div, Function::Sub]);
+                let other = operand(draft, &dims, Kind::Positive, Origin::Input)?;
+                let both =
+                    if function == Function::Sub && draft.random.one_in(2) { [other, y] } else { [y, other] };
+                binary(draft, function, both[0], both[1])?
+            }
+            2 => {
+                let c = *dims.last()?;
+                let other = operand(draft, &[c], Kind::Positive, Origin::Constant)?;
+                binary(draft, Function::Sub, other, y)?
+            }
+            _ => number(draft, Function::Sub, y, 0.75)?,
+        };
+    }
+    Some(y)
+}
+
+fn factors(draft: &mut Draft) -> Drawn {
+    let (b, m, k, n) = (
+        draft.random.pick(&[1, 2, 3]),
+        draft.random.pick(&[1, 3, 4]),
+        draft.random.pick(&[2, 5]),
+        draft.random.pick(&[1, 4, 6]),
+    );
+    let mut sides = [input(draft, &[b, m, k])?, input(draft, &[b, n, k])?];
+    for side in &mut sides {
+        if draft.random.below(3) > 0 {
+            let function = draft.random.pick(&[Function::Mul, Function::Div]);
+            *side = number(draft, function, *side, 0.375)?;
+        }
+    }
+    let turned = draft.random.one_in(2);
+    if turned {
+        sides[1] = draft.add(Step::of(Make::Transpose(vec![0, 2, 1]), vec![sides[1]]))?;
+    }
+    let options = Gemm { transpose_b: !turned, ..Gemm::default() };
+    draft.add(Step::of(Make::Gemm(options), sides.to_vec()))
+}
+
+fn moves(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.pick(&[2, 3, 4]);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 5])).collect();
+    let mut y = input(draft, &dims)?;
+    for _ in 0..draft.random.within(2, 3) {
+        let dims = draft.dims(y);
+        let rank = dims.len();
+        let make = match draft.random.below(4) {
+            0 => Make::Transpose(draft.random.permutation(rank)),
+            1 => {
+                let mut turned = dims.clone();
+                turned.rotate_left(1);
+                Make::Reshape(turned)
+            }
+            2 => {
+                let axis = draft.random.below(rank);
+                let mut ranges = vec![AxisRange::ALL; rank];
+                ranges[axis].step = draft.random.pick(&[2, -1, 1]);
+                Make::StridedSlice(ranges)
+            }
+            _ => {
+                let axis = draft.random.below(rank);
+                let begin = draft.random.below(dims[axis]);
+                Make::Slice(axis, [begin, dims[axis]])
+            }
+        };
+        y = draft.add(Step::of(make, vec![y]))?;
+    }
+    Some(y)
+}
+
+fn patches(draft: &mut Draft) -> Drawn {
+    let (n, c) = (draft.random.pick(&[1, 2]), draft.random.pick(&[1, 2, 3, 4]));
+    let block = draft.random.pick(&[5, 6, 8]);
+    let (h, w) = (draft.random.within(1, 3), draft.random.within(1, 3));
+    let over = if draft.random.one_in(6) { 1 } else { 0 };
+    let x = input(draft, &[n, h * block, w * block + over, c])?;
+    let stride = if draft.random.one_in(6) { [block - 1, block] } else { [block, block] };
+    let activation = draft.random.pick(&[Activation::None, Activation::Relu]);
+    let options = Conv2d { stride, activation, ..Conv2d::default() };
+    let oc = draft.random.pick(&[1, 4, 7]);
+    let weights = tensor(draft, &[oc, block, block, c], Kind::Small);
+    let bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, oc));
+    draft.add(Step { weights: Some(weights), bias, ..Step::of(Make::Conv2d(options), vec![x]) })
+}
+
+fn mean(draft: &mut Draft, x: usize) -> Drawn {
+    let [_, h, w, _] = draft.dims(x)[..] else { return None };
+    match draft.random.below(8) {
+        0 => reduced(draft, Reduction::Mean, &[1], x),
+        1..=3 => draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x])),
+        _ => reduced(draft, Reduction::Mean, &[1, 2], x),
+    }
+}
+
+fn gate(draft: &mut Draft) -> Drawn {
+    let x = map(draft)?;
+    let c = draft.dims(x)[3];
+    let pixel = mean(draft, x)?;
+    let (hidden, bias) = (draft.random.pick(&[1, 3, 4, 8]), draft.random.one_in(2));
+    let between = pointwise(draft, pixel, hidden, Activation::Relu, bias)?;
+    let last = draft.random.pick(&[Activation::Sigmoid, Activation::None]);
+    let mut factor = pointwise(draft, between, c, last, bias)?;
+    if last == Activation::None {
+        let function = draft.random.pick(&[Function::Sigmoid, Function::HardSigmoid, Function::Relu]);
+        factor = unary(draft, function, factor)?;
+    }
+    let both = if draft.random.one_in(2) { [x, factor] } else { [factor, x] };
+    let y = binary(draft, Function::Mul, both[0], both[1])?;
+    if draft.random.one_in(2) {
+        let dims = draft.dims(y);
+        let other = input(draft, &dims)?;
+        let function = sum(draft);
+        return binary(draft, function, y, other);
+    }
+    Some(y)
+}
+
+fn squeeze(draft: &mut Draft) -> Drawn {
+    let x = map(draft)?;
+    let [n, _, _, c] = draft.dims(x)[..] else { return None };
+    let pixel = mean(draft, x)?;
+    let outputs = draft.random.pick(&[1, 3, 4, 10]);
+    let all: usize = draft.dims(pixel).iter().product();
+    if draft.random.one_in(2) || all != n * c {
+        return pointwise(draft, pixel, outputs, Activation::Relu, true);
+    }
+    let flat = draft.add(Step::of(Make::Reshape(vec![n, c]), vec![pixel]))?;
+    let options = rows_or_columns(draft);
+    product(draft, flat, outputs, options)
+}
+
+fn gated(draft: &mut Draft) -> Drawn {
+    let (m, k) = (draft.random.pick(&[1, 2, 6]), draft.random.pick(&[4, 7, 16, 16]));
+    let n = draft.random.pick(&[1, 4, 5, 7, 12]);
+    let dims = if draft.random.one_in(2) { vec![m, k] } else { vec![1, m, k] };
+    let x = input(draft, &dims)?;
+    if draft.random.one_in(4) {
+        // One product, whose rows are taken apart.
+        let options = rows_or_columns(draft);
+        let both = product(draft, x, 2 * n, options)?;
+        let axis = dims.len() as isize - 1;
+        let mut halves = [0, 1];
+        for half in &mut halves {
+            *half = draft.add(Step::of(Make::Split(axis, vec![n, n], *half), vec![both]))?;
+        }
+        if draft.random.one_in(2) {
+            halves.reverse();
+        }
+        let gate = motifs::activated(draft, halves[0])?;
+        return binary(draft, Function::Sub, gate, halves[1]);
+    }
+    let other = if draft.random.one_in(8) { input(draft, &dims)? } else { x };
+    let options = rows_or_columns(draft);
+    let last = if draft.random.one_in(8) { rows_or_columns(draft) } else { options };
+    let (gate, up) = if draft.random.one_in(4) && k.is_multiple_of(8) {
+        let bits = draft.random.pick(&[4, 8]);
+        (packed(draft, x, n, bits)?, packed(draft, other, n, bits)?)
+    } else {
+        (product(draft, x, n, options)?, product(draft, other, n, last)?)
+    };
+    let gate = if draft.random.below(4) > 0 { motifs::activated(draft, gate)? } else { gate };
+    let function = draft.random.pick(&[Function::Mul, Function::Sub]);
+    let both = if draft.random.one_in(2) { [gate, up] } else { [up, gate] };
+    binary(draft, function, both[0], both[1])
+}
+
+fn layers(draft: &mut Draft) -> Drawn {
+    let (m, k) = (draft.random.pick(&[1, 2, 3, 4]), draft.random.pick(&[4, 5, 8]));
+    let mut y = input(draft, &[m, k])?;
+    if draft.random.below(3) > 0 {
+        let centred = draft.random.one_in(2);
+        let options = Normalize { axes: vec![-1], epsilon: Bits(1e-2), centred };
+        let mut step = Step::of(Make::Normalize(options), vec![y]);
+        step.weights = (draft.random.below(3) > 0).then(|| tensor(draft, &[k], Kind::Positive));
+        step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, k));
+        y = draft.add(step)?;
+    }
+    let options = rows_or_columns(draft);
+    let hidden = draft.random.pick(&[3, 4, 8]);
+    y = product(draft, y, hidden, options)?;
+    if draft.random.one_in(3) {
+        return Some(y);
+    }
+    if draft.random.below(3) > 0 {
+        y = motifs::activated(draft, y)?;
+    }
+    let options = rows_or_columns(draft);
+    let n = draft.random.pick(&[1, 4, 5]);
+    product(draft, y, n, options)
+}
+
+fn stack(draft: &mut Draft) -> Drawn {
+    let mut x = map(draft)?;
+    if draft.random.one_in(2) {
+        x = reduced(draft, Reduction::Mean, &[1, 2], x)?;
+    }
+    let activation = draft.random.pick(&[Activation::None, Activation::Relu]);
+    let mut heads = Vec::new();
+    for _ in 0..draft.random.within(2, 4) {
+        let (oc, bias) = (draft.random.pick(&[1, 2, 3, 4, 8, 12]), draft.random.one_in(2));
+        heads.push(pointwise(draft, x, oc, activation, bias)?);
+    }
+    if draft.random.one_in(2) {
+        heads = heads.into_iter().map(|head| motifs::activated(draft, head)).collect::<Option<_>>()?;
+    }
+    heads.last().copied()
+}
+
+fn parts(draft: &mut Draft) -> Drawn {
+    if draft.random.one_in(2) {
+        return motifs::large(draft);
+    }
+    let heads = draft.random.pick(&[1, 2]);
+    let (rows, keys, depth) = (draft.random.pick(&[1, 2]), draft.random.pick(&[512, 771]), 2);
+    let q = input(draft, &[heads, rows, depth])?;
+    let [k, v] = [(); 2].map(|()| draft.source(&[heads, keys, depth], Kind::Noise));
+    attend(draft, [q, k, v], true)
+}
+
+fn concatenation(draft: &mut Draft) -> Drawn {
+    let x = map(draft)?;
+    let axis = draft.random.pick(&[1, 2, 3]);
+    let mut all = Vec::new();
+    for _ in 0..draft.random.within(2, 3) {
+        let oc = draft.random.pick(&[4, 8, 3]);
+        let oc = if axis == 3 || all.is_empty() { oc } else { draft.dims(all[0])[3] };
+        let y = pointwise(draft, x, oc, Activation::Relu, true)?;
+        all.push(if draft.random.one_in(3) { unary(draft, Function::Tanh, y)? } else { y });
+    }
+    if draft.random.one_in(4) {
+        let dims = draft.dims(all[0]);
+        all.push(draw::constant_of(draft, &dims));
+    }
+    let y = draft.add(Step::of(Make::Concat(axis), all))?;
+    if draft.random.one_in(2) { pointwise(draft, y, 4, Activation::None, true) } else { Some(y) }
+}
