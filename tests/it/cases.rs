@@ -152,6 +152,58 @@ fn every_case_of_the_project_is_right() {
     every_case(Path::new("tests/cases"));
 }
 
+/// Files of `$DIPTYCH_SHARED/cases/hostile`: what `x` is, and `y` for it. Where `y` is empty the file must be refused, before
+/// anything as large as its input is made.
+const HOSTILE: &[(&str, &[f64], &[f64])] = &[
+    ("cast_i8", &[-1.0, -2.0, 5.0, -128.0], &[4_294_967_295.0, 4_294_967_294.0, 5.0, 4_294_967_168.0]),
+    ("fmod_i8", &[0.0], &[-2.0, -2.0, 0.0, 0.0]),
+    ("pow_half", &[0.0, -0.0, f64::NEG_INFINITY, f64::INFINITY], &[0.0, 0.0, f64::INFINITY, f64::INFINITY]),
+    (
+        "pow_minus_half",
+        &[0.0, -0.0, f64::NEG_INFINITY, f64::INFINITY],
+        &[f64::INFINITY, f64::INFINITY, 0.0, 0.0],
+    ),
+    ("wide", &[], &[]),
+];
+
+#[test]
+fn hostile_files_are_right_or_refused() {
+    let root = std::env::var_os("DIPTYCH_SHARED").map_or_else(|| "../shared".into(), PathBuf::from);
+    let folder = root.join("cases/hostile");
+    if !folder.is_dir() {
+        crate::absent::say(&folder);
+        return;
+    }
+    let mut wrong = Vec::new();
+    for context in everywhere() {
+        for (name, x, wanted) in HOSTILE {
+            let found = hostile(&context, &folder.join(format!("{name}.onnx")), x);
+            let is_right = match &found {
+                Ok(found) => !wanted.is_empty() && found == wanted,
+                Err(_) => wanted.is_empty(),
+            };
+            if !is_right {
+                wrong.push(format!("{}: {name}: found {found:?}, wanted {wanted:?}", context.info().backend));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The numbers of the first output for an input of these.
+fn hostile(context: &Context, path: &Path, x: &[f64]) -> diptych::Result<Vec<f64>> {
+    let file = ModelFile::load(path, &LoadOptions::default())?;
+    let mut session = file.session(context, SessionOptions::default())?;
+    let declared = file.inputs();
+    let x = given(Dims::new(&[x.len()])?, declared[0].dtype, x)?;
+    let outputs = session.run(&[(declared[0].name.as_str(), &x)])?;
+    let found = outputs.iter().next().expect("an output");
+    Ok(match found.to_i64() {
+        Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
+        None => found.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
+    })
+}
+
 /// The names of the ONNX files of a folder, if there is one.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let paths = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
