@@ -286,6 +286,10 @@ pub mod internals {
     pub mod file {
         pub use crate::file::*;
     }
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
+    pub mod operators {
+        pub use crate::model::operators::*;
+    }
     pub mod ops {
         pub use crate::ops::*;
     }
