@@ -98,3 +98,26 @@ fn the_numbers_on_the_page_are_the_loaders_constants() {
         assert!(page.contains(text), "{PAGE}: no \"{text}\" (src/{file}: {constant})");
     }
 }
+
+/// The table of `docs/book/src/an-op.md` names functions, and the page's paths are files or folders.
+#[test]
+fn the_way_of_an_op_names_what_is_there() {
+    let page = read("docs/book/src/an-op.md");
+    let rows = section(&page, "## The stations").lines().filter(|line| line.contains("| `src/"));
+    let mut count = 0;
+    for row in rows {
+        let columns: Vec<&str> = row.split(" | ").collect();
+        let file = columns[1].trim_matches('`');
+        let text = read(file);
+        for function in columns[2].split(", ") {
+            let function = function.trim_matches('`');
+            let declared = |end: &str| text.contains(&format!("fn {function}{end}"));
+            assert!(declared("(") || declared("<"), "{file}: no function {function}");
+            count += 1;
+        }
+    }
+    assert!(count > 19, "{count} functions");
+    for path in page.split('`').filter(|path| path.starts_with("src/") || path.starts_with("shaders/")) {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists(), "no {path}");
+    }
+}
