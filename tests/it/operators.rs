@@ -77,6 +77,7 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ("model/build/recurrent.rs", "const MOST_UNROLLED: usize = 1024;", "More than 1,024 steps: **CPU**"),
     ("model/build/spectra.rs", "const MAX_LENGTH: usize = 1 << 13;", "transforms of 1 to 8,192 elements"),
     ("model/build/operands.rs", "const MOST_EXACT: i64 = 1 << 24;", "whole numbers up to 2^24"),
+    ("model/build/indexing.rs", "const MAX_PLACES: usize = 1 << 24;", "chooses from at most 2^24 elements"),
     ("model/onnx/import.rs", "RangeInclusive<i64> = 1..=28;", "Versions 1 to 28"),
     ("model/onnx/columns.rs", "const MAX_PLACES: usize = 1 << 24;", "the taps times the blocks are at most 2^24"),
     ("model/onnx/products.rs", "const MAX_ROWS: usize = 6;", "square matrices of at most 6 rows"),
@@ -85,7 +86,7 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ("model/onnx/control.rs", "const MAX_TURNS: usize = 4096;", "at most 4,096 iterations"),
     ("model/onnx/sequences.rs", "const MAX_LENGTH: usize = 4096;", "sequences of at most 4,096 tensors"),
     ("model/onnx/pixels.rs", "const MAX_PIXELS: usize = 1 << 24;", "at most 2^24 pixels"),
-    ("model/tflite/calls.rs", "const MAX_CALLS: usize = 8192;", "at most 8,192 iterations"),
+    ("model/tflite/calls.rs", "const MAX_CALLS: usize = 8192;", "at most 8,192 calls"),
 ];
 
 #[test]
