@@ -24,7 +24,7 @@ pub struct Calibration {
     outputs: Vec<CalibratedOutput>,
 }
 
-/// What a calibration says of what runs as one step.
+/// What a calibration says of one step of the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CalibratedNode {

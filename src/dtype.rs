@@ -174,7 +174,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// What feature maps and weights are stored as, and what products are summed in.
+/// The types in which feature maps and weights are stored, multiplied and summed.
 ///
 /// | precision | storage | products | sums | needs |
 /// |---|---|---|---|---|

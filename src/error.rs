@@ -9,7 +9,7 @@ use std::fmt;
 /// Shorthand for a result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with the values that disagree. The text of an error begins with what can be done, where something can.
+/// What went wrong, with the values that disagree. If something can be done about it, the text begins with that.
 ///
 /// Questions such as [`Error::is_device_lost`] are answered wherever the error was noticed: at a node, or in a run that
 /// requests share.
@@ -41,12 +41,12 @@ pub enum Error {
         /// What was wanted.
         wanted: String,
     },
-    /// What was asked for is not offered, with the reason.
+    /// What was asked for is not supported, for a reason.
     #[error("{what} is not supported: {reason}")]
     Unsupported {
         /// What was asked for.
         what: String,
-        /// Why it cannot be had.
+        /// Why it is not supported.
         reason: String,
     },
     /// A kernel variant, tile or work-group cannot run this problem on this device.
@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// The device or its driver has no memory left for the call. Most such calls through wgpu lose the device as well:
     /// then the error is [`Error::DeviceLost`], and its reason says so.
-    #[error("use a smaller batch or halves: {api}: {call} failed: out of memory: {message}")]
+    #[error("use a smaller batch or f16 storage: {api}: {call} failed: out of memory: {message}")]
     OutOfMemory {
         /// The API.
         api: &'static str,
@@ -125,7 +125,7 @@ pub enum Error {
         message: String,
     },
     /// The device is gone: a driver that was reset, a GPU that was unplugged, an application that destroyed its device.
-    /// What was made on it works no more. [`Context::reopen`](crate::Context::reopen) opens it anew, and
+    /// What was made on it no longer works. [`Context::reopen`](crate::Context::reopen) opens it anew, and
     /// [`Session::rebuild`](crate::Session::rebuild) makes a session again.
     #[error("open the device again and rebuild sessions: {api}: the device was lost: {reason}")]
     DeviceLost {
@@ -134,10 +134,10 @@ pub enum Error {
         /// What the API said.
         reason: String,
     },
-    /// The device did not come to an end within the limit that the application set
-    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)). It may still be at work: what waits for it
-    /// goes on if it ends after all, and [`Context::reopen`](crate::Context::reopen) gives a device that does not wait.
-    #[error("reopen the device or allow it time: {api}: the device did not come to an end within {limit:?}")]
+    /// The device did not finish within the limit that the application set
+    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)). It may still be at work. If it finishes later, what
+    /// was made on it can be used again; [`Context::reopen`](crate::Context::reopen) opens a device that does not wait for it.
+    #[error("reopen the device or set a longer limit: {api}: the device did not finish within {limit:?}")]
     TimedOut {
         /// The API.
         api: &'static str,
@@ -167,18 +167,18 @@ pub enum Error {
     AtNode {
         /// The node's name; those of several that run as one, joined by ` + `.
         node: String,
-        /// What went wrong; itself names no node.
+        /// What went wrong. This error itself names no node.
         source: Box<Error>,
     },
     /// What went wrong, and an option or a method that would help.
     #[error("{source}{hint}")]
     Hinted {
-        /// What went wrong; itself has no hint.
+        /// What went wrong. This error itself has no hint.
         source: Box<Error>,
         /// What would help.
         hint: Hint,
     },
-    /// What went wrong in a run that several requests share ([`Batch`](crate::Batch)); each of them gets it.
+    /// What went wrong in a run that several requests share ([`Batch`](crate::Batch)). Each request gets this error.
     #[error("a run of {of} requests: {source}")]
     Shared {
         /// Requests of the run.
@@ -187,7 +187,7 @@ pub enum Error {
         source: std::sync::Arc<Error>,
     },
     /// A function that the application gave, such as one of [`Custom`](crate::Custom), panicked. The panic was caught:
-    /// what called the function goes on.
+    /// the caller of the function goes on.
     #[error("{who} panicked: {message}")]
     Panicked {
         /// Which function.
@@ -253,7 +253,7 @@ impl Error {
         Error::unsupported(what, "the crate was built without feature `cpu`")
     }
 
-    /// The same error, naming the graph node it arose at. One that names a node keeps it.
+    /// This error with the name of the graph's node at which it arose. An error that names a node already keeps that name.
     ///
     /// ```
     /// use diptych::Error;
@@ -287,7 +287,7 @@ impl Error {
         }
     }
 
-    /// The error itself, without the node it arose at, what would help, and the run that shared it.
+    /// The error itself, without its node, its hint and the run that shared it.
     ///
     /// ```
     /// use diptych::Error;
@@ -372,7 +372,7 @@ impl Error {
         matches!(self.root(), Error::NoDevice { .. } | Error::OpenClLibrary { .. })
     }
 
-    /// Whether the device did not come to an end within the limit that the application set
+    /// Whether the device did not finish within the limit that the application set
     /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)).
     ///
     /// ```
@@ -406,7 +406,7 @@ impl Error {
         matches!(self.root(), Error::Panicked { .. })
     }
 
-    /// What went wrong, wherever that was.
+    /// The error without its node and its hint.
     ///
     /// ```
     /// use diptych::Error;

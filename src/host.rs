@@ -80,7 +80,7 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// A type that elements of a [`HostTensor`] have: `f32`, `half::f16`, an integer of 8 to 64 bits but `u64`, or `bool`.
+/// A type that elements of a [`HostTensor`] have: `f32`, `half::f16`, an integer of 8 to 64 bits other than `u64`, or `bool`.
 ///
 /// ```
 /// use diptych::{DType, TensorElement};

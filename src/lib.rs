@@ -65,8 +65,8 @@
 //! # Debug builds
 //!
 //! A debug build of an application does not optimise its dependencies, and the CPU backend is then more than a hundred
-//! times slower than in a release build. These lines in the application's `Cargo.toml` have this crate optimised all the
-//! same, and those that compute for it; the application's own code stays as it is, to be debugged:
+//! times slower than in a release build. With these lines in the application's `Cargo.toml`, this crate and those that compute
+//! for it are optimised even then; the application's own code stays as easy to debug as before:
 //!
 //! ```toml
 //! [profile.dev.package]
@@ -285,6 +285,10 @@ pub mod internals {
     }
     pub mod file {
         pub use crate::file::*;
+    }
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
+    pub mod operators {
+        pub use crate::model::operators::*;
     }
     pub mod ops {
         pub use crate::ops::*;

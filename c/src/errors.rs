@@ -136,7 +136,10 @@ mod tests {
         assert_eq!(guard(|| Err(late.into())), diptych_status::TimedOut);
         let full = Error::OutOfMemory { api: "OpenCL", call: "clCreateBuffer", message: "-4".to_owned() };
         assert_eq!(guard(|| Err(full.into())), diptych_status::OutOfMemory);
-        assert_eq!(last(), "use a smaller batch or halves: OpenCL: clCreateBuffer failed: out of memory: -4");
+        assert_eq!(
+            last(),
+            "use a smaller batch or f16 storage: OpenCL: clCreateBuffer failed: out of memory: -4"
+        );
         assert_eq!(guard(|| Err(wrong("x", "NULL", "a pointer"))), diptych_status::Input);
         assert_eq!(last(), "x: found NULL, wanted a pointer");
         assert_eq!(guard(|| Err(Failure::Stopped)), diptych_status::Stopped);

@@ -15,7 +15,7 @@ use std::iter::Fuse;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One network on several devices: GPUs, or GPUs and the CPU, whose work is requests as those of [`Batch`].
+/// One network on several devices (GPUs, or GPUs and the CPU), which serve requests as a [`Batch`] does.
 ///
 /// Each device has a thread and sessions of its own; the weights are read once. Requests wait in one queue, and each
 /// device takes a batch of them when it is free: at most its share of what waits and is under way, by the speed at which it

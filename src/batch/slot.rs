@@ -92,8 +92,8 @@ impl Slot {
     }
 }
 
-/// A request that was handed in to a [`Batch`](super::Batch): a future of its outputs, or a wait for them. Dropped, the
-/// request is withdrawn, unless its run has begun.
+/// A request to a [`Batch`](super::Batch), to await or to wait for. If it is dropped before its run has begun, the request is
+/// withdrawn.
 ///
 /// ```
 /// # use diptych::{Backend, Batch, BatchOptions, Context, DevicePool, Function, Graph, HostTensor, Shape, Term};

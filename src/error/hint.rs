@@ -56,7 +56,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A setting, with the words around it that follow an error's own.
+/// A setting that would help, with the words around it at the end of an error's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     before: String,

@@ -74,7 +74,7 @@ impl FastestOptions {
     }
 }
 
-/// What came of a candidate of [`Context::fastest`].
+/// The result of one candidate of [`Context::fastest`].
 ///
 /// ```
 /// # use diptych::{Context, FastestOptions, Graph, Pool, Pooling, Shape};

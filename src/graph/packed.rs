@@ -8,7 +8,7 @@ use crate::host::HostTensor;
 use crate::ops::quantized_gemm::{QuantizedGemm, pack, packed_words};
 use std::sync::Arc;
 
-/// A constant matrix of integers of few bits with what they stand for: integer `q` of a block stands for
+/// A constant matrix of integers of 2, 4 or 8 bits, with scales and zero points: integer `q` of a block stands for
 /// `(q - zero) scale`.
 ///
 /// A row holds the weights of one output. Its integers lie in words of 32 bits, the first in the lowest bits; the last word is

@@ -7,7 +7,7 @@ use crate::host::HostTensor;
 use crate::ops::operator::Operator;
 use std::sync::Arc;
 
-/// A tensor in a graph: an input, a constant, or an output of a node. Of one graph and its clones.
+/// A tensor in a graph: an input, a constant, or an output of a node. It belongs to one graph and that graph's clones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value {
     /// The graph's number.

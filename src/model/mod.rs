@@ -25,6 +25,8 @@ mod narrow;
 mod numbers;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+pub(crate) mod operators;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), not(target_family = "wasm")))]
 pub(crate) mod package;
 #[cfg(any(feature = "onnx", feature = "tflite"))]

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// A rewrite: what a session makes of several nodes, or of one, so that fewer kernels run or faster ones.
+/// A rewrite: what a session makes of one or several nodes, so that fewer or faster kernels run.
 ///
 /// Each gives the same results within rounding. [`SessionOptions::without_rewrites`](crate::SessionOptions::without_rewrites)
 /// leaves some out: to find which one is at fault where a result is wrong, and to compare one with what it replaces.

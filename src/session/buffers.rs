@@ -146,7 +146,7 @@ impl<B> BufferBinding<B> {
     }
 }
 
-/// What an application's buffer must be for a port to be bound to it, see [`Session::required_usages`].
+/// The size and usages that an application's buffer needs to be bound to a port: see [`Session::required_usages`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredUsage {
     /// The port's name.

@@ -31,8 +31,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
-/// How far a session is that is being built: what [`Session::build_with_progress`](super::Session::build_with_progress)
-/// tells.
+/// How far the building of a session is, as [`Session::build_with_progress`](super::Session::build_with_progress) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BuildProgress {

@@ -49,8 +49,8 @@ enum Line {
     End { id: u64 },
 }
 
-/// What a tuner is about to try, written down beside its record before it does. Cheap to clone; may be shared
-/// by threads.
+/// The candidates that a tuner is about to try, written to a file beside its record first. Cheap to clone; may be shared by
+/// threads.
 ///
 /// ```
 /// use diptych::{Database, Journal};

@@ -37,6 +37,8 @@ mod moves;
 mod on_cpu;
 mod open;
 mod open_graphs;
+#[cfg(all(feature = "onnx", feature = "tflite"))]
+mod operators;
 mod oracle;
 mod picks;
 mod pool;

@@ -62,7 +62,7 @@ fn given_up<T: std::fmt::Debug>(outcome: diptych::Result<T>, start: Instant) {
     let waited = start.elapsed();
     let error = outcome.expect_err("a run that takes too long");
     assert!(matches!(error.without_node(), Error::TimedOut { limit: LIMIT, .. }), "{error:?}");
-    assert!(error.to_string().contains("did not come to an end within 250ms"), "{error}");
+    assert!(error.to_string().contains("did not finish within 250ms"), "{error}");
     assert!(waited >= LIMIT, "{waited:?}");
     assert!(!error.is_device_lost());
 }

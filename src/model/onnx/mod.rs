@@ -124,6 +124,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
     parse("model", bytes, None, &LoadOptions::default()).map(|loaded| loaded.graph)
 }
 
+pub(super) use operators::names as operators;
 pub(super) use parts::OnnxSource;
 
 pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {

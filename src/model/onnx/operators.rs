@@ -26,6 +26,12 @@ pub(super) const HANDLERS: Handlers = Handlers {
     keep: unread::kept,
 };
 
+/// Domain and name of each operator.
+pub(in crate::model) fn names() -> Vec<(&'static str, &'static str)> {
+    let lists = [("", STANDARD), (MICROSOFT, OTHERS)].into_iter();
+    lists.flat_map(|(domain, list)| list.iter().map(move |(name, _)| (domain, *name))).collect()
+}
+
 /// The function of an operator, by its domain and name.
 fn handler(domain: &str, name: &str) -> Option<Handler> {
     let list = match domain {

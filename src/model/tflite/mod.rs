@@ -125,6 +125,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>)> {
 }
 
 pub(super) use open::TfliteSource;
+pub(super) use operators::names as operators;
 
 pub(super) fn parse(file: &str, bytes: &[u8], options: &LoadOptions) -> Result<Loaded> {
     load::load(file, &model(file, bytes)?, bytes, options)

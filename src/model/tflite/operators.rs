@@ -12,6 +12,12 @@ use crate::ops::pool::Pooling;
 use crate::ops::random::Random;
 use crate::ops::reduce::Reduction;
 
+/// The name of each operator, of custom ones as the file has it.
+pub(in crate::model) fn names() -> Vec<&'static str> {
+    let custom = |name: &'static str| name.strip_prefix("CUSTOM \"").and_then(|own| own.strip_suffix('"'));
+    HANDLERS.iter().map(|&(name, _)| custom(name).unwrap_or(name)).collect()
+}
+
 /// The function of an operator, by its name.
 pub(super) fn handler(name: &str) -> Option<Handler> {
     // Operators of lists of tensors have the same names with and without `Flex`.

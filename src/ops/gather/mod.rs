@@ -33,7 +33,7 @@ pub struct Gather {
     pub batch_dims: usize,
 }
 
-/// A selection of elements along several axes: each row of the indices has one for each of the first axes.
+/// A selection of elements along several axes: each row of the indices has one index for each of the first axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GatherNd;
 

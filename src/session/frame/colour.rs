@@ -1,7 +1,7 @@
 //! `r = y + 2 (1 - kr) cr`, `b = y + 2 (1 - kb) cb`, `g = (y - kr r - kb b) / (1 - kr - kb)`: luma and chroma to red,
 //! green and blue (ITU-R BT.601-7, BT.709-6 and BT.2020-2).
 
-/// Which red, green and blue luma and chroma were made of: `y = kr r + (1 - kr - kb) g + kb b`.
+/// How luma and chroma were made of red, green and blue: `y = kr r + (1 - kr - kb) g + kb b`.
 ///
 /// Cameras and files of standard definition use BT.601, those of high definition BT.709. Video4Linux says which
 /// (`ycbcr_enc`); webcams that say nothing use BT.601, whatever their size.
@@ -50,7 +50,7 @@ pub enum ColourRange {
     Full,
 }
 
-/// Where the chroma samples lie between the pixels that they are for.
+/// Where a chroma sample lies relative to the pixels that share it.
 ///
 /// | siting | 2 x 2 pixels (NV12, NV21, I420) | 2 x 1 pixels (YUYV, UYVY) |
 /// |---|---|---|

@@ -5,7 +5,7 @@ use std::fmt;
 /// The most planes that a format has.
 pub(super) const MAX_PLANES: usize = 3;
 
-/// How the bytes of a frame are pixels. All components have 8 bits.
+/// How the bytes of a frame encode its pixels. All components have 8 bits.
 ///
 /// | format | planes | in memory | V4L2 | DRM |
 /// |---|---|---|---|---|

@@ -117,8 +117,8 @@ impl<P: Copy> Frame<P> {
 }
 
 /// Frames as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
-/// its colours become numbers. They are what [`Pictures`](crate::Pictures) are for textures of red, green and blue, and the same
-/// kernel crops, turns, scales and normalises them.
+/// its colours become numbers. They do for cameras' formats what [`Pictures`](crate::Pictures) does for textures of red, green and
+/// blue, by the same kernel, which crops, turns, scales and normalises.
 ///
 /// A pixel of the network is interpolated between the four luma samples around its place in the frame, and between the four
 /// chroma samples around it, which lie where [`ChromaSiting`] says. Luma and chroma then become red, green and blue

@@ -19,10 +19,10 @@ use std::sync::Arc;
 const MAX_SETS: usize = 16;
 
 /// Pictures as an input of a network: one for each image of its batch, with the part of it that the network sees, and how
-/// its colours become numbers. The port has one to four channels, which are its last axis (`n h w c`), or lie in planes behind the
-/// batch as those of most ONNX files do (`n c h w`, or `c h w`); where either could be meant, it is the last axis. For a
-/// port of one channel the colours say what that channel is: [`Colours::gray`] or [`Colours::first_channel`]. A texture that lacks
-/// one of red, green and blue that the colours are made of is refused.
+/// its colours become numbers. The port has one to four channels. They are its last axis (`n h w c`), or planes behind the batch, as in
+/// most ONNX files (`n c h w`, or `c h w`); where the extents allow both, they are the last axis. For a port of one channel the
+/// colours say what that channel is: [`Colours::gray`] or [`Colours::first_channel`]. A texture is refused if it lacks a channel
+/// (red, green or blue) that the colours use.
 ///
 /// What reads the pictures of a run is kept for the last 16 different sets of an input, and keeps their memory alive
 /// ([`Session::unbind`](crate::Session::unbind) lets go of it): runs on textures or buffers that come in turns make nothing anew.

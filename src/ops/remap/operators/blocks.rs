@@ -20,8 +20,8 @@ pub struct SpaceToDepth {
     pub block: usize,
 }
 
-/// Blocks of elements along the axes behind the batch as images of their own, one for each place in a block:
-/// image `p * n + i` has what lies at place `p` of the blocks of image `i`.
+/// Blocks of elements along the axes behind the batch become images, one for each place in a block: image `p * n + i` has the
+/// elements at place `p` of the blocks of image `i`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpaceToBatch {
     /// The extents of a block along the axes behind the first.

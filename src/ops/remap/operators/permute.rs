@@ -84,7 +84,7 @@ impl Move for Tile {
     }
 }
 
-/// Axes of one element as often as wanted, and further axes in front.
+/// A broadcast: axes of one element are repeated, and axes are added in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BroadcastTo {
     /// The extents of the result. [`Dim::Rest`] stands for the source's own.
