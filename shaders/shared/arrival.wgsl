@@ -9,13 +9,15 @@
         atomicStore(&scratch[counter + 1u + 4u * own + ${loop.index0}u],
             select(~bits${loop.index0}, 0x803fffffu, bits${loop.index0} == 0xffffffffu));
         //% endfor
-        before = atomicAdd(&scratch[counter], 1u);
+        let arrived: u32 = atomicAdd(&scratch[counter], 1u);
+        //# Nobody adds behind the last one. PoCL 3.1 leaves this out behind the return.
+        if (arrived + 1u == groups) {
+            atomicStore(&scratch[counter], 0u);
+        }
+        before = arrived;
     }
     if (workgroupUniformLoad(&before) + 1u != groups) {
         return;
-    }
-    if (lid.x == 0u) {
-        atomicStore(&scratch[counter], 0u);
     }
     let words: u32 = 4u * groups;
     for (var t: u32 = lid.x; t < words; t += 4u * SIZE) {

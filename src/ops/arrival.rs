@@ -14,7 +14,7 @@
 //!   that finds zero tries again. All that it waits for was executed before the counter was: it waits for memory, never
 //!   for a work-group that has not begun, as a spin lock would.
 //!
-//! The taker takes by an exchange with zero, and stores zero in the counter, so that the memory is left as it was found:
+//! The last one stores zero in the counter, and takes by an exchange with zero, so that the memory is left as it was found:
 //! zeros, which it is given at first. The next launch of the queue begins when this one has ended, which both APIs order.
 //! The number of attempts has a limit, behind which the result is NaN: a device that breaks these promises gives a wrong
 //! result that is seen, and does not hang.
