@@ -183,7 +183,7 @@ impl Filter {
         }
     }
 
-    /// The same with a height of one tap before the others, so that lines are maps.
+    /// The filter with a spatial axis of one tap (a height) before its own, so that a filter of lines is one of maps.
     pub(crate) fn flat(mut self) -> Self {
         self.extents.insert(2, 1);
         self.order.iter_mut().filter(|axis| **axis >= 2).for_each(|axis| *axis += 1);
@@ -191,7 +191,7 @@ impl Filter {
         self
     }
 
-    /// The same with a summand for each output channel.
+    /// The filter with `bias`, a summand for each output channel; refuses another number of summands.
     pub(crate) fn with_bias(mut self, bias: Vec<f32>) -> Result<Self, Reason> {
         let channels = self.channels();
         if bias.len() != channels {

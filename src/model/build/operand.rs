@@ -53,7 +53,7 @@ impl Operand {
         }
     }
 
-    /// The same elements as another type.
+    /// The operand with element type `kind`; its elements are not converted.
     pub(crate) fn of_kind(self, kind: Kind) -> Self {
         match self {
             Operand::Value(mapped) => Operand::Value(Mapped { kind, ..mapped }),
