@@ -179,7 +179,7 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), length.min(self.length)) }
     }
 
-    /// As [`Pinned::bytes`], to change.
+    /// The first `length` bytes of the mapping, or all if there are fewer, to be written.
     pub(super) fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), length.min(self.length)) }
