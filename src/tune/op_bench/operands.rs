@@ -30,7 +30,7 @@ pub(super) struct Key {
 /// What an op reads, and what is expected of it.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Which they are.
+    /// The number of the set.
     set: u64,
     operands: Operands<'static>,
     expected: Expectation,
@@ -39,7 +39,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Those of number `set`; all have the same constants.
+    /// The inputs of number `set`, with what the op must make of them. All sets have the same constants.
     pub(super) fn new(op: &dyn Op, set: u64) -> Result<Self> {
         let operands = operands(op, set);
         let expected = Expectation::new(op, &operands)?;
