@@ -119,12 +119,12 @@ impl Calibration {
         self.nodes.iter().filter(|node| node.kept.is_some())
     }
 
-    /// What it says of a node.
+    /// What the calibration says of the node `name`.
     pub(crate) fn node(&self, name: &str) -> Option<&CalibratedNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// As JSON.
+    /// The calibration as JSON, which [`Calibration::from_json`] reads.
     ///
     /// ```
     /// use diptych::Calibration;
@@ -142,7 +142,7 @@ impl Calibration {
         serde_json::to_string_pretty(self).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// From JSON.
+    /// Reads a calibration from JSON that [`Calibration::to_json`] wrote.
     ///
     /// ```
     /// use diptych::Calibration;

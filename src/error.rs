@@ -253,7 +253,7 @@ impl Error {
         Error::unsupported(what, "the crate was built without feature `cpu`")
     }
 
-    /// The same error, naming the graph node it arose at. One that names a node keeps it.
+    /// Adds to the error the name of the graph node at which it arose. An error that names a node keeps it.
     ///
     /// ```
     /// use diptych::Error;

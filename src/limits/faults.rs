@@ -207,7 +207,7 @@ impl Faults {
     /// None.
     pub const NONE: Faults = Faults(0);
 
-    /// Those of a device.
+    /// The faults that are known of a device.
     pub fn of(device: &Identified<'_>) -> Self {
         let rows = FAULTS.iter().zip(0..u64::BITS).filter(|(fault, _)| fault.on.has(device));
         Faults(rows.fold(0, |bits, (_, place)| bits | 1 << place))
