@@ -53,7 +53,7 @@ impl Known {
         known
     }
 
-    /// The same where it may have been stored in halves.
+    /// The values with the errors that they may have if they were stored in halves.
     pub(crate) fn in_halves(&self) -> Self {
         let each = self.value.iter().zip(&self.error).map(|(&value, &error)| {
             // Numbers below the smallest normal one may become zero.

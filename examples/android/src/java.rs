@@ -107,7 +107,7 @@ extern "system" fn Java_org_diptych_Poses_findInBuffer<'a>(
     found.resolve::<ThrowRuntimeExAndDefault>()
 }
 
-/// The same of pixels of four bytes, red first, whose rows are `stride` bytes apart.
+/// Keypoints of pixels of four bytes, red first, whose rows are `stride` bytes apart: x, y and score of each part.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_diptych_Poses_findInBytes<'a>(
     mut env: EnvUnowned<'a>,
