@@ -23,7 +23,7 @@ pub struct diptych_device_info {
     pub driver: *const c_char,
     /// Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
     pub pci: *const c_char,
-    /// The same on every API of its driver; NULL if its driver does not say so.
+    /// An identifier that the device has on every API of its driver; NULL if its driver does not say so.
     pub uuid: *const c_char,
     /// Whether it is a driver that runs kernels on the CPU, or the CPU itself.
     pub software: bool,

@@ -22,7 +22,7 @@ pub(crate) struct Info {
 }
 
 impl Info {
-    /// That of a port of a model.
+    /// The type and shape of a port of a model.
     pub(crate) fn of_port(
         name: &str,
         dtype: DType,
@@ -41,12 +41,12 @@ impl Info {
         Ok(Info { element: element::element(dtype)?, extents, symbols })
     }
 
-    /// That of any tensor of a type.
+    /// The type of any tensor whose elements are of type `element`; its rank is not known.
     pub(crate) fn of_any(element: ONNXTensorElementDataType) -> Self {
         Info { element, extents: None, symbols: Vec::new() }
     }
 
-    /// That of a value.
+    /// The type and shape of a value.
     ///
     /// # Safety
     /// `value` is NULL, or a value of this table.

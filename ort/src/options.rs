@@ -188,12 +188,12 @@ calls! {
         put("out", out, own(options)?.reuses_memory.into())
     }
 
-    /// What `ort` calls for `ep::CPU`.
+    /// Asks for the CPU: `ort` calls it for `ep::CPU` with an arena.
     fn EnableCpuMemArena(options: *mut OrtSessionOptions) {
         own_mut(options)?.append("CPUExecutionProvider", &[])
     }
 
-    /// The same.
+    /// Asks for the CPU: `ort` calls it for `ep::CPU` without an arena.
     fn DisableCpuMemArena(options: *mut OrtSessionOptions) {
         own_mut(options)?.append("CPUExecutionProvider", &[])
     }

@@ -29,7 +29,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Those of options, which may be NULL.
+    /// What a run needs of `options`, which may be NULL: then nothing stops the run and it resets nothing.
     ///
     /// # Safety
     /// `options` is NULL, or of this table and not released.
