@@ -51,7 +51,7 @@ impl Info {
     /// # Safety
     /// `value` is NULL, or a value of this table.
     unsafe fn of_value(value: *const OrtValue) -> Result<Self, Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `value` is NULL, or of this table and not released; `own` refuses NULL.
         let tensor = &unsafe { own(value) }?.0;
         let symbols = vec![CString::default(); tensor.extents.len()];
         Ok(Info { element: tensor.element, extents: Some(tensor.extents.clone()), symbols })
@@ -162,6 +162,6 @@ calls! {
 pub(crate) unsafe extern "system" fn TensorTypeAndShape_HasShape(
     info: *const OrtTensorTypeAndShapeInfo,
 ) -> bool {
-    // SAFETY: the caller's promise: it is NULL, or of this table and not released.
+    // SAFETY: the caller promises that `info` is NULL, or of this table and not released; `own` refuses NULL.
     unsafe { own(info) }.is_ok_and(|info| info.extents.is_some())
 }

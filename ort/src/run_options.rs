@@ -34,7 +34,7 @@ impl Running {
     /// # Safety
     /// `options` is NULL, or of this table and not released.
     pub(crate) unsafe fn of(options: *const OrtRunOptions) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `options` is NULL, or of this table and not released; `own` refuses NULL.
         let Ok(own) = (unsafe { own(options) }) else {
             return Running::default();
         };

@@ -43,7 +43,7 @@ type Shared = Mutex<Poses>;
 /// # Safety
 /// The handle is 0 or comes from `open`, and was not closed: `Poses.java` sees to it.
 unsafe fn shared<'a>(handle: jlong) -> anyhow::Result<&'a Shared> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that the handle is 0 or of `open` and not closed; `as_ref` checks for 0.
     unsafe { (handle as *const Shared).as_ref() }.context("the session is closed")
 }
 
