@@ -32,7 +32,7 @@ pub struct CalibratedNode {
     pub name: String,
     /// The largest magnitude of what it writes in f32.
     pub largest: f32,
-    /// By how much its result is off where every node that may be is in f16; infinite as `None`.
+    /// How far off its result is where every node that may be is in f16; `None` if that is infinite.
     pub error: Option<f32>,
     /// Why it is kept in f32, if it is.
     pub kept: Option<String>,
@@ -103,7 +103,7 @@ impl Calibration {
         &self.outputs
     }
 
-    /// Those that are kept in f32.
+    /// The nodes that are kept in f32.
     ///
     /// ```
     /// use diptych::Calibration;

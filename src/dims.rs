@@ -217,7 +217,7 @@ pub enum Dim {
     Fixed(usize),
     /// What the graph's dimension of this name is ([`crate::Graph::dimension`]).
     Named(String),
-    /// In the target of a reshape, once: what the number of elements leaves.
+    /// The extent that the number of elements leaves: at most once, and only in the target of a reshape.
     Rest,
 }
 

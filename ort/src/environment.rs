@@ -43,7 +43,7 @@ impl Logger {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Logging {
     pub(crate) logger: Option<Logger>,
-    /// From which level on messages are told; that of the environment unless it is set.
+    /// The level from which on messages are logged; that of the environment unless it is set.
     pub(crate) severity: Option<OrtLoggingLevel>,
 }
 

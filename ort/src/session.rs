@@ -44,9 +44,9 @@ pub(crate) enum Engine {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Those that each run wants.
+    /// The inputs that each run wants.
     pub(crate) inputs: Vec<Place>,
-    /// Those for which the file has values, which a run may replace.
+    /// The inputs for which the file has values, which a run may replace.
     pub(crate) initializers: Vec<Place>,
     pub(crate) outputs: Vec<Place>,
     pub(crate) engine: Engine,

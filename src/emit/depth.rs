@@ -43,7 +43,7 @@ pub(crate) struct Depth {
 /// What is between two brackets, so far.
 #[derive(Debug, Default)]
 struct Open {
-    /// Of a block: statements. Otherwise expressions, separated by commas.
+    /// Whether the brackets hold a block of statements, and not expressions separated by commas.
     is_block: bool,
     /// The deepest of the statements or expressions that are over.
     deepest: usize,

@@ -56,7 +56,7 @@ pub struct OpBench {
     /// The device's, with what was measured of it.
     limits: Limits,
     op: Arc<dyn Op>,
-    /// Of the feature maps of every candidate.
+    /// The layout of the feature maps of every candidate.
     layout: Layout,
     inputs: Inputs,
     clock: Clock,

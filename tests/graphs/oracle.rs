@@ -95,7 +95,7 @@ pub(crate) struct Given<'a> {
     pub(crate) op: Arc<dyn Op>,
     /// The dimensions of what it reads, in the order of its inputs.
     pub(crate) arguments: Vec<Argument>,
-    /// In the order of its inputs.
+    /// The values of what it reads with their errors, in the order of its inputs.
     pub(crate) known: Vec<Known>,
     pub(crate) precision: Precision,
 }

@@ -38,7 +38,8 @@ pub(super) struct Transfers {
 }
 
 impl Staging {
-    /// For a device with memory of its own, unless the options say otherwise.
+    /// The staging of a device; `None` if copies do not go through pinned memory. By default they do where the device has memory
+    /// of its own.
     pub(super) fn of(
         device: &opencl3::device::Device,
         own_queue: bool,

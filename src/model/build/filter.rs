@@ -22,7 +22,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Of a convolution.
+    /// The groups of a convolution that is not transposed.
     pub(crate) fn of(count: usize) -> Self {
         Groups { count, transposed: false }
     }
@@ -129,7 +129,7 @@ impl<'a> Arranged<'a> {
 }
 
 impl Filter {
-    /// Of weights of which axis `i` is axis `order[i]` of `outputs inputs taps..`.
+    /// The filter of `weights` whose axis `i` is axis `order[i]` of `outputs inputs taps..`.
     pub(crate) fn new(weights: HostTensor, order: &[usize], groups: Groups) -> Result<Self, Reason> {
         let own = weights.dims();
         if own.rank() != order.len() {

@@ -26,7 +26,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// In the order of the file.
+    /// A value whose axes are stored in the order of the file.
     pub(crate) fn plain(value: Value, rank: usize, kind: Kind) -> Self {
         Mapped { value, order: (0..rank).collect(), kind }
     }

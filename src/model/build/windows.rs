@@ -16,7 +16,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Of these taps, which are next to each other and move by one element, without pads.
+    /// Windows of these taps, which are next to each other and move by one element, without pads.
     pub(crate) fn new(kernel: &[usize]) -> Self {
         let ones = vec![1; kernel.len()];
         let pads = vec![(0, 0); kernel.len()];

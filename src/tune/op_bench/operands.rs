@@ -34,7 +34,7 @@ pub(super) struct Inputs {
     set: u64,
     operands: Operands<'static>,
     expected: Expectation,
-    /// Of kernels that sum other terms than the op's own, by variant.
+    /// What is expected of kernels that sum other terms than the op's own, by variant.
     variants: HashMap<&'static str, Option<Expectation>>,
 }
 
