@@ -346,7 +346,8 @@ enum diptych_status diptych_batch_submit(const struct diptych_batch *batch,
 // diptych_batch_submit if there is room: otherwise the ticket is NULL, and that is no failure.
 //
 // # Safety
-// As of diptych_batch_submit.
+// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 enum diptych_status diptych_batch_try_submit(const struct diptych_batch *batch,
                                              const struct diptych_tensor *inputs,
                                              size_t input_count,

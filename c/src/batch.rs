@@ -357,7 +357,8 @@ pub unsafe extern "C" fn diptych_batch_submit(
 /// diptych_batch_submit if there is room: otherwise the ticket is NULL, and that is no failure.
 ///
 /// # Safety
-/// As of diptych_batch_submit.
+/// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+/// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_try_submit(
     batch: *const diptych_batch,

@@ -121,7 +121,7 @@ unsafe fn fitting<'r>(
 /// Checks results before a run, as far as the outputs' extents are known: those that the run decides are not.
 ///
 /// # Safety
-/// As [`places`]; the results point to so many bytes as they say, which nothing else uses.
+/// `results` is NULL, or points to `count` results with names, which point to so many bytes as they say, which nothing else uses.
 unsafe fn check(ports: &[Port], results: *const diptych_result, count: usize) -> Result<(), Failure> {
     // SAFETY: the caller promises that `results` is NULL or points to `count` results with names; `slice` refuses NULL
     // unless there are none.
@@ -201,7 +201,7 @@ pub(crate) unsafe fn fill(
 /// Waits for a run, and copies the wanted outputs.
 ///
 /// # Safety
-/// As [`fill`].
+/// `results` is NULL, or points to `count` results with names, which point to so many bytes as they say, which nothing else uses.
 unsafe fn landed(flight: Flight, results: *mut diptych_result, count: usize) -> Result<(), Failure> {
     let found = flight.wait()?;
     let ports = found.ports().to_vec();

@@ -139,7 +139,7 @@ pub unsafe extern "C" fn diptych_run_tensors(
 /// Does something with a session and what its inputs are given, in this thread's turn.
 ///
 /// # Safety
-/// As [`sources`].
+/// `inputs` is NULL, or points to `count` tensors that point to their bytes, which are not written before this returns.
 pub(crate) unsafe fn with_sources<T>(
     session: &diptych_session,
     inputs: *const diptych_tensor,
