@@ -129,8 +129,7 @@ impl Unit {
         given.filter_map(|(operand, input)| Some((*operand, input.clone(), dims(*operand)?.dims))).collect()
     }
 
-    /// The unit with another operator, which reads `value` of dimensions `dims` as `operand`; `None` if the unit is more than a
-    /// node, or has no such operand.
+    /// The unit with another operator, which reads `value` of `dims` as `operand`; `None` if it is no single node with that operand.
     pub(super) fn instead(
         &self,
         operator: Arc<dyn Operator>,
