@@ -546,7 +546,8 @@ enum diptych_status diptych_options_dimension(struct diptych_options *options, c
 //
 // # Safety
 // `options` are those of diptych_options_new, not freed and used by no other thread.
-enum diptych_status diptych_options_caches(struct diptych_options *options, size_t places);
+enum diptych_status diptych_options_caches(struct diptych_options *options,
+                                           size_t places);
 
 // The most threads that read the file, prepare the session and compute on the CPU, the caller's included; 0, the default, means
 // one for each processor. To compute, the number is rounded down to a power of two.
@@ -649,7 +650,8 @@ enum diptych_status diptych_reset(struct diptych_session *session);
 //
 // # Safety
 // `session` is of an open function and not closed.
-enum diptych_status diptych_truncate(struct diptych_session *session, size_t places);
+enum diptych_status diptych_truncate(struct diptych_session *session,
+                                     size_t places);
 
 // The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 //
