@@ -32,7 +32,7 @@ pub struct CalibratedNode {
     pub name: String,
     /// The largest magnitude of what it writes in f32.
     pub largest: f32,
-    /// By how much its result is off where every node that may be is in f16; infinite as `None`.
+    /// How far off its result is where every node that may be is in f16; `None` if that is infinite.
     pub error: Option<f32>,
     /// Why it is kept in f32, if it is.
     pub kept: Option<String>,
@@ -103,7 +103,7 @@ impl Calibration {
         &self.outputs
     }
 
-    /// Those that are kept in f32.
+    /// The nodes that are kept in f32.
     ///
     /// ```
     /// use diptych::Calibration;
@@ -119,12 +119,12 @@ impl Calibration {
         self.nodes.iter().filter(|node| node.kept.is_some())
     }
 
-    /// What it says of a node.
+    /// What the calibration says of the node `name`.
     pub(crate) fn node(&self, name: &str) -> Option<&CalibratedNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// As JSON.
+    /// The calibration as JSON, which [`Calibration::from_json`] reads.
     ///
     /// ```
     /// use diptych::Calibration;
@@ -142,7 +142,7 @@ impl Calibration {
         serde_json::to_string_pretty(self).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// From JSON.
+    /// Reads a calibration from JSON that [`Calibration::to_json`] wrote.
     ///
     /// ```
     /// use diptych::Calibration;

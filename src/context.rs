@@ -325,7 +325,7 @@ impl Context {
         Context { engine, info: Arc::new(info), opened: None, record: Arc::default() }
     }
 
-    /// The same, for this reason.
+    /// The context with `reason` as the reason why this backend was chosen.
     pub(crate) fn because(self, reason: String) -> Self {
         let info = ContextInfo { reason, ..self.info().clone() };
         Context { info: Arc::new(info), ..self }

@@ -110,7 +110,7 @@ impl Dims {
         e[0] * e[1] * e[2] * e[3] * e[4] * e[5]
     }
 
-    /// The same elements in the same order as a feature map: missing leading extents are 1, and of
+    /// The shape of a feature map with these elements in this order: missing leading extents are 1, and of
     /// more than four the leading ones are multiplied into the batch.
     ///
     /// ```
@@ -133,7 +133,7 @@ impl Dims {
         }
     }
 
-    /// As a batch of matrices (see [`Shape::matrix`]): rank 2 is one matrix, rank 3 a batch of them, and
+    /// The shape of a batch of matrices (see [`Shape::matrix`]): rank 2 is one matrix, rank 3 a batch of them, and
     /// rank 4 has height 1. `None` for other dimensions.
     ///
     /// ```
@@ -217,7 +217,7 @@ pub enum Dim {
     Fixed(usize),
     /// What the graph's dimension of this name is ([`crate::Graph::dimension`]).
     Named(String),
-    /// In the target of a reshape, once: what the number of elements leaves.
+    /// The extent that the number of elements leaves: at most once, and only in the target of a reshape.
     Rest,
 }
 

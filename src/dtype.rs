@@ -109,7 +109,7 @@ impl DType {
         }
     }
 
-    /// As [`DType::word`], on a device: an integer of 64 bits is kept in 32.
+    /// The type in which a device keeps an element: [`DType::word`], but an integer of 64 bits is kept in 32.
     pub(crate) const fn device_word(self) -> DType {
         match self.word() {
             DType::I64 => DType::I32,

@@ -4,7 +4,7 @@
 use crate::vector::{exp, tanh};
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// With the error function of `shaders/shared/functions.wgsl`.
+/// `x (1 + erf(x / sqrt(2))) / 2`, with the error function of `shaders/shared/functions.wgsl`.
 #[inline(always)]
 pub(crate) fn gelu_f32(x: f32) -> f32 {
     let z = x.abs() * FRAC_1_SQRT_2;
@@ -17,7 +17,7 @@ pub(crate) fn gelu_f32(x: f32) -> f32 {
     0.5 * x * if x > 0.0 { 2.0 - above } else { above }
 }
 
-/// As `shaders/shared/functions.wgsl` has it.
+/// The error function as `shaders/shared/functions.wgsl` computes it.
 #[inline(always)]
 pub(crate) fn erf_f32(x: f32) -> f32 {
     let z = x.abs();

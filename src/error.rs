@@ -253,7 +253,7 @@ impl Error {
         Error::unsupported(what, "the crate was built without feature `cpu`")
     }
 
-    /// This error with the name of the graph's node at which it arose. An error that names a node already keeps that name.
+    /// Adds to the error the name of the graph node at which it arose. An error that names a node keeps it.
     ///
     /// ```
     /// use diptych::Error;

@@ -70,9 +70,9 @@ mod sealed {
     pub trait Sealed: Sized {
         fn data(elements: Arc<[Self]>) -> Data;
         fn of(data: &Data) -> Option<&Arc<[Self]>>;
-        /// As f32, rounded to nearest.
+        /// The element as f32, rounded to nearest.
         fn float(self) -> f32;
-        /// As an integer; none of a float.
+        /// The element as an integer; `None` of a float.
         fn integer(self) -> Option<i64>;
         /// The integer as this type, if it is one of it.
         fn from_integer(value: i64) -> Option<Self>;
@@ -359,7 +359,7 @@ impl HostTensor {
         self.dims
     }
 
-    /// The same elements in other dimensions, not copied.
+    /// The tensor in other dimensions: its elements keep their order and are not copied.
     ///
     /// ```
     /// use diptych::{Dims, HostTensor};

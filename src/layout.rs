@@ -89,7 +89,7 @@ impl fmt::Display for Layout {
 pub enum Form {
     /// Row by row, as on the host: inputs, outputs, matrices. An element is a word of 32 bits.
     Rows,
-    /// The same in halves: what passes between kernels that store halves.
+    /// Row by row in halves: what passes between kernels that store halves.
     HalfRows,
     /// [`Layout::C4`] in a buffer, of the op's storage type.
     C4,

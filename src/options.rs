@@ -27,9 +27,9 @@ pub enum Tuning {
     /// The tuner's record. A session looks for a verdict on this device, then on a near shape, on the other API and on
     /// the same family of GPUs. Where the record has none of these, the rule decides.
     Database(SharedDatabase),
-    /// The same, and the session first tunes what has no exact verdict in the record, or one of a search that was cut
-    /// short, for at most the budget in all. Verdicts go to the record. A journal beside its file names what is being
-    /// tried.
+    /// The tuner's record, used as by [`Tuning::Database`]. The session first tunes what has no exact verdict in the record, or
+    /// one of a search that was cut short, for at most the budget in all. Verdicts go to the record. A journal beside its file
+    /// names what is being tried.
     Online {
         /// The record.
         database: SharedDatabase,

@@ -162,8 +162,8 @@ pub struct Window {
 }
 
 impl Padding {
-    /// The same with zeros above, below, left and right of the input before; none for SAME, which depends on
-    /// the input's extents.
+    /// The padding with so many more zeros above, below, left and right of the input. `None` for SAME, which depends on
+    /// the input's extents, and where a sum overflows.
     #[doc(hidden)]
     pub fn with_border(self, [above, below, before, after]: [usize; 4]) -> Option<Self> {
         let (top, bottom, left, right) = match self {

@@ -21,16 +21,16 @@ pub(crate) trait Integer: Copy {
     /// The type's name.
     const TYPE: DType;
 
-    /// Its elements as words.
+    /// The type of an element's words.
     type Words: bytemuck::Pod;
 
-    /// Its elements among words.
+    /// The elements that `words` hold; none if they do not hold whole ones.
     #[inline(always)]
     fn view(words: &[f32]) -> &[Self::Words] {
         bytemuck::try_cast_slice(words).unwrap_or_default()
     }
 
-    /// Its elements among words, to be written.
+    /// The elements that `words` hold, to be written; none if they do not hold whole ones.
     #[inline(always)]
     fn view_mut(words: &mut [f32]) -> &mut [Self::Words] {
         bytemuck::try_cast_slice_mut(words).unwrap_or_default()

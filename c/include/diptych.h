@@ -199,7 +199,7 @@ typedef struct diptych_device_info {
   const char *driver;
   // Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
   const char *pci;
-  // The same on every API of its driver; NULL if its driver does not say so.
+  // An identifier that the device has on every API of its driver; NULL if its driver does not say so.
   const char *uuid;
   // Whether it is a driver that runs kernels on the CPU, or the CPU itself.
   bool software;
@@ -280,8 +280,8 @@ struct diptych_batch_options diptych_batch_options_default(void);
 // who closes it; on failure it is NULL.
 //
 // # Safety
-// `path` is text, `options` are NULL or those of diptych_options_new, `devices` is NULL or points to so many texts, `how` is
-// NULL or points to options, and `batch` points to a pointer.
+// `path` is text, `options` are NULL, or those of diptych_options_new and not freed, `devices` is NULL or points to so
+// many texts, `how` is NULL or points to options, and `batch` points to a pointer that nothing else uses.
 enum diptych_status diptych_batch_open_file(const char *path,
                                             const struct diptych_options *options,
                                             const char *const *devices,
@@ -310,25 +310,25 @@ void diptych_batch_close(struct diptych_batch *batch);
 // How many inputs a request has; 0 if the batch is NULL.
 //
 // # Safety
-// `batch` is NULL, or of an open function.
+// `batch` is NULL, or of an open function and not closed.
 size_t diptych_batch_input_count(const struct diptych_batch *batch);
 
 // How many outputs a request has; 0 if the batch is NULL.
 //
 // # Safety
-// `batch` is NULL, or of an open function.
+// `batch` is NULL, or of an open function and not closed.
 size_t diptych_batch_output_count(const struct diptych_batch *batch);
 
 // An input of one request, by its number.
 //
 // # Safety
-// `batch` is of an open function, and `input` points to a port.
+// `batch` is of an open function and not closed, and `input` points to a port that nothing else uses.
 enum diptych_status diptych_batch_input(const struct diptych_batch *batch, size_t index, struct diptych_port *input);
 
 // An output of one request, by its number.
 //
 // # Safety
-// `batch` is of an open function, and `output` points to a port.
+// `batch` is of an open function and not closed, and `output` points to a port that nothing else uses.
 enum diptych_status diptych_batch_output(const struct diptych_batch *batch, size_t index, struct diptych_port *output);
 
 // Hands in a request: tensors in the order of the batch's inputs, which are copied. Waits until it is taken: at once where
@@ -336,8 +336,8 @@ enum diptych_status diptych_batch_output(const struct diptych_batch *batch, size
 // it is NULL.
 //
 // # Safety
-// `batch` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say, which
-// no other thread writes. `ticket` points to a pointer.
+// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 enum diptych_status diptych_batch_submit(const struct diptych_batch *batch,
                                          const struct diptych_tensor *inputs,
                                          size_t input_count,
@@ -346,7 +346,8 @@ enum diptych_status diptych_batch_submit(const struct diptych_batch *batch,
 // diptych_batch_submit if there is room: otherwise the ticket is NULL, and that is no failure.
 //
 // # Safety
-// As of diptych_batch_submit.
+// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 enum diptych_status diptych_batch_try_submit(const struct diptych_batch *batch,
                                              const struct diptych_tensor *inputs,
                                              size_t input_count,
@@ -356,8 +357,9 @@ enum diptych_status diptych_batch_try_submit(const struct diptych_batch *batch,
 // Outputs must not overlap with anything. After a failure their contents are unspecified.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
-// all of which point to so many floats as they say, which no other thread writes, nor reads if they are an output's.
+// `session` is of an open function and not closed; `inputs` points to `input_count` inputs and `outputs` to `output_count`
+// outputs, all of which point to so many floats as they say, which no other thread writes, nor reads if they are an
+// output's. Outputs overlap with nothing else.
 enum diptych_status diptych_run(struct diptych_session *session,
                                 const struct diptych_input_data *inputs,
                                 size_t input_count,
@@ -367,8 +369,8 @@ enum diptych_status diptych_run(struct diptych_session *session,
 // Runs the network once, and tells `callback` the time of each step on the device's clock, in order.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many floats as they
-// say, which no other thread writes. `callback` may be called with `user`.
+// `session` is of an open function and not closed; `inputs` points to `input_count` inputs, which point to so many floats
+// as they say, which no other thread writes. `callback` may be called with `user`.
 enum diptych_status diptych_profile(struct diptych_session *session,
                                     const struct diptych_input_data *inputs,
                                     size_t input_count,
@@ -380,7 +382,7 @@ enum diptych_status diptych_profile(struct diptych_session *session,
 // file leaves extents open, the search is for those of the last run.
 //
 // # Safety
-// `session` is of an open function. `callback` is NULL, or may be called with `user`.
+// `session` is of an open function and not closed. `callback` is NULL, or may be called with `user`.
 enum diptych_status diptych_tune(struct diptych_session *session,
                                  double seconds,
                                  diptych_progress_callback callback,
@@ -390,19 +392,19 @@ enum diptych_status diptych_tune(struct diptych_session *session,
 // failure it is NULL.
 //
 // # Safety
-// `devices` points to a pointer.
+// `devices` points to a pointer that nothing else uses.
 enum diptych_status diptych_devices_new(struct diptych_devices **devices);
 
 // How many devices there are; 0 if the list is NULL.
 //
 // # Safety
-// `devices` is NULL, or of diptych_devices_new.
+// `devices` is NULL, or of diptych_devices_new and not freed.
 size_t diptych_devices_count(const struct diptych_devices *devices);
 
 // A device, by its number in the list.
 //
 // # Safety
-// `devices` is of diptych_devices_new, and `device` points to a diptych_device_info.
+// `devices` is of diptych_devices_new and not freed, and `device` points to a diptych_device_info that nothing else uses.
 enum diptych_status diptych_devices_get(const struct diptych_devices *devices,
                                         size_t index,
                                         struct diptych_device_info *device);
@@ -411,7 +413,7 @@ enum diptych_status diptych_devices_get(const struct diptych_devices *devices,
 // list.
 //
 // # Safety
-// `devices` is NULL, or of diptych_devices_new, and `backend` is NULL or text.
+// `devices` is NULL, or of diptych_devices_new and not freed, and `backend` is NULL or text.
 const char *diptych_devices_missing(const struct diptych_devices *devices,
                                     const char *backend);
 
@@ -429,8 +431,8 @@ const char *diptych_last_error(void);
 // floats, for diptych_run.
 //
 // # Safety
-// `frame` points to a frame, `data` to `bytes` bytes that no other thread writes, and `elements` to `length` floats
-// that nothing else uses.
+// `frame` points to a frame whose format is text, `data` to `bytes` bytes that no other thread writes, and `elements` to
+// `length` floats that nothing else uses.
 enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
                                         const uint8_t *data,
                                         size_t bytes,
@@ -445,9 +447,9 @@ enum diptych_status diptych_frame_input(const struct diptych_frame *frame,
 // either.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-// which no other thread writes; `results` points to `result_count` results, which have names and point to so many bytes as
-// they say, which no other thread uses.
+// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+// as they say, which no other thread writes; `results` points to `result_count` results, which have names and point to so
+// many bytes as they say, which no other thread uses.
 enum diptych_status diptych_run_into(struct diptych_session *session,
                                      const struct diptych_tensor *inputs,
                                      size_t input_count,
@@ -459,8 +461,8 @@ enum diptych_status diptych_run_into(struct diptych_session *session,
 // downloads overlap. The flight is the caller's, who waits for it or frees it; on failure it is NULL.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-// which no other thread writes. `flight` points to a pointer.
+// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+// as they say, which no other thread writes. `flight` points to a pointer that nothing else uses.
 enum diptych_status diptych_submit(struct diptych_session *session,
                                    const struct diptych_tensor *inputs,
                                    size_t input_count,
@@ -470,7 +472,7 @@ enum diptych_status diptych_submit(struct diptych_session *session,
 // NULL.
 //
 // # Safety
-// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer.
+// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer that nothing else uses.
 enum diptych_status diptych_flight_wait(struct diptych_flight *flight,
                                         struct diptych_outputs **outputs);
 
@@ -499,21 +501,21 @@ struct diptych_options *diptych_options_new(void);
 // is set.
 //
 // # Safety
-// `options` are those of diptych_options_new, and `device` is text.
+// `options` are those of diptych_options_new, not freed and used by no other thread, and `device` is text.
 enum diptych_status diptych_options_device(struct diptych_options *options,
                                            const char *device);
 
 // Whether halves are stored, and computed in where the device does that. The CPU computes in f32.
 //
 // # Safety
-// `options` are those of diptych_options_new.
+// `options` are those of diptych_options_new, not freed and used by no other thread.
 enum diptych_status diptych_options_f16(struct diptych_options *options, bool f16);
 
 // Whether operators of quantised networks are computed with floats that are rounded to what the file's integers stand for, and
 // not with these; floats beside weights of integers are not rounded at each run then. false unless it is set.
 //
 // # Safety
-// `options` are those of diptych_options_new.
+// `options` are those of diptych_options_new, not freed and used by no other thread.
 enum diptych_status diptych_options_dequantize(struct diptych_options *options,
                                                bool dequantize);
 
@@ -521,21 +523,21 @@ enum diptych_status diptych_options_dequantize(struct diptych_options *options,
 // for run, on every device.
 //
 // # Safety
-// `options` are those of diptych_options_new.
+// `options` are those of diptych_options_new, not freed and used by no other thread.
 enum diptych_status diptych_options_seed(struct diptych_options *options,
                                          uint64_t seed);
 
 // The folder of the tuner's record, which sessions ask and diptych_tune writes.
 //
 // # Safety
-// `options` are those of diptych_options_new, and `folder` is text.
+// `options` are those of diptych_options_new, not freed and used by no other thread, and `folder` is text.
 enum diptych_status diptych_options_record(struct diptych_options *options, const char *folder);
 
 // Fixes an extent that the model's file leaves open, such as "batch" (diptych_input_axis). Unless it is fixed, each run
 // of diptych_run_tensors decides it.
 //
 // # Safety
-// `options` are those of diptych_options_new, and `name` is text.
+// `options` are those of diptych_options_new, not freed and used by no other thread, and `name` is text.
 enum diptych_status diptych_options_dimension(struct diptych_options *options, const char *name, size_t extent);
 
 // Places for the keys and values that a decoder keeps from run to run (past_key_values and present). They stay on the
@@ -543,14 +545,15 @@ enum diptych_status diptych_options_dimension(struct diptych_options *options, c
 // positions are those of all tokens so far. diptych_truncate goes back to the first ones, diptych_reset empties them.
 //
 // # Safety
-// `options` are those of diptych_options_new.
-enum diptych_status diptych_options_caches(struct diptych_options *options, size_t places);
+// `options` are those of diptych_options_new, not freed and used by no other thread.
+enum diptych_status diptych_options_caches(struct diptych_options *options,
+                                           size_t places);
 
 // The most threads that read the file, prepare the session and compute on the CPU, the caller's included; 0, the default, means
 // one for each processor. To compute, the number is rounded down to a power of two.
 //
 // # Safety
-// `options` are those of diptych_options_new.
+// `options` are those of diptych_options_new, not freed and used by no other thread.
 enum diptych_status diptych_options_threads(struct diptych_options *options,
                                             size_t threads);
 
@@ -558,7 +561,7 @@ enum diptych_status diptych_options_threads(struct diptych_options *options,
 // no chosen output needs is not computed. Outputs keep the order of the file.
 //
 // # Safety
-// `options` are those of diptych_options_new, and `name` is text.
+// `options` are those of diptych_options_new, not freed and used by no other thread, and `name` is text.
 enum diptych_status diptych_options_output(struct diptych_options *options,
                                            const char *name);
 
@@ -566,8 +569,8 @@ enum diptych_status diptych_options_output(struct diptych_options *options,
 // wants it. The tensor is copied.
 //
 // # Safety
-// `options` are those of diptych_options_new, `name` is text, and `value` points to a tensor, which points to so many bytes
-// as it says.
+// `options` are those of diptych_options_new, not freed and used by no other thread, `name` is text, and `value` points to
+// a tensor, which points to so many bytes as it says.
 enum diptych_status diptych_options_value(struct diptych_options *options,
                                           const char *name,
                                           const struct diptych_tensor *value);
@@ -576,7 +579,8 @@ enum diptych_status diptych_options_value(struct diptych_options *options,
 // by its path reads those beside it that are not given here. The bytes are copied, and may be freed afterwards.
 //
 // # Safety
-// `options` are those of diptych_options_new, `name` is text, and `bytes` points to `length` bytes.
+// `options` are those of diptych_options_new, not freed and used by no other thread, `name` is text, and `bytes` points to
+// `length` bytes.
 enum diptych_status diptych_options_file(struct diptych_options *options,
                                          const char *name,
                                          const uint8_t *bytes,
@@ -589,8 +593,8 @@ enum diptych_status diptych_options_file(struct diptych_options *options,
 // numbers from 0 to 1, means and deviations of 127.5 from -1 to 1.
 //
 // # Safety
-// `options` are those of diptych_options_new, `input` is NULL or text, and `means` and `deviations` point to `channels`
-// numbers each.
+// `options` are those of diptych_options_new, not freed and used by no other thread, `input` is NULL or text, and `means`
+// and `deviations` point to `channels` numbers each.
 enum diptych_status diptych_options_pixels(struct diptych_options *options,
                                            const char *input,
                                            const float *means,
@@ -611,7 +615,8 @@ const char *diptych_version(void);
 // failure it is NULL.
 //
 // # Safety
-// `path` is text, `options` are NULL or those of diptych_options_new, and `session` points to a pointer.
+// `path` is text, `options` are NULL, or those of diptych_options_new and not freed, and `session` points to a pointer
+// that nothing else uses.
 enum diptych_status diptych_open_file(const char *path,
                                       const struct diptych_options *options,
                                       struct diptych_session **session);
@@ -620,8 +625,8 @@ enum diptych_status diptych_open_file(const char *path,
 // The session is the caller's, who closes it; on failure it is NULL.
 //
 // # Safety
-// `bytes` points to `length` bytes, `options` are NULL or those of diptych_options_new, and `session` points to a
-// pointer.
+// `bytes` points to `length` bytes, `options` are NULL, or those of diptych_options_new and not freed, and `session`
+// points to a pointer that nothing else uses.
 enum diptych_status diptych_open_bytes(const uint8_t *bytes,
                                        size_t length,
                                        const struct diptych_options *options,
@@ -637,45 +642,46 @@ void diptych_close(struct diptych_session *session);
 // diptych_options_caches.
 //
 // # Safety
-// `session` is of an open function.
+// `session` is of an open function and not closed.
 enum diptych_status diptych_reset(struct diptych_session *session);
 
 // Goes back to the first `places` of the keys and values of diptych_options_caches: a run behind this call gives what it
 // would have given without the runs that filled the others. More than are filled are refused.
 //
 // # Safety
-// `session` is of an open function.
-enum diptych_status diptych_truncate(struct diptych_session *session, size_t places);
+// `session` is of an open function and not closed.
+enum diptych_status diptych_truncate(struct diptych_session *session,
+                                     size_t places);
 
 // The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 //
 // # Safety
-// `session` is NULL, or of an open function.
+// `session` is NULL, or of an open function and not closed.
 const char *diptych_device(const struct diptych_session *session);
 
 // How many inputs a session has; 0 if it is NULL.
 //
 // # Safety
-// `session` is NULL, or of an open function.
+// `session` is NULL, or of an open function and not closed.
 size_t diptych_input_count(const struct diptych_session *session);
 
 // How many outputs a session has; 0 if it is NULL.
 //
 // # Safety
-// `session` is NULL, or of an open function.
+// `session` is NULL, or of an open function and not closed.
 size_t diptych_output_count(const struct diptych_session *session);
 
 // An input, by its number.
 //
 // # Safety
-// `session` is of an open function, and `input` points to a port.
+// `session` is of an open function and not closed, and `input` points to a port that nothing else uses.
 enum diptych_status diptych_input(const struct diptych_session *session, size_t index, struct diptych_port *input);
 
 // The name of an axis of an input whose extent each run decides, as diptych_options_dimension takes it; NULL if the
 // extent is fixed. Lives as long as the session.
 //
 // # Safety
-// `session` is of an open function, and `name` points to a pointer.
+// `session` is of an open function and not closed, and `name` points to a pointer that nothing else uses.
 enum diptych_status diptych_input_axis(const struct diptych_session *session,
                                        size_t index,
                                        size_t axis,
@@ -684,7 +690,7 @@ enum diptych_status diptych_input_axis(const struct diptych_session *session,
 // An output, by its number.
 //
 // # Safety
-// `session` is of an open function, and `output` points to a port.
+// `session` is of an open function and not closed, and `output` points to a port that nothing else uses.
 enum diptych_status diptych_output(const struct diptych_session *session, size_t index, struct diptych_port *output);
 
 // Runs the network on tensors in the order of the session's inputs. Where the file leaves extents open they may have
@@ -692,8 +698,8 @@ enum diptych_status diptych_output(const struct diptych_session *session, size_t
 // were used last are kept ready. The outputs are the caller's, who frees them; on failure they are NULL.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-// which no other thread writes. `outputs` points to a pointer.
+// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+// as they say, which no other thread writes. `outputs` points to a pointer that nothing else uses.
 enum diptych_status diptych_run_tensors(struct diptych_session *session,
                                         const struct diptych_tensor *inputs,
                                         size_t input_count,
@@ -702,13 +708,13 @@ enum diptych_status diptych_run_tensors(struct diptych_session *session,
 // How many outputs there are: as many as the session or the batch has; 0 if they are NULL.
 //
 // # Safety
-// `outputs` are NULL, or of a function that makes them.
+// `outputs` are NULL, or of a function that makes them and not freed.
 size_t diptych_outputs_count(const struct diptych_outputs *outputs);
 
 // An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
 //
 // # Safety
-// `outputs` are of a function that makes them, and `tensor` points to a tensor.
+// `outputs` are of a function that makes them and not freed, and `tensor` points to a tensor that nothing else uses.
 enum diptych_status diptych_outputs_tensor(const struct diptych_outputs *outputs,
                                            size_t index,
                                            struct diptych_tensor *tensor);
@@ -723,7 +729,7 @@ void diptych_outputs_free(struct diptych_outputs *outputs);
 // are NULL.
 //
 // # Safety
-// `ticket` is of a function that hands in, and not used again. `outputs` points to a pointer.
+// `ticket` is of a function that hands in, and not used again. `outputs` points to a pointer that nothing else uses.
 enum diptych_status diptych_ticket_wait(struct diptych_ticket *ticket,
                                         struct diptych_outputs **outputs);
 
@@ -747,8 +753,9 @@ void diptych_ticket_free(struct diptych_ticket *ticket);
 // Outputs must not overlap with anything. After a failure their contents are unspecified.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
-// all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an output's.
+// `session` is of an open function and not closed; `inputs` points to `input_count` inputs and `outputs` to `output_count`
+// outputs, all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an
+// output's. Outputs overlap with nothing else.
 enum diptych_status diptych_run_typed(struct diptych_session *session,
                                       const struct diptych_input_bytes *inputs,
                                       size_t input_count,
@@ -758,8 +765,8 @@ enum diptych_status diptych_run_typed(struct diptych_session *session,
 // Profiles the network as diptych_profile does, on inputs of the types of their ports.
 //
 // # Safety
-// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many bytes as they
-// say, which no other thread writes. `callback` may be called with `user`.
+// `session` is of an open function and not closed; `inputs` points to `input_count` inputs, which point to so many bytes
+// as they say, which no other thread writes. `callback` may be called with `user`.
 enum diptych_status diptych_profile_typed(struct diptych_session *session,
                                           const struct diptych_input_bytes *inputs,
                                           size_t input_count,

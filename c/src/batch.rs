@@ -66,11 +66,12 @@ impl diptych_batch_options {
         let what = "diptych_batch_options.max_delay";
         let max_delay =
             seconds.map_err(|_| wrong(what, self.max_delay.to_string(), "a number of seconds"))?;
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `sizes` is NULL or points to `size_count` numbers; `slice` refuses NULL unless
+        // there are none.
         let sizes = unsafe { slice("diptych_batch_options.sizes", self.sizes, self.size_count) }?.to_vec();
         let dimension = match self.dimension.is_null() {
             true => None,
-            // SAFETY: the same.
+            // SAFETY: the caller promises that `dimension` is NULL or text; it is not NULL (checked above).
             false => Some(unsafe { text("diptych_batch_options.dimension", self.dimension) }?.to_owned()),
         };
         let (max_batch, max_waiting) = (self.max_batch, self.max_waiting);
@@ -87,7 +88,8 @@ unsafe fn contexts(
     devices: *const *const c_char,
     count: usize,
 ) -> Result<Vec<Context>, Failure> {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `devices` is NULL or points to `count` pointers; `slice` refuses NULL unless there
+    // are none.
     let devices = unsafe { slice("devices", devices, count) }?;
     if devices.is_empty() {
         if options.fastest {
@@ -97,7 +99,7 @@ unsafe fn contexts(
     }
     let mut contexts = Vec::with_capacity(count);
     for &device in devices {
-        // SAFETY: the same.
+        // SAFETY: the caller promises that each of `devices` is NULL or text; `text` refuses NULL.
         let device = unsafe { text("devices", device) }?;
         contexts.push(Context::builder().device(device.parse()?).open()?);
     }
@@ -115,7 +117,9 @@ impl diptych_batch {
         how: *const diptych_batch_options,
         load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
     ) -> Result<(), Failure> {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are NULL or of diptych_options_new and not freed, that `how` is NULL
+        // or points to options whose pointers are as their fields say, and that `devices` is NULL or points to `count`
+        // texts; `as_ref` checks for NULL.
         let opened = unsafe { diptych_batch::open(options.as_ref(), (devices, count), how.as_ref(), load) }?;
         *batch = Box::into_raw(Box::new(opened));
         Ok(())
@@ -138,7 +142,7 @@ impl diptych_batch {
                 "none: requests know of no earlier ones",
             ));
         }
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `devices` are as `contexts` wants them: NULL, or so many texts.
         let contexts = unsafe { contexts(options, devices.0, devices.1) }?;
         let file = load(&options.load)?;
         let pixels = options.pixels_of(&file)?;
@@ -153,7 +157,7 @@ impl diptych_batch {
             cpu_threads: options.threads,
             ..Default::default()
         };
-        // SAFETY: the same.
+        // SAFETY: the caller promises that the pointers in `how` are as its fields say; those of the defaults are NULL.
         let how = unsafe { how.unwrap_or(&usual).read(session) }?;
         let pool = DevicePool::new(&contexts, &file.model(&BTreeMap::new())?.graph, how)?;
         let texts = |ports: &[Port]| names(ports).map(c_text).collect();
@@ -175,7 +179,8 @@ impl diptych_batch {
         count: usize,
     ) -> Result<Vec<(String, HostTensor)>, Failure> {
         let ports = self.pool.batch().inputs();
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `inputs` is NULL or points to `count` tensors with so many bytes as they say,
+        // which are not written before this function returns; nothing that borrows from them leaves it.
         let sources = unsafe { sources(ports, &self.pixels, inputs, count) }?;
         let named = ports
             .iter()
@@ -196,8 +201,8 @@ impl diptych_batch {
 /// who closes it; on failure it is NULL.
 ///
 /// # Safety
-/// `path` is text, `options` are NULL or those of diptych_options_new, `devices` is NULL or points to so many texts, `how` is
-/// NULL or points to options, and `batch` points to a pointer.
+/// `path` is text, `options` are NULL, or those of diptych_options_new and not freed, `devices` is NULL or points to so
+/// many texts, `how` is NULL or points to options, and `batch` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_open_file(
     path: *const c_char,
@@ -208,12 +213,14 @@ pub unsafe extern "C" fn diptych_batch_open_file(
     batch: *mut *mut diptych_batch,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `path` is text and that `batch` points to a pointer that nothing else uses; NULL
+        // is refused here.
         let (path, batch) = unsafe { (text("path", path), changed("batch", batch)?) };
         *batch = std::ptr::null_mut();
         let path = path?;
         let load = |options: &LoadOptions| ModelFile::load(path, options);
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `options`, `devices` and `how` are NULL or what diptych_batch_open_file says of
+        // them, which is all that `open_into` wants.
         unsafe { diptych_batch::open_into(batch, (options, devices, device_count), how, load) }
     })
 }
@@ -233,12 +240,14 @@ pub unsafe extern "C" fn diptych_batch_open_bytes(
     batch: *mut *mut diptych_batch,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `bytes` points to `length` bytes and that `batch` points to a pointer that
+        // nothing else uses; NULL is refused here, of `bytes` unless there are none.
         let (bytes, batch) = unsafe { (slice("bytes", bytes, length), changed("batch", batch)?) };
         *batch = std::ptr::null_mut();
         let bytes = bytes?;
         let load = |options: &LoadOptions| ModelFile::from_bytes(bytes, options);
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `options`, `devices` and `how` are NULL or what diptych_batch_open_file says of
+        // them, which is all that `open_into` wants.
         unsafe { diptych_batch::open_into(batch, (options, devices, device_count), how, load) }
     })
 }
@@ -262,27 +271,27 @@ pub unsafe extern "C" fn diptych_batch_close(batch: *mut diptych_batch) {
 /// How many inputs a request has; 0 if the batch is NULL.
 ///
 /// # Safety
-/// `batch` is NULL, or of an open function.
+/// `batch` is NULL, or of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_input_count(batch: *const diptych_batch) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `batch` is NULL, or of an open function and not closed; `as_ref` checks for NULL.
     unsafe { batch.as_ref() }.map_or(0, |batch| batch.names[0].len())
 }
 
 /// How many outputs a request has; 0 if the batch is NULL.
 ///
 /// # Safety
-/// `batch` is NULL, or of an open function.
+/// `batch` is NULL, or of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_output_count(batch: *const diptych_batch) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `batch` is NULL, or of an open function and not closed; `as_ref` checks for NULL.
     unsafe { batch.as_ref() }.map_or(0, |batch| batch.names[1].len())
 }
 
 /// An input of one request, by its number.
 ///
 /// # Safety
-/// `batch` is of an open function, and `input` points to a port.
+/// `batch` is of an open function and not closed, and `input` points to a port that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_input(
     batch: *const diptych_batch,
@@ -290,7 +299,8 @@ pub unsafe extern "C" fn diptych_batch_input(
     input: *mut diptych_port,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `batch` is of an open function and not closed, and that `input` points to a port
+        // that nothing else uses; NULL is refused here.
         let (batch, input) = unsafe { (shared("batch", batch)?, changed("input", input)?) };
         *input = port("input", batch.pool.batch().inputs(), &batch.names[0], index)?;
         Ok(())
@@ -300,7 +310,7 @@ pub unsafe extern "C" fn diptych_batch_input(
 /// An output of one request, by its number.
 ///
 /// # Safety
-/// `batch` is of an open function, and `output` points to a port.
+/// `batch` is of an open function and not closed, and `output` points to a port that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_output(
     batch: *const diptych_batch,
@@ -308,7 +318,8 @@ pub unsafe extern "C" fn diptych_batch_output(
     output: *mut diptych_port,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `batch` is of an open function and not closed, and that `output` points to a
+        // port that nothing else uses; NULL is refused here.
         let (batch, output) = unsafe { (shared("batch", batch)?, changed("output", output)?) };
         *output = port("output", &batch.outputs, &batch.names[1], index)?;
         Ok(())
@@ -320,8 +331,8 @@ pub unsafe extern "C" fn diptych_batch_output(
 /// it is NULL.
 ///
 /// # Safety
-/// `batch` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say, which
-/// no other thread writes. `ticket` points to a pointer.
+/// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+/// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_submit(
     batch: *const diptych_batch,
@@ -330,12 +341,13 @@ pub unsafe extern "C" fn diptych_batch_submit(
     ticket: *mut *mut diptych_ticket,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `changed` refuses NULL.
         let ticket = unsafe { changed("ticket", ticket) }?;
         *ticket = std::ptr::null_mut();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `batch` is of an open function and not closed; `shared` refuses NULL.
         let batch = unsafe { shared("batch", batch) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
+        // no other thread writes; `request` refuses another number, NULL and wrong lengths.
         let request = unsafe { batch.request(inputs, input_count) }?;
         *ticket = batch.ticket(batch.pool.batch().submit(request)?);
         Ok(())
@@ -345,7 +357,8 @@ pub unsafe extern "C" fn diptych_batch_submit(
 /// diptych_batch_submit if there is room: otherwise the ticket is NULL, and that is no failure.
 ///
 /// # Safety
-/// As of diptych_batch_submit.
+/// `batch` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes as
+/// they say, which no other thread writes. `ticket` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_batch_try_submit(
     batch: *const diptych_batch,
@@ -354,12 +367,13 @@ pub unsafe extern "C" fn diptych_batch_try_submit(
     ticket: *mut *mut diptych_ticket,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `changed` refuses NULL.
         let ticket = unsafe { changed("ticket", ticket) }?;
         *ticket = std::ptr::null_mut();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `batch` is of an open function and not closed; `shared` refuses NULL.
         let batch = unsafe { shared("batch", batch) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
+        // no other thread writes; `request` refuses another number, NULL and wrong lengths.
         let request = unsafe { batch.request(inputs, input_count) }?;
         if let Some(taken) = batch.pool.batch().try_submit(request)? {
             *ticket = batch.ticket(taken);

@@ -89,10 +89,11 @@ impl<'a> Given<'a> {
     ) -> Result<Self, Failure> {
         let floats = elements.cast::<f32>();
         if dtype == DType::F32 && floats.is_aligned() {
-            // SAFETY: this function's own promise.
+            // SAFETY: the caller promises that `elements` points to as many bytes as these floats take; they are aligned
+            // (checked above), and `slice` refuses NULL.
             return Ok(Given::Shaped(dims, unsafe { slice(name, floats, dims.elements()) }?));
         }
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `elements` points to as many bytes as such elements take; `slice` refuses NULL.
         let bytes = unsafe { slice(name, elements.cast::<u8>(), dims.elements() * dtype.bytes()) }?;
         Ok(Given::Tensor(HostTensor::from_bytes(dims, dtype, bytes)?))
     }
@@ -133,13 +134,14 @@ unsafe fn sources<'a>(
     count: usize,
 ) -> Result<Vec<&'a [f32]>, Failure> {
     counted("inputs", count, ports)?;
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `inputs` is NULL or points to `count` inputs; `slice` refuses NULL.
     let inputs = unsafe { slice("inputs", inputs, count) }?;
     let mut sources = Vec::with_capacity(count);
     for (port, input) in ports.iter().zip(inputs) {
         of_length("input", port, input.length)?;
         let name = format!("input {:?}", port.name);
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that an input points to `length` floats; these are as many as the port has (checked
+        // above), and `slice` refuses NULL and addresses that are not aligned.
         sources.push(unsafe { slice(&name, input.elements, input.length) }?);
     }
     Ok(sources)
@@ -154,8 +156,9 @@ pub(crate) fn addresses<T>(elements: *const T, length: usize) -> Range<usize> {
 /// Outputs must not overlap with anything. After a failure their contents are unspecified.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
-/// all of which point to so many floats as they say, which no other thread writes, nor reads if they are an output's.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` inputs and `outputs` to `output_count`
+/// outputs, all of which point to so many floats as they say, which no other thread writes, nor reads if they are an
+/// output's. Outputs overlap with nothing else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_run(
     session: *mut diptych_session,
@@ -165,13 +168,16 @@ pub unsafe extern "C" fn diptych_run(
     output_count: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let mut running = unsafe { shared("session", session) }?.turn()?;
         let (inputs_of, outputs_of) = running.ports();
-        // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
+        // SAFETY: the caller promises that `inputs` points to `input_count` inputs with so many floats as they say, which
+        // no other thread writes; this one does not write them either, for outputs that overlap with them are refused
+        // below.
         let sources = unsafe { sources(&inputs_of, inputs, input_count) }?;
         counted("outputs", output_count, &outputs_of)?;
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `outputs` points to `output_count` outputs; these are as many as the session has
+        // (checked above), and `slice` refuses NULL.
         let outputs = unsafe { slice("outputs", outputs, output_count) }?;
         let mut taken: Vec<Range<usize>> =
             sources.iter().map(|source| addresses(source.as_ptr(), source.len())).collect();
@@ -184,7 +190,9 @@ pub unsafe extern "C" fn diptych_run(
                 return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
             }
             taken.push(own);
-            // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
+            // SAFETY: the caller promises that an output points to `length` floats that no other thread uses; these are as
+            // many as the port has and overlap with no input and no earlier output (checked above), and `slice_mut` refuses
+            // NULL and addresses that are not aligned.
             targets.push(unsafe { slice_mut(&name, output.elements, output.length) }?);
         }
         let sources: Vec<(&str, &[f32])> = names(&inputs_of).zip(sources).collect();
@@ -198,8 +206,8 @@ pub unsafe extern "C" fn diptych_run(
 /// Runs the network once, and tells `callback` the time of each step on the device's clock, in order.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many floats as they
-/// say, which no other thread writes. `callback` may be called with `user`.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` inputs, which point to so many floats
+/// as they say, which no other thread writes. `callback` may be called with `user`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_profile(
     session: *mut diptych_session,
@@ -209,13 +217,14 @@ pub unsafe extern "C" fn diptych_profile(
     user: *mut c_void,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let running = unsafe { shared("session", session) }?.turn()?;
         let (ports, _) = running.ports();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` inputs with so many floats as they say, which
+        // no other thread writes; `sources` refuses another number, NULL and wrong lengths.
         let sources = unsafe { sources(&ports, inputs, input_count) }?;
         let sources = sources.into_iter().map(Given::Slice).collect();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `callback` may be called with `user`; `profiled` refuses NULL.
         unsafe { profiled(running, &ports, sources, callback, user) }
     })
 }
@@ -258,7 +267,7 @@ pub(crate) unsafe fn profiled(
 /// file leaves extents open, the search is for those of the last run.
 ///
 /// # Safety
-/// `session` is of an open function. `callback` is NULL, or may be called with `user`.
+/// `session` is of an open function and not closed. `callback` is NULL, or may be called with `user`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_tune(
     session: *mut diptych_session,
@@ -267,7 +276,7 @@ pub unsafe extern "C" fn diptych_tune(
     user: *mut c_void,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
         let budget = Duration::try_from_secs_f64(seconds)
             .map_err(|_| wrong("seconds", seconds.to_string(), "a number of seconds"))?;

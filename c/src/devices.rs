@@ -23,7 +23,7 @@ pub struct diptych_device_info {
     pub driver: *const c_char,
     /// Where it sits on the PCI bus, as in "0000:41:00.0"; NULL if its driver does not say so.
     pub pci: *const c_char,
-    /// The same on every API of its driver; NULL if its driver does not say so.
+    /// An identifier that the device has on every API of its driver; NULL if its driver does not say so.
     pub uuid: *const c_char,
     /// Whether it is a driver that runs kernels on the CPU, or the CPU itself.
     pub software: bool,
@@ -87,11 +87,11 @@ impl Device {
 /// failure it is NULL.
 ///
 /// # Safety
-/// `devices` points to a pointer.
+/// `devices` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_devices_new(devices: *mut *mut diptych_devices) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `devices` points to a pointer that nothing else uses; `changed` refuses NULL.
         let devices = unsafe { changed("devices", devices) }?;
         *devices = std::ptr::null_mut();
         let (mut found, mut missing) = (Vec::new(), Vec::new());
@@ -112,17 +112,18 @@ pub unsafe extern "C" fn diptych_devices_new(devices: *mut *mut diptych_devices)
 /// How many devices there are; 0 if the list is NULL.
 ///
 /// # Safety
-/// `devices` is NULL, or of diptych_devices_new.
+/// `devices` is NULL, or of diptych_devices_new and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_devices_count(devices: *const diptych_devices) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `devices` is NULL, or of diptych_devices_new and not freed; `as_ref` checks for
+    // NULL.
     unsafe { devices.as_ref() }.map_or(0, |devices| devices.devices.len())
 }
 
 /// A device, by its number in the list.
 ///
 /// # Safety
-/// `devices` is of diptych_devices_new, and `device` points to a diptych_device_info.
+/// `devices` is of diptych_devices_new and not freed, and `device` points to a diptych_device_info that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_devices_get(
     devices: *const diptych_devices,
@@ -130,7 +131,8 @@ pub unsafe extern "C" fn diptych_devices_get(
     device: *mut diptych_device_info,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `devices` is of diptych_devices_new and not freed, and that `device` points to a
+        // diptych_device_info that nothing else uses; NULL is refused here.
         let (devices, device) = unsafe { (shared("devices", devices)?, changed("device", device)?) };
         let count = devices.devices.len();
         let wanted = || wrong("device", format!("number {index}"), format!("a number below {count}"));
@@ -155,18 +157,19 @@ pub unsafe extern "C" fn diptych_devices_get(
 /// list.
 ///
 /// # Safety
-/// `devices` is NULL, or of diptych_devices_new, and `backend` is NULL or text.
+/// `devices` is NULL, or of diptych_devices_new and not freed, and `backend` is NULL or text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_devices_missing(
     devices: *const diptych_devices,
     backend: *const c_char,
 ) -> *const c_char {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `devices` is NULL, or of diptych_devices_new and not freed; `as_ref` checks for
+    // NULL.
     let Some(devices) = (unsafe { devices.as_ref() }) else { return null() };
     if backend.is_null() {
         return null();
     }
-    // SAFETY: this function's own promise, and it is not NULL.
+    // SAFETY: the caller promises that `backend` is NULL or text; it is not NULL (checked above).
     let backend = unsafe { std::ffi::CStr::from_ptr(backend) };
     let reason = devices.missing.iter().find(|(own, _)| own.as_c_str() == backend);
     reason.map_or(null(), |(_, reason)| reason.as_ptr())

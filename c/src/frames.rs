@@ -38,8 +38,8 @@ pub struct diptych_frame {
 /// floats, for diptych_run.
 ///
 /// # Safety
-/// `frame` points to a frame, `data` to `bytes` bytes that no other thread writes, and `elements` to `length` floats
-/// that nothing else uses.
+/// `frame` points to a frame whose format is text, `data` to `bytes` bytes that no other thread writes, and `elements` to
+/// `length` floats that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_frame_input(
     frame: *const diptych_frame,
@@ -51,11 +51,13 @@ pub unsafe extern "C" fn diptych_frame_input(
     length: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `frame` points to a frame; `shared` refuses NULL.
         let own = unsafe { shared("frame", frame) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that the frame's format is text and that `data` points to `bytes` bytes that no other
+        // thread writes; NULL is refused here, of `data` unless there are none.
         let (format, data) = unsafe { (text("format", own.format)?, slice("data", data, bytes)?) };
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `elements` points to `length` floats that nothing else uses; `slice_mut` refuses
+        // NULL and addresses that are not aligned.
         let elements = unsafe { slice_mut("elements", elements, length) }?;
         let number = |what: &str, found: u32| wrong(what, found.to_string(), "0, 1 or 2");
         let matrices = [ColourMatrix::Bt601, ColourMatrix::Bt709, ColourMatrix::Bt2020];

@@ -110,7 +110,8 @@ unsafe fn fitting<'r>(
             return Err(wrong(&name, "memory of another output", "memory of its own"));
         }
         taken.push(own);
-        // SAFETY: this function's own promise; there is room for them, and nothing that was taken before overlaps with it.
+        // SAFETY: the caller promises that a result points to `capacity` bytes that nothing else uses; `bytes` are no more
+        // and overlap with no earlier result (checked above), and `slice_mut` refuses NULL.
         let target = unsafe { slice_mut(&name, elements.cast::<u8>(), bytes) }?;
         fitting.push(Fitting { dtype: diptych_dtype::of(dtype)?, dims, target });
     }
@@ -120,16 +121,18 @@ unsafe fn fitting<'r>(
 /// Checks results before a run, as far as the outputs' extents are known: those that the run decides are not.
 ///
 /// # Safety
-/// As [`places`]; the results point to so many bytes as they say, which nothing else uses.
+/// `results` is NULL, or points to `count` results with names, which point to so many bytes as they say, which nothing else uses.
 unsafe fn check(ports: &[Port], results: *const diptych_result, count: usize) -> Result<(), Failure> {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results with names; `slice` refuses NULL
+    // unless there are none.
     let (places, results) =
         unsafe { (places(crate::calls::names(ports), results, count)?, slice("results", results, count)?) };
     let wanted = results.iter().zip(places).filter_map(|(result, place)| Some((result, ports.get(place)?)));
     let known: Vec<_> = wanted.filter(|(_, port)| port.open.is_empty()).collect();
     let memory = known.iter().map(|(result, _)| (result.elements, result.capacity));
     let outputs = known.iter().map(|(_, port)| (port.name.clone(), port.dtype, port.dims));
-    // SAFETY: the same; nothing is written, and the memory is let go of here.
+    // SAFETY: the caller promises that each result points to `capacity` bytes that nothing else uses; nothing is written to
+    // them, and no slice of them outlives this call.
     unsafe { fitting(memory, outputs) }.map(drop)
 }
 
@@ -142,11 +145,12 @@ pub(crate) unsafe fn places<'n>(
     results: *const diptych_result,
     count: usize,
 ) -> Result<Vec<usize>, Failure> {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results; `slice` refuses NULL unless there
+    // are none.
     let results = unsafe { slice("results", results, count) }?;
     let mut places = Vec::with_capacity(count);
     for result in results {
-        // SAFETY: the same.
+        // SAFETY: the caller promises that the name of each result is text; `text` refuses NULL.
         let name = unsafe { text("results: name", result.name) }?;
         let place = names.clone().position(|own| own == name).ok_or_else(|| {
             let wanted = format!("one of {}", printable(names.clone()));
@@ -170,7 +174,8 @@ pub(crate) unsafe fn fill(
     places: &[usize],
     results: *mut diptych_result,
 ) -> Result<(), Failure> {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `results` points to as many results as there are `places`, which nothing else uses;
+    // `slice_mut` refuses NULL unless there are none.
     let results = unsafe { slice_mut("results", results, places.len()) }?;
     let (mut outputs, mut elements) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
     for &place in places {
@@ -181,7 +186,8 @@ pub(crate) unsafe fn fill(
         elements.push(found.elements(place, dtype)?);
     }
     let memory = results.iter().map(|result| (result.elements, result.capacity));
-    // SAFETY: the same.
+    // SAFETY: the caller promises that each result points to `capacity` bytes that nothing else uses; `fitting` refuses
+    // results with too little room and results that overlap.
     let fitting = unsafe { fitting(memory, outputs.into_iter()) }?;
     // From here on nothing fails.
     for ((result, own), elements) in results.iter_mut().zip(fitting).zip(elements) {
@@ -195,13 +201,14 @@ pub(crate) unsafe fn fill(
 /// Waits for a run, and copies the wanted outputs.
 ///
 /// # Safety
-/// As [`fill`].
+/// `results` is NULL, or points to `count` results with names, which point to so many bytes as they say, which nothing else uses.
 unsafe fn landed(flight: Flight, results: *mut diptych_result, count: usize) -> Result<(), Failure> {
     let found = flight.wait()?;
     let ports = found.ports().to_vec();
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results with names.
     let places = unsafe { places(crate::calls::names(&ports), results, count) }?;
-    // SAFETY: the same.
+    // SAFETY: the caller promises that the results point to so many bytes as they say, which nothing else uses; `places`
+    // has one for each of the `count` results.
     unsafe { fill(&Found::Shown(found), &ports, &places, results) }
 }
 
@@ -211,9 +218,9 @@ unsafe fn landed(flight: Flight, results: *mut diptych_result, count: usize) -> 
 /// either.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-/// which no other thread writes; `results` points to `result_count` results, which have names and point to so many bytes as
-/// they say, which no other thread uses.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+/// as they say, which no other thread writes; `results` points to `result_count` results, which have names and point to so
+/// many bytes as they say, which no other thread uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_run_into(
     session: *mut diptych_session,
@@ -223,18 +230,21 @@ pub unsafe extern "C" fn diptych_run_into(
     result_count: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
         {
             let running = session.turn()?;
             // Before the run, so that nothing is computed for a wrong name or too little room.
-            // SAFETY: the same.
+            // SAFETY: the caller promises that `results` points to `result_count` results with names and so many bytes as
+            // they say, which no other thread uses; `check` refuses NULL.
             unsafe { check(running.session.outputs(), results, result_count) }?;
         }
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
+        // no other thread writes; `with_sources` refuses another number, NULL and wrong lengths.
         let flight =
             unsafe { with_sources(session, inputs, input_count, |session, named| session.submit(named)) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `results` points to `result_count` results with names and so many bytes as they
+        // say, which no other thread uses; `landed` refuses NULL, too little room and results that overlap.
         unsafe { landed(flight, results, result_count) }
     })
 }
@@ -244,8 +254,8 @@ pub unsafe extern "C" fn diptych_run_into(
 /// downloads overlap. The flight is the caller's, who waits for it or frees it; on failure it is NULL.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-/// which no other thread writes. `flight` points to a pointer.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+/// as they say, which no other thread writes. `flight` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_submit(
     session: *mut diptych_session,
@@ -254,12 +264,13 @@ pub unsafe extern "C" fn diptych_submit(
     flight: *mut *mut diptych_flight,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `flight` points to a pointer that nothing else uses; `changed` refuses NULL.
         let flight = unsafe { changed("flight", flight) }?;
         *flight = std::ptr::null_mut();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
+        // no other thread writes; `with_sources` refuses another number, NULL and wrong lengths.
         let started =
             unsafe { with_sources(session, inputs, input_count, |session, named| session.submit(named)) }?;
         *flight = Box::into_raw(Box::new(diptych_flight(started)));
@@ -271,16 +282,16 @@ pub unsafe extern "C" fn diptych_submit(
 /// NULL.
 ///
 /// # Safety
-/// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer.
+/// `flight` is of diptych_submit, and not used again. `outputs` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_flight_wait(
     flight: *mut diptych_flight,
     outputs: *mut *mut diptych_outputs,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `flight` is of diptych_submit and not used again; `own` refuses NULL.
         let flight = unsafe { own(flight) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
         let outputs = unsafe { changed("outputs", outputs) }?;
         *outputs = std::ptr::null_mut();
         *outputs = diptych_outputs::made(flight.wait()?.tensors()?);
@@ -301,9 +312,10 @@ pub unsafe extern "C" fn diptych_flight_wait_into(
     result_count: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `flight` is of diptych_submit and not used again; `own` refuses NULL.
         let flight = unsafe { own(flight) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `results` points to `result_count` results with names and so many bytes as they
+        // say, which no other thread uses; `landed` refuses NULL, too little room and results that overlap.
         unsafe { landed(flight, results, result_count) }
     })
 }
@@ -329,7 +341,8 @@ unsafe fn own(flight: *mut diptych_flight) -> Result<Flight, Failure> {
 pub unsafe extern "C" fn diptych_flight_free(flight: *mut diptych_flight) {
     guard(|| {
         if !flight.is_null() {
-            // SAFETY: this function's own promise.
+            // SAFETY: the caller promises that `flight` is of diptych_submit and not used again; it is not NULL (checked
+            // above).
             drop(unsafe { own(flight) }?);
         }
         Ok(())

@@ -60,14 +60,15 @@ pub extern "C" fn diptych_options_new() -> *mut diptych_options {
 /// is set.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, and `device` is text.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, and `device` is text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_device(
     options: *mut diptych_options,
     device: *const c_char,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `device` is text; NULL is refused here.
         let (options, device) = unsafe { (changed("options", options)?, text("device", device)?) };
         options.fastest = device == "fastest";
         options.device = if options.fastest { DeviceSelector::default() } else { device.parse()? };
@@ -78,11 +79,12 @@ pub unsafe extern "C" fn diptych_options_device(
 /// Whether halves are stored, and computed in where the device does that. The CPU computes in f32.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new.
+/// `options` are those of diptych_options_new, not freed and used by no other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_f16(options: *mut diptych_options, f16: bool) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         unsafe { changed("options", options) }?.f16 = f16;
         Ok(())
     })
@@ -92,14 +94,15 @@ pub unsafe extern "C" fn diptych_options_f16(options: *mut diptych_options, f16:
 /// not with these; floats beside weights of integers are not rounded at each run then. false unless it is set.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new.
+/// `options` are those of diptych_options_new, not freed and used by no other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_dequantize(
     options: *mut diptych_options,
     dequantize: bool,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         unsafe { changed("options", options) }?.load.dequantize = dequantize;
         Ok(())
     })
@@ -109,11 +112,12 @@ pub unsafe extern "C" fn diptych_options_dequantize(
 /// for run, on every device.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new.
+/// `options` are those of diptych_options_new, not freed and used by no other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_seed(options: *mut diptych_options, seed: u64) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         unsafe { changed("options", options) }?.seed = seed;
         Ok(())
     })
@@ -122,14 +126,15 @@ pub unsafe extern "C" fn diptych_options_seed(options: *mut diptych_options, see
 /// The folder of the tuner's record, which sessions ask and diptych_tune writes.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, and `folder` is text.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, and `folder` is text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_record(
     options: *mut diptych_options,
     folder: *const c_char,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `folder` is text; NULL is refused here.
         let (options, folder) = unsafe { (changed("options", options)?, text("folder", folder)?) };
         if folder.is_empty() {
             return Err(wrong("folder", "an empty path", "a folder's"));
@@ -143,7 +148,7 @@ pub unsafe extern "C" fn diptych_options_record(
 /// of diptych_run_tensors decides it.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, and `name` is text.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, and `name` is text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_dimension(
     options: *mut diptych_options,
@@ -151,7 +156,8 @@ pub unsafe extern "C" fn diptych_options_dimension(
     extent: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `name` is text; NULL is refused here.
         let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
         options.load.dimensions.insert(name.to_owned(), extent);
         Ok(())
@@ -163,14 +169,15 @@ pub unsafe extern "C" fn diptych_options_dimension(
 /// positions are those of all tokens so far. diptych_truncate goes back to the first ones, diptych_reset empties them.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new.
+/// `options` are those of diptych_options_new, not freed and used by no other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_caches(
     options: *mut diptych_options,
     places: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         unsafe { changed("options", options) }?.caches = Some(places);
         Ok(())
     })
@@ -180,14 +187,15 @@ pub unsafe extern "C" fn diptych_options_caches(
 /// one for each processor. To compute, the number is rounded down to a power of two.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new.
+/// `options` are those of diptych_options_new, not freed and used by no other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_threads(
     options: *mut diptych_options,
     threads: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         let options = unsafe { changed("options", options) }?;
         options.threads = NonZeroUsize::new(threads);
         options.load.threads = options.threads;
@@ -199,14 +207,15 @@ pub unsafe extern "C" fn diptych_options_threads(
 /// no chosen output needs is not computed. Outputs keep the order of the file.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, and `name` is text.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, and `name` is text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_output(
     options: *mut diptych_options,
     name: *const c_char,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `name` is text; NULL is refused here.
         let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
         options.load.outputs.insert(name.to_owned());
         Ok(())
@@ -217,8 +226,8 @@ pub unsafe extern "C" fn diptych_options_output(
 /// wants it. The tensor is copied.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, `name` is text, and `value` points to a tensor, which points to so many bytes
-/// as it says.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, `name` is text, and `value` points to
+/// a tensor, which points to so many bytes as it says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_value(
     options: *mut diptych_options,
@@ -226,9 +235,11 @@ pub unsafe extern "C" fn diptych_options_value(
     value: *const diptych_tensor,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `name` is text; NULL is refused here.
         let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `value` points to a tensor with so many bytes as it says; `tensor` refuses NULL
+        // and wrong lengths.
         let value = unsafe { tensor("value", value) }?;
         options.load.values.insert(name.to_owned(), value);
         Ok(())
@@ -239,7 +250,8 @@ pub unsafe extern "C" fn diptych_options_value(
 /// by its path reads those beside it that are not given here. The bytes are copied, and may be freed afterwards.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, `name` is text, and `bytes` points to `length` bytes.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, `name` is text, and `bytes` points to
+/// `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_file(
     options: *mut diptych_options,
@@ -248,9 +260,10 @@ pub unsafe extern "C" fn diptych_options_file(
     length: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread, and
+        // that `name` is text; NULL is refused here.
         let (options, name) = unsafe { (changed("options", options)?, text("name", name)?) };
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `bytes` points to `length` bytes; `slice` refuses NULL unless there are none.
         let bytes = unsafe { slice("bytes", bytes, length) }?;
         options.load.files.insert(name.to_owned(), bytes.into());
         Ok(())
@@ -264,8 +277,8 @@ pub unsafe extern "C" fn diptych_options_file(
 /// numbers from 0 to 1, means and deviations of 127.5 from -1 to 1.
 ///
 /// # Safety
-/// `options` are those of diptych_options_new, `input` is NULL or text, and `means` and `deviations` point to `channels`
-/// numbers each.
+/// `options` are those of diptych_options_new, not freed and used by no other thread, `input` is NULL or text, and `means`
+/// and `deviations` point to `channels` numbers each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_options_pixels(
     options: *mut diptych_options,
@@ -275,9 +288,11 @@ pub unsafe extern "C" fn diptych_options_pixels(
     channels: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `options` are of diptych_options_new, not freed and used by no other thread;
+        // `changed` refuses NULL.
         let options = unsafe { changed("options", options) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `means` and `deviations` point to `channels` numbers each; `slice` refuses NULL
+        // unless there are none.
         let (means, deviations) =
             unsafe { (slice("means", means, channels)?, slice("deviations", deviations, channels)?) };
         let pairs: Vec<(f32, f32)> = means.iter().copied().zip(deviations.iter().copied()).collect();
@@ -285,7 +300,7 @@ pub unsafe extern "C" fn diptych_options_pixels(
         if input.is_null() {
             options.pixels.all = Some(pixels);
         } else {
-            // SAFETY: the same.
+            // SAFETY: the caller promises that `input` is NULL or text; it is not NULL (checked above).
             let input = unsafe { text("input", input) }?;
             options.pixels.named.insert(input.to_owned(), pixels);
         }

@@ -15,7 +15,7 @@ pub(crate) struct PixelsOf {
 }
 
 impl PixelsOf {
-    /// With what the file says of inputs of which the options do not.
+    /// Adds what the file says of inputs about which the options say nothing.
     pub(crate) fn or(mut self, file: BTreeMap<String, Pixels>) -> Self {
         for (name, pixels) in file {
             if self.all.is_none() {

@@ -20,7 +20,8 @@ pub(crate) unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a 
     if pointer.is_null() {
         return Err(null(what));
     }
-    // SAFETY: the caller's promise, and it is not NULL.
+    // SAFETY: the caller promises that `pointer` is NULL, or text that ends with a zero byte and does not change; it is not
+    // NULL (checked above).
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|error| wrong(what, error.to_string(), "UTF-8"))
 }
@@ -30,7 +31,8 @@ pub(crate) unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a 
 /// # Safety
 /// `pointer` is NULL, or points to a value that is not written during `'a`.
 pub(crate) unsafe fn shared<'a, T>(what: &str, pointer: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to a value that is not written during `'a`; `as_ref`
+    // checks for NULL.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
@@ -39,7 +41,8 @@ pub(crate) unsafe fn shared<'a, T>(what: &str, pointer: *const T) -> Result<&'a 
 /// # Safety
 /// `pointer` is NULL, or points to a value that nothing else uses during `'a`.
 pub(crate) unsafe fn changed<'a, T>(what: &str, pointer: *mut T) -> Result<&'a mut T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to a value that nothing else uses during `'a`; `as_mut`
+    // checks for NULL.
     unsafe { pointer.as_mut() }.ok_or_else(|| null(what))
 }
 
@@ -65,7 +68,8 @@ pub(crate) unsafe fn slice<'a, T>(what: &str, pointer: *const T, length: usize) 
         return Ok(&[]);
     }
     checked(what, pointer, length)?;
-    // SAFETY: the caller's promise; it is not NULL, aligned, and no longer than an object can be.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to `length` values that are not written during `'a`;
+    // `checked` found it not NULL, aligned, and `length` no more than an object can have.
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
@@ -82,6 +86,7 @@ pub(crate) unsafe fn slice_mut<'a, T>(
         return Ok(&mut []);
     }
     checked(what, pointer, length)?;
-    // SAFETY: the caller's promise; it is not NULL, aligned, and no longer than an object can be.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to `length` values that nothing else uses during `'a`;
+    // `checked` found it not NULL, aligned, and `length` no more than an object can have.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, length) })
 }

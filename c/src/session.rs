@@ -234,7 +234,8 @@ pub extern "C" fn diptych_version() -> *const c_char {
 /// failure it is NULL.
 ///
 /// # Safety
-/// `path` is text, `options` are NULL or those of diptych_options_new, and `session` points to a pointer.
+/// `path` is text, `options` are NULL, or those of diptych_options_new and not freed, and `session` points to a pointer
+/// that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_open_file(
     path: *const c_char,
@@ -242,7 +243,9 @@ pub unsafe extern "C" fn diptych_open_file(
     session: *mut *mut diptych_session,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `path` is text, that `options` are NULL or of diptych_options_new and not freed,
+        // and that `session` points to a pointer that nothing else uses; NULL is refused here, but of `options` it means
+        // the defaults.
         let (path, options, session) =
             unsafe { (text("path", path), options.as_ref(), changed("session", session)?) };
         *session = std::ptr::null_mut();
@@ -257,8 +260,8 @@ pub unsafe extern "C" fn diptych_open_file(
 /// The session is the caller's, who closes it; on failure it is NULL.
 ///
 /// # Safety
-/// `bytes` points to `length` bytes, `options` are NULL or those of diptych_options_new, and `session` points to a
-/// pointer.
+/// `bytes` points to `length` bytes, `options` are NULL, or those of diptych_options_new and not freed, and `session`
+/// points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_open_bytes(
     bytes: *const u8,
@@ -267,7 +270,9 @@ pub unsafe extern "C" fn diptych_open_bytes(
     session: *mut *mut diptych_session,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `bytes` points to `length` bytes, that `options` are NULL or of
+        // diptych_options_new and not freed, and that `session` points to a pointer that nothing else uses; NULL is refused
+        // here, but of `options` it means the defaults.
         let (bytes, options, session) =
             unsafe { (slice("bytes", bytes, length), options.as_ref(), changed("session", session)?) };
         *session = std::ptr::null_mut();
@@ -298,11 +303,11 @@ pub unsafe extern "C" fn diptych_close(session: *mut diptych_session) {
 /// diptych_options_caches.
 ///
 /// # Safety
-/// `session` is of an open function.
+/// `session` is of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_reset(session: *mut diptych_session) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         unsafe { shared("session", session) }?.turn()?.session.reset()?;
         Ok(())
     })
@@ -312,11 +317,11 @@ pub unsafe extern "C" fn diptych_reset(session: *mut diptych_session) -> diptych
 /// would have given without the runs that filled the others. More than are filled are refused.
 ///
 /// # Safety
-/// `session` is of an open function.
+/// `session` is of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_truncate(session: *mut diptych_session, places: usize) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         unsafe { shared("session", session) }?.turn()?.session.truncate(places)?;
         Ok(())
     })
@@ -325,37 +330,37 @@ pub unsafe extern "C" fn diptych_truncate(session: *mut diptych_session, places:
 /// The device that a session runs on, and why it is this one. Lives as long as the session; NULL if that is NULL.
 ///
 /// # Safety
-/// `session` is NULL, or of an open function.
+/// `session` is NULL, or of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_device(session: *const diptych_session) -> *const c_char {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `session` is NULL, or of an open function and not closed; `as_ref` checks for NULL.
     unsafe { session.as_ref() }.map_or(std::ptr::null(), |session| session.device.as_ptr())
 }
 
 /// How many inputs a session has; 0 if it is NULL.
 ///
 /// # Safety
-/// `session` is NULL, or of an open function.
+/// `session` is NULL, or of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_input_count(session: *const diptych_session) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `session` is NULL, or of an open function and not closed; `as_ref` checks for NULL.
     unsafe { session.as_ref() }.map_or(0, |session| session.names[0].len())
 }
 
 /// How many outputs a session has; 0 if it is NULL.
 ///
 /// # Safety
-/// `session` is NULL, or of an open function.
+/// `session` is NULL, or of an open function and not closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_output_count(session: *const diptych_session) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `session` is NULL, or of an open function and not closed; `as_ref` checks for NULL.
     unsafe { session.as_ref() }.map_or(0, |session| session.names[1].len())
 }
 
 /// An input, by its number.
 ///
 /// # Safety
-/// `session` is of an open function, and `input` points to a port.
+/// `session` is of an open function and not closed, and `input` points to a port that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_input(
     session: *const diptych_session,
@@ -363,7 +368,8 @@ pub unsafe extern "C" fn diptych_input(
     input: *mut diptych_port,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed, and that `input` points to a
+        // port that nothing else uses; NULL is refused here.
         let (session, input) = unsafe { (shared("session", session)?, changed("input", input)?) };
         *input = port("input", session.turn()?.session.inputs(), &session.names[0], index)?;
         Ok(())
@@ -374,7 +380,7 @@ pub unsafe extern "C" fn diptych_input(
 /// extent is fixed. Lives as long as the session.
 ///
 /// # Safety
-/// `session` is of an open function, and `name` points to a pointer.
+/// `session` is of an open function and not closed, and `name` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_input_axis(
     session: *const diptych_session,
@@ -383,7 +389,8 @@ pub unsafe extern "C" fn diptych_input_axis(
     name: *mut *const c_char,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed, and that `name` points to a
+        // pointer that nothing else uses; NULL is refused here.
         let (session, name) = unsafe { (shared("session", session)?, changed("name", name)?) };
         *name = std::ptr::null();
         let below = |what, found: usize, count| {
@@ -399,7 +406,7 @@ pub unsafe extern "C" fn diptych_input_axis(
 /// An output, by its number.
 ///
 /// # Safety
-/// `session` is of an open function, and `output` points to a port.
+/// `session` is of an open function and not closed, and `output` points to a port that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_output(
     session: *const diptych_session,
@@ -407,7 +414,8 @@ pub unsafe extern "C" fn diptych_output(
     output: *mut diptych_port,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed, and that `output` points to a
+        // port that nothing else uses; NULL is refused here.
         let (session, output) = unsafe { (shared("session", session)?, changed("output", output)?) };
         *output = port("output", session.turn()?.session.outputs(), &session.names[1], index)?;
         Ok(())

@@ -72,10 +72,11 @@ fn described(name: &str, input: &diptych_tensor) -> Result<(Dims, DType), Failur
 /// # Safety
 /// `given` is NULL, or points to a tensor that points to so many bytes as it says.
 pub(crate) unsafe fn tensor(name: &str, given: *const diptych_tensor) -> Result<HostTensor, Failure> {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `given` is NULL or points to a tensor; `shared` refuses NULL.
     let given = unsafe { shared(name, given) }?;
     let (dims, dtype) = described(name, given)?;
-    // SAFETY: the same; there are so many bytes.
+    // SAFETY: the caller promises that a tensor points to so many bytes as it says; `slice` refuses NULL unless there are
+    // none.
     let bytes = unsafe { slice(name, given.elements.cast::<u8>(), given.bytes) }?;
     Ok(HostTensor::from_bytes(dims, dtype, bytes)?)
 }
@@ -91,13 +92,15 @@ pub(crate) unsafe fn sources<'a>(
     count: usize,
 ) -> Result<Vec<Given<'a>>, Failure> {
     counted("inputs", count, ports)?;
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `inputs` is NULL or points to `count` tensors; `slice` refuses NULL unless there are
+    // none.
     let inputs = unsafe { slice("inputs", inputs, count) }?;
     let mut sources = Vec::with_capacity(count);
     for (port, input) in ports.iter().zip(inputs) {
         let name = format!("input {:?}", port.name);
         let (dims, dtype) = described(&name, input)?;
-        // SAFETY: this function's own promise; there are so many bytes.
+        // SAFETY: the caller promises that an input points to so many bytes as it says; that is as many as its type and
+        // extents take (`described` checked it).
         let given = unsafe { Given::at(&name, input.elements, dims, dtype) }?;
         sources.push(pixels.scaled(port, given)?);
     }
@@ -109,8 +112,8 @@ pub(crate) unsafe fn sources<'a>(
 /// were used last are kept ready. The outputs are the caller's, who frees them; on failure they are NULL.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` tensors, which point to so many bytes as they say,
-/// which no other thread writes. `outputs` points to a pointer.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` tensors, which point to so many bytes
+/// as they say, which no other thread writes. `outputs` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_run_tensors(
     session: *mut diptych_session,
@@ -119,12 +122,13 @@ pub unsafe extern "C" fn diptych_run_tensors(
     outputs: *mut *mut diptych_outputs,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
         let outputs = unsafe { changed("outputs", outputs) }?;
         *outputs = std::ptr::null_mut();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
+        // no other thread writes; `with_sources` refuses another number, NULL and wrong lengths.
         let found =
             unsafe { with_sources(session, inputs, input_count, |session, named| session.run_shown(named)) }?;
         *outputs = diptych_outputs::made(found.tensors()?);
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn diptych_run_tensors(
 /// Does something with a session and what its inputs are given, in this thread's turn.
 ///
 /// # Safety
-/// As [`sources`].
+/// `inputs` is NULL, or points to `count` tensors that point to their bytes, which are not written before this returns.
 pub(crate) unsafe fn with_sources<T>(
     session: &diptych_session,
     inputs: *const diptych_tensor,
@@ -144,7 +148,8 @@ pub(crate) unsafe fn with_sources<T>(
 ) -> Result<T, Failure> {
     let mut running = session.turn()?;
     let (ports, _) = running.ports();
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `inputs` is NULL or points to `count` tensors with so many bytes as they say, which
+    // are not written before this function returns; nothing that borrows from them leaves it.
     let sources = unsafe { sources(&ports, &session.pixels, inputs, count) }?;
     let named: Vec<(&str, RunInput<'_>)> = names(&ports).zip(sources.iter().map(Given::input)).collect();
     let done = work(&mut running.session, &named)?;
@@ -155,17 +160,18 @@ pub(crate) unsafe fn with_sources<T>(
 /// How many outputs there are: as many as the session or the batch has; 0 if they are NULL.
 ///
 /// # Safety
-/// `outputs` are NULL, or of a function that makes them.
+/// `outputs` are NULL, or of a function that makes them and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_outputs_count(outputs: *const diptych_outputs) -> usize {
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `outputs` are NULL, or of a function that makes them and not freed; `as_ref` checks
+    // for NULL.
     unsafe { outputs.as_ref() }.map_or(0, |outputs| outputs.0.len())
 }
 
 /// An output, by its number, with its extents in that run. Its elements live until the outputs are freed.
 ///
 /// # Safety
-/// `outputs` are of a function that makes them, and `tensor` points to a tensor.
+/// `outputs` are of a function that makes them and not freed, and `tensor` points to a tensor that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_outputs_tensor(
     outputs: *const diptych_outputs,
@@ -173,7 +179,8 @@ pub unsafe extern "C" fn diptych_outputs_tensor(
     tensor: *mut diptych_tensor,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `outputs` are of a function that makes them and not freed, and that `tensor`
+        // points to a tensor that nothing else uses; NULL is refused here.
         let (outputs, tensor) = unsafe { (shared("outputs", outputs)?, changed("tensor", tensor)?) };
         let count = outputs.0.len();
         let wanted = || wrong("output", format!("number {index}"), format!("a number below {count}"));

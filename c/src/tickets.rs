@@ -19,16 +19,16 @@ pub struct diptych_ticket {
 /// are NULL.
 ///
 /// # Safety
-/// `ticket` is of a function that hands in, and not used again. `outputs` points to a pointer.
+/// `ticket` is of a function that hands in, and not used again. `outputs` points to a pointer that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_ticket_wait(
     ticket: *mut diptych_ticket,
     outputs: *mut *mut diptych_outputs,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `ticket` is of a function that hands in and not used again; `own` refuses NULL.
         let own = unsafe { own(ticket) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
         let outputs = unsafe { changed("outputs", outputs) }?;
         *outputs = std::ptr::null_mut();
         *outputs = diptych_outputs::made(own.ticket.wait()?);
@@ -49,12 +49,14 @@ pub unsafe extern "C" fn diptych_ticket_wait_into(
     result_count: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `ticket` is of a function that hands in and not used again; `own` refuses NULL.
         let own = unsafe { own(ticket) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `results` points to `result_count` results with names; `places` refuses NULL
+        // unless there are none.
         let places = unsafe { places(names(&own.outputs), results, result_count) }?;
         let found = Found::Tensors(own.ticket.wait()?);
-        // SAFETY: the same.
+        // SAFETY: the caller promises that the results point to so many bytes as they say, which no other thread uses;
+        // `places` has one for each of the `result_count` results.
         unsafe { fill(&found, &own.outputs, &places, results) }
     })
 }
@@ -79,7 +81,8 @@ unsafe fn own(ticket: *mut diptych_ticket) -> Result<diptych_ticket, Failure> {
 pub unsafe extern "C" fn diptych_ticket_free(ticket: *mut diptych_ticket) {
     guard(|| {
         if !ticket.is_null() {
-            // SAFETY: this function's own promise.
+            // SAFETY: the caller promises that `ticket` is of a function that hands in and not used again; it is not NULL
+            // (checked above).
             drop(unsafe { own(ticket) }?);
         }
         Ok(())

@@ -48,13 +48,14 @@ unsafe fn sources<'a>(
     count: usize,
 ) -> Result<Vec<Given<'a>>, Failure> {
     counted("inputs", count, ports)?;
-    // SAFETY: this function's own promise.
+    // SAFETY: the caller promises that `inputs` is NULL or points to `count` inputs; `slice` refuses NULL.
     let inputs = unsafe { slice("inputs", inputs, count) }?;
     let mut sources = Vec::with_capacity(count);
     for (port, input) in ports.iter().zip(inputs) {
         of_size("input", port, input.bytes)?;
         let name = format!("input {:?}", port.name);
-        // SAFETY: this function's own promise; there are so many bytes.
+        // SAFETY: the caller promises that an input points to so many bytes as it says; that is as many as the port's
+        // elements take (checked above).
         sources.push(unsafe { Given::at(&name, input.elements, port.dims, port.dtype) }?);
     }
     Ok(sources)
@@ -64,8 +65,9 @@ unsafe fn sources<'a>(
 /// Outputs must not overlap with anything. After a failure their contents are unspecified.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` inputs and `outputs` to `output_count` outputs,
-/// all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an output's.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` inputs and `outputs` to `output_count`
+/// outputs, all of which point to so many bytes as they say, which no other thread writes, nor reads if they are an
+/// output's. Outputs overlap with nothing else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_run_typed(
     session: *mut diptych_session,
@@ -75,15 +77,17 @@ pub unsafe extern "C" fn diptych_run_typed(
     output_count: usize,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let mut running = unsafe { shared("session", session) }?.turn()?;
         let (inputs_of, outputs_of) = running.ports();
-        // SAFETY: the same; what lies there is not written, because outputs that overlap with it are refused below.
+        // SAFETY: the caller promises that `inputs` points to `input_count` inputs with so many bytes as they say, which no
+        // other thread writes; this one does not write them either, for outputs that overlap with them are refused below.
         let sources = unsafe { sources(&inputs_of, inputs, input_count) }?;
-        // SAFETY: the same; `sources` found as many.
+        // SAFETY: the caller promises that `inputs` points to `input_count` inputs; `sources` read as many above.
         let given = unsafe { slice("inputs", inputs, input_count) }?;
         counted("outputs", output_count, &outputs_of)?;
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `outputs` points to `output_count` outputs; these are as many as the session has
+        // (checked above), and `slice` refuses NULL.
         let outputs = unsafe { slice("outputs", outputs, output_count) }?;
         let mut taken: Vec<Range<usize>> =
             given.iter().map(|input| addresses(input.elements.cast::<u8>(), input.bytes)).collect();
@@ -96,7 +100,9 @@ pub unsafe extern "C" fn diptych_run_typed(
                 return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
             }
             taken.push(own);
-            // SAFETY: this function's own promise; nothing that was taken before overlaps with it.
+            // SAFETY: the caller promises that an output points to so many bytes as it says, which no other thread uses;
+            // these are as many as the port's elements take and overlap with no input and no earlier output (checked
+            // above), and `slice_mut` refuses NULL.
             targets.push(unsafe { slice_mut(&name, output.elements.cast::<u8>(), output.bytes) }?);
         }
         let sources: Vec<(&str, RunInput<'_>)> =
@@ -123,8 +129,8 @@ pub unsafe extern "C" fn diptych_run_typed(
 /// Profiles the network as diptych_profile does, on inputs of the types of their ports.
 ///
 /// # Safety
-/// `session` is of an open function; `inputs` points to `input_count` inputs, which point to so many bytes as they
-/// say, which no other thread writes. `callback` may be called with `user`.
+/// `session` is of an open function and not closed; `inputs` points to `input_count` inputs, which point to so many bytes
+/// as they say, which no other thread writes. `callback` may be called with `user`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_profile_typed(
     session: *mut diptych_session,
@@ -134,12 +140,13 @@ pub unsafe extern "C" fn diptych_profile_typed(
     user: *mut c_void,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: this function's own promise.
+        // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let running = unsafe { shared("session", session) }?.turn()?;
         let (ports, _) = running.ports();
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `inputs` points to `input_count` inputs with so many bytes as they say, which no
+        // other thread writes; `sources` refuses another number, NULL and wrong lengths.
         let sources = unsafe { sources(&ports, inputs, input_count) }?;
-        // SAFETY: the same.
+        // SAFETY: the caller promises that `callback` may be called with `user`; `profiled` refuses NULL.
         unsafe { profiled(running, &ports, sources, callback, user) }
     })
 }

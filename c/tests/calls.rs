@@ -377,7 +377,7 @@ fn run_tensors(opened: &Opened, inputs: &[diptych_tensor]) -> Result<Vec<Found>,
     Ok(found)
 }
 
-/// Of a file that joins `past` and `x` to `present` and reads `x` in the order of `shape`, all of open extents.
+/// The path of a file that joins `past` and `x` to `present` and reads `x` in the order of `shape`, all of open extents.
 const PAST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/open_extents_past.onnx");
 
 #[test]
@@ -486,7 +486,7 @@ fn each_run_decides_the_extents_that_a_file_leaves_open() {
     assert_eq!(run_tensors(&opened, &other).expect("a run")[2].0, [4, 3]);
 }
 
-/// Of a file that adds random numbers to `x`.
+/// The path of a file that adds random numbers to `x`.
 const NOISE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/random/extents.onnx");
 
 #[test]

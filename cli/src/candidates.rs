@@ -59,7 +59,7 @@ enum Generator {
     TfliteConvFast,
     /// TensorFlow Lite's OpenCL delegate, EXHAUSTIVE: divisors of the grid.
     TfliteExhaustive,
-    /// The same with work-groups that reach up to 5 beyond the grid.
+    /// TensorFlow Lite's OpenCL delegate, EXHAUSTIVE: work-groups that reach up to 5 beyond the grid.
     TfliteUnaligned,
     /// Paddle-Lite's default: the grid, halved until it fits.
     Paddle,

@@ -30,7 +30,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 const ROWS: i64 = 240;
 
-/// The same number, after 80 ms for each: a stage must take long enough to be interrupted.
+/// A function that returns its argument after 80 ms for each row: a stage must take long enough to be interrupted.
 fn slow() -> ScalarUDF {
     let sleep = |arguments: &[ColumnarValue]| {
         let [number] = arguments else { return datafusion::common::exec_err!("slow takes a number") };

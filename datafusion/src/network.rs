@@ -89,7 +89,7 @@ pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) graph: Graph,
     pub(crate) input: Input,
-    /// As a PoseNet, or why it is none.
+    /// The network as a PoseNet, or why it is none.
     pub(crate) posenet: std::result::Result<model::Model, String>,
     normalisation: Normalisation,
 }

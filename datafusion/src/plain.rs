@@ -1,4 +1,4 @@
-//! The same without an engine, to measure what engines cost: a loop over pictures in memory.
+//! A loop over pictures in memory that finds poses without an engine, to measure what engines cost.
 
 use crate::failure::failure;
 use crate::models::Options;

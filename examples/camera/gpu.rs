@@ -6,7 +6,7 @@ use image::RgbaImage;
 use wgpu::BufferUsages as Usage;
 use wgpu::util::DeviceExt as _;
 
-/// Of all textures but those of a window.
+/// The format of all textures but those of a window.
 const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
 /// A frame's numbers, as the shader reads them.
@@ -37,7 +37,7 @@ pub struct Application {
     pub screen: wgpu::TextureView,
     scene: wgpu::Buffer,
     pipelines: [wgpu::RenderPipeline; 3],
-    /// Of the room, and of the camera's picture.
+    /// The bind groups of the room and of the camera's picture.
     groups: [wgpu::BindGroup; 2],
     strokes: u32,
 }

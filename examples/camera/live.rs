@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Options {
     pub source: PathBuf,
     pub size: [u32; 2],
-    /// Of a file.
+    /// The pixel format, if the source is a file.
     pub format: PixelFormat,
     pub frames: u32,
     pub picture: PathBuf,

@@ -1,4 +1,4 @@
-//! The same picture on two backends, side by side, and where their heatmaps differ.
+//! Runs a picture on two backends, and shows the results side by side and where the heatmaps differ.
 
 use crate::heads::Heads;
 use crate::model;

@@ -23,7 +23,7 @@ pub struct Pose {
 }
 
 impl Pose {
-    /// The same pose in other coordinates.
+    /// The pose in other coordinates: `to` is applied to the place of each keypoint.
     pub fn map(&self, to: impl Fn((f32, f32)) -> (f32, f32)) -> Pose {
         let keypoints = self.keypoints.map(|keypoint| {
             let (x, y) = to((keypoint.x, keypoint.y));

@@ -69,7 +69,7 @@ pub struct Score {
     /// Parts within reach, and parts there are, by part.
     pub hits: [usize; PARTS],
     pub parts: [usize; PARTS],
-    /// The same for parts that are seen.
+    /// Parts within reach, and parts there are, of the parts that are seen.
     pub seen_hits: usize,
     pub seen: usize,
 }

@@ -9,7 +9,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// As Linux tells it; zeros elsewhere.
+    /// What this process holds now, from Linux's `/proc/self`; zeros on other systems.
     pub(crate) fn now() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| {

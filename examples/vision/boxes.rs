@@ -16,7 +16,7 @@ pub struct Detection {
 }
 
 impl Detection {
-    /// The same in other coordinates, which may not turn it round.
+    /// The detection in other coordinates: `to` is applied to its corners and points, and must not turn the axes.
     pub fn map(&self, to: impl Fn([f32; 2]) -> [f32; 2]) -> Detection {
         let [left, top, right, bottom] = self.area;
         let ([left, top], [right, bottom]) = (to([left, top]), to([right, bottom]));

@@ -12,7 +12,8 @@ use std::path::Path;
 /// The network that reads a picture's style.
 const READER: &str = "style_predict_f16_256.tflite";
 
-/// As many numbers as the style network wants.
+/// The `count` numbers that say which style to paint in: read from the file that the options name (JSON, or a picture whose
+/// style is read), or else random ones.
 pub fn numbers(options: &Options, context: &Context, count: usize) -> Result<Vec<f32>> {
     let Some(path) = &options.style else { return Ok(random(options.seed, count)) };
     let numbers = match path.extension() {

@@ -21,7 +21,7 @@ pub fn change(format: &Format, data: &mut [u8], size: usize, most: usize, seed: 
     put(new, data, most).unwrap_or_else(|| libfuzzer_sys::fuzzer_mutate(data, size, most))
 }
 
-/// The same of two files.
+/// Joins two files by their fields; returns the length of the result, or of `one` if it is too long.
 pub fn join(format: &Format, one: &[u8], other: &[u8], out: &mut [u8], seed: u32) -> usize {
     let most = out.len();
     let new = cross(format, one, other, &mut Noise::new(seed.into()));

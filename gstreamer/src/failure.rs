@@ -32,7 +32,7 @@ impl Failure {
         Failure { kind: Kind::Model, text: text.into() }
     }
 
-    /// As the message of an element that does not start.
+    /// The failure as the message of an element that does not start.
     pub(crate) fn message(&self) -> gst::ErrorMessage {
         match self.kind {
             Kind::Missing => gst::error_msg!(gst::ResourceError::NotFound, ("{}", self.text)),

@@ -47,7 +47,7 @@ impl View {
         [(e * x - b * y) / determinant, (a * y - d * x) / determinant]
     }
 
-    /// The same network's view in a frame of other extents, which shows all of this one.
+    /// The view in a frame of extents `frame`, into which this frame was scaled as a whole.
     fn scaled(&self, frame: [u32; 2]) -> Self {
         let [[a, b, c], [d, e, f]] = self.to_frame;
         let factor = |axis: usize| f64::from(frame[axis]) / f64::from(self.frame[axis].max(1));

@@ -180,7 +180,7 @@ impl Hub {
         }
     }
 
-    /// With a token, for models that are not everybody's.
+    /// Sends a token, for models that are not everybody's.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());

@@ -14,7 +14,7 @@ unsafe extern "system" fn build_info() -> *const c_char {
     concat!("diptych-ort ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Of a function that is not offered: one that says so, of as many arguments, which it does not read.
+/// A function in the place of one that is not offered: it takes as many arguments, does not read them, and returns an error.
 macro_rules! refused {
     ($name:ident $($argument:ident)*) => {{
         unsafe extern "system" fn refused<$($argument),*>($(_: $argument),*) -> ort_sys::OrtStatusPtr {

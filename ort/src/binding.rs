@@ -157,14 +157,16 @@ calls! {
 }
 
 pub(crate) unsafe extern "system" fn ClearBoundInputs(binding: *mut OrtIoBinding) {
-    // SAFETY: the caller's promise: it is NULL, or of this table and not used by anything else.
+    // SAFETY: the caller promises that `binding` is NULL, or of this table and not used by anything else; `own_mut` refuses
+    // NULL.
     if let Ok(binding) = unsafe { own_mut(binding) } {
         binding.inputs.clear();
     }
 }
 
 pub(crate) unsafe extern "system" fn ClearBoundOutputs(binding: *mut OrtIoBinding) {
-    // SAFETY: the same.
+    // SAFETY: the caller promises that `binding` is NULL, or of this table and not used by anything else; `own_mut` refuses
+    // NULL.
     if let Ok(binding) = unsafe { own_mut(binding) } {
         binding.outputs.clear();
         binding.results.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -43,7 +43,7 @@ impl Logger {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Logging {
     pub(crate) logger: Option<Logger>,
-    /// From which level on messages are told; that of the environment unless it is set.
+    /// The level from which on messages are logged; that of the environment unless it is set.
     pub(crate) severity: Option<OrtLoggingLevel>,
 }
 
@@ -265,10 +265,13 @@ calls! {
     }
 }
 
-/// Frees names that were made by `CString::into_raw`.
+/// Frees names.
+///
+/// # Safety
+/// `CString::into_raw` made each name, and nothing frees or uses it again.
 unsafe fn free_names(names: Box<[*mut c_char]>) {
     for name in names {
-        // SAFETY: the caller has them of `GetAvailableProviders`, which made them so, and frees them once.
+        // SAFETY: the caller promises that `CString::into_raw` made the name and that it is freed once.
         drop(unsafe { CString::from_raw(name) });
     }
 }

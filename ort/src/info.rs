@@ -22,7 +22,7 @@ pub(crate) struct Info {
 }
 
 impl Info {
-    /// That of a port of a model.
+    /// The type and shape of a port of a model.
     pub(crate) fn of_port(
         name: &str,
         dtype: DType,
@@ -41,17 +41,17 @@ impl Info {
         Ok(Info { element: element::element(dtype)?, extents, symbols })
     }
 
-    /// That of any tensor of a type.
+    /// The type of any tensor whose elements are of type `element`; its rank is not known.
     pub(crate) fn of_any(element: ONNXTensorElementDataType) -> Self {
         Info { element, extents: None, symbols: Vec::new() }
     }
 
-    /// That of a value.
+    /// The type and shape of a value.
     ///
     /// # Safety
     /// `value` is NULL, or a value of this table.
     unsafe fn of_value(value: *const OrtValue) -> Result<Self, Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `value` is NULL, or of this table and not released; `own` refuses NULL.
         let tensor = &unsafe { own(value) }?.0;
         let symbols = vec![CString::default(); tensor.extents.len()];
         Ok(Info { element: tensor.element, extents: Some(tensor.extents.clone()), symbols })
@@ -162,6 +162,6 @@ calls! {
 pub(crate) unsafe extern "system" fn TensorTypeAndShape_HasShape(
     info: *const OrtTensorTypeAndShapeInfo,
 ) -> bool {
-    // SAFETY: the caller's promise: it is NULL, or of this table and not released.
+    // SAFETY: the caller promises that `info` is NULL, or of this table and not released; `own` refuses NULL.
     unsafe { own(info) }.is_ok_and(|info| info.extents.is_some())
 }

@@ -231,10 +231,10 @@ unsafe extern "system" fn info_of_host(_: *const OrtAllocator) -> *const OrtMemo
 /// # Safety
 /// `allocator` is NULL, or one that may be called.
 pub(crate) unsafe fn allocate(allocator: *mut OrtAllocator, bytes: usize) -> Result<*mut u8, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `allocator` is NULL, or one that may be called; `shared` refuses NULL.
     let own = unsafe { shared("allocator", allocator) }?.Alloc;
     let own = own.ok_or_else(|| crate::status::wrong("allocator", "no function Alloc", "one"))?;
-    // SAFETY: the same.
+    // SAFETY: the caller promises that the allocator may be called; it is not NULL and has this function (checked above).
     let block = unsafe { own(allocator, bytes) };
     if block.is_null() { Err(no_memory(bytes)) } else { Ok(block.cast()) }
 }
@@ -244,10 +244,11 @@ pub(crate) unsafe fn allocate(allocator: *mut OrtAllocator, bytes: usize) -> Res
 /// # Safety
 /// `allocator` is NULL, or one that may be called; `pointer` is NULL, or a block of it that is not used again.
 pub(crate) unsafe fn free(allocator: *mut OrtAllocator, pointer: *mut c_void) -> Result<(), Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `allocator` is NULL, or one that may be called; `shared` refuses NULL.
     let own = unsafe { shared("allocator", allocator) }?.Free;
     let own = own.ok_or_else(|| crate::status::wrong("allocator", "no function Free", "one"))?;
-    // SAFETY: the same.
+    // SAFETY: the caller promises that the allocator may be called and that `pointer` is NULL or a block of it; the
+    // allocator is not NULL and has this function (checked above).
     unsafe { own(allocator, pointer) };
     Ok(())
 }

@@ -188,12 +188,12 @@ calls! {
         put("out", out, own(options)?.reuses_memory.into())
     }
 
-    /// What `ort` calls for `ep::CPU`.
+    /// Asks for the CPU: `ort` calls it for `ep::CPU` with an arena.
     fn EnableCpuMemArena(options: *mut OrtSessionOptions) {
         own_mut(options)?.append("CPUExecutionProvider", &[])
     }
 
-    /// The same.
+    /// Asks for the CPU: `ort` calls it for `ep::CPU` without an arena.
     fn DisableCpuMemArena(options: *mut OrtSessionOptions) {
         own_mut(options)?.append("CPUExecutionProvider", &[])
     }
@@ -349,7 +349,8 @@ impl SessionOptions {
     /// # Safety
     /// Nobody writes the tensor meanwhile.
     unsafe fn add_value(&mut self, name: &str, tensor: &crate::tensor::Tensor) -> Result<(), Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that nobody writes the tensor meanwhile; the floats are copied before this function
+        // returns.
         let value = match unsafe { Given::of(name, tensor) }? {
             Given::Floats(dims, floats) => HostTensor::new(dims, floats)?,
             Given::Tensor(tensor) => tensor,

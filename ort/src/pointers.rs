@@ -22,7 +22,8 @@ pub(crate) unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a 
     if pointer.is_null() {
         return Err(null(what));
     }
-    // SAFETY: the caller's promise, and it is not NULL.
+    // SAFETY: the caller promises that `pointer` is NULL, or text that ends with a zero byte and does not change; it is not
+    // NULL (checked above).
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|error| wrong(what, error.to_string(), "UTF-8"))
 }
@@ -36,9 +37,10 @@ pub(crate) unsafe fn texts<'a>(
     pointers: *const *const c_char,
     count: usize,
 ) -> Result<Vec<&'a str>, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `pointers` is NULL or points to `count` pointers; `slice` refuses NULL unless there
+    // are none.
     let pointers = unsafe { slice(what, pointers, count) }?;
-    // SAFETY: the same.
+    // SAFETY: the caller promises that each pointer is NULL or text; `text` refuses NULL.
     pointers.iter().map(|&pointer| unsafe { text(what, pointer) }).collect()
 }
 
@@ -50,7 +52,8 @@ pub(crate) unsafe fn put<T>(what: &str, out: *mut T, value: T) -> Result<(), Fai
     if out.is_null() {
         return Err(null(what));
     }
-    // SAFETY: the caller's promise, and it is not NULL. What was there is C's, and is not dropped.
+    // SAFETY: the caller promises that `out` is NULL or points to memory for a `T`; it is not NULL (checked above). What
+    // was there is C's, and is not dropped.
     unsafe { out.write(value) };
     Ok(())
 }
@@ -60,7 +63,8 @@ pub(crate) unsafe fn put<T>(what: &str, out: *mut T, value: T) -> Result<(), Fai
 /// # Safety
 /// `pointer` is NULL, or points to a value that is not written during `'a`.
 pub(crate) unsafe fn shared<'a, T>(what: &str, pointer: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to a value that is not written during `'a`; `as_ref`
+    // checks for NULL.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
@@ -86,7 +90,8 @@ pub(crate) unsafe fn slice<'a, T>(what: &str, pointer: *const T, length: usize) 
         return Ok(&[]);
     }
     checked(what, pointer, length)?;
-    // SAFETY: the caller's promise; it is not NULL, aligned, and no longer than an object can be.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to `length` values that are not written during `'a`;
+    // `checked` found it not NULL, aligned, and `length` no more than an object can have.
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
@@ -103,7 +108,8 @@ pub(crate) unsafe fn slice_mut<'a, T>(
         return Ok(&mut []);
     }
     checked(what, pointer, length)?;
-    // SAFETY: the caller's promise; it is not NULL, aligned, and no longer than an object can be.
+    // SAFETY: the caller promises that `pointer` is NULL, or points to `length` values that nothing else uses during `'a`;
+    // `checked` found it not NULL, aligned, and `length` no more than an object can have.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, length) })
 }
 
@@ -168,7 +174,7 @@ pub(crate) unsafe fn hand_out<H: Handle>(out: *mut *mut H, own: H::Own) -> Resul
     if out.is_null() {
         return Err(null(H::NAME));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `out` is NULL or points to memory for a pointer; it is not NULL (checked above).
     unsafe { put(H::NAME, out, boxed(own)) }
 }
 
@@ -202,7 +208,7 @@ pub(crate) unsafe fn allocated_text(
 ) -> Result<*mut c_char, Failure> {
     let text = c_text(text);
     let bytes = text.as_bytes_with_nul();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `allocator` is NULL, or one that may be called; `allocate` refuses NULL.
     let copy = unsafe { crate::memory::allocate(allocator, bytes.len()) }?.cast::<c_char>();
     // SAFETY: there are so many bytes, and nobody else has them yet.
     unsafe { bytes.as_ptr().cast::<c_char>().copy_to_nonoverlapping(copy, bytes.len()) };
@@ -221,7 +227,8 @@ pub(crate) unsafe fn put_text(
     if out.is_null() {
         return Err(null("out"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `out` is NULL or points to memory for a pointer, and that `allocator` is NULL or may
+    // be called; `out` is not NULL (checked above), and `allocate` refuses NULL.
     unsafe { put("out", out, allocated_text(allocator, text)?) }
 }
 

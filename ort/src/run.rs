@@ -75,7 +75,8 @@ impl Session {
         self.known(inputs, &names)?;
         let (session, device, keeps) = match &self.engine {
             Engine::Network { session, device, keeps } => (session, device, *keeps),
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that until this returns nobody writes the inputs, nor reads or writes the places,
+            // which is what `copies` wants.
             Engine::Copy => return unsafe { copies(inputs, outputs) },
         };
         let mut given = Vec::with_capacity(inputs.len());
@@ -83,7 +84,8 @@ impl Session {
             if Given::rounds(tensor) {
                 self.tell_rounding(name);
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that nobody writes the inputs until this returns; `given` is dropped before a
+            // place is written, which may be the memory of an input.
             given.push((name, unsafe { Given::of(name, tensor) }?));
         }
         let named: Vec<(&str, RunInput<'_>)> =
@@ -136,7 +138,8 @@ unsafe fn copies(
             let show = |tensor: &Tensor| format!("{:?} of shape {:?}", tensor.element, tensor.extents);
             return Err(wrong(&format!("output {name:?}"), show(&place), show(input)));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that nobody else writes the input, nor reads or writes the places; both have the same
+        // type and shape (checked above).
         unsafe { place.copy(input) }?;
         tensors.push(place);
     }

@@ -29,12 +29,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Those of options, which may be NULL.
+    /// What a run needs of `options`, which may be NULL: then nothing stops the run and it resets nothing.
     ///
     /// # Safety
     /// `options` is NULL, or of this table and not released.
     pub(crate) unsafe fn of(options: *const OrtRunOptions) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `options` is NULL, or of this table and not released; `own` refuses NULL.
         let Ok(own) = (unsafe { own(options) }) else {
             return Running::default();
         };

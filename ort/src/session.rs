@@ -44,9 +44,9 @@ pub(crate) enum Engine {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Those that each run wants.
+    /// The inputs that each run wants.
     pub(crate) inputs: Vec<Place>,
-    /// Those for which the file has values, which a run may replace.
+    /// The inputs for which the file has values, which a run may replace.
     pub(crate) initializers: Vec<Place>,
     pub(crate) outputs: Vec<Place>,
     pub(crate) engine: Engine,
@@ -210,7 +210,8 @@ unsafe fn path(path: *const os_char) -> Result<PathBuf, Failure> {
     }
     #[cfg(not(windows))]
     {
-        // SAFETY: the caller's promise, and it is not NULL.
+        // SAFETY: the caller promises that `path` is NULL, or characters that end with a zero; it is not NULL (checked
+        // above).
         let bytes = unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes();
         #[cfg(unix)]
         return Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into());
@@ -381,6 +382,7 @@ calls! {
 /// # Safety
 /// `options` is NULL, or of this table and not released during the call.
 unsafe fn own_or_default(options: *const OrtSessionOptions, default: &SessionOptions) -> &SessionOptions {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `options` is NULL, or of this table and not released during the call; `own` refuses
+    // NULL.
     unsafe { own(options) }.unwrap_or(default)
 }

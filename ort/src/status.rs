@@ -121,13 +121,13 @@ pub(crate) unsafe extern "system" fn GetErrorCode(status: *const OrtStatus) -> O
 }
 
 pub(crate) unsafe extern "system" fn GetErrorMessage(status: *const OrtStatus) -> *const c_char {
-    // SAFETY: the same.
+    // SAFETY: a status of this table is NULL or such an error, which lives until it is released.
     unsafe { status.cast::<stub::Error>().as_ref() }.map_or(c"".as_ptr(), stub::Error::message_ptr)
 }
 
 pub(crate) unsafe extern "system" fn ReleaseStatus(status: *mut OrtStatus) {
     if !status.is_null() {
-        // SAFETY: the same, and it is released once.
+        // SAFETY: a status of this table is such an error, which the caller releases once; it is not NULL (checked above).
         drop(unsafe { stub::Error::consume_sys(status) });
     }
 }

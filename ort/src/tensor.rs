@@ -67,9 +67,9 @@ impl Tensor {
         extents: &[i64],
     ) -> Result<Self, Failure> {
         let (_, bytes) = size(element, extents)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `allocator` is NULL, or one that may be called; `allocate` refuses NULL.
         let data = unsafe { allocate(allocator, bytes) }?;
-        // SAFETY: the block has so many bytes.
+        // SAFETY: `allocate` gave a block of so many bytes, and no NULL.
         unsafe { data.write_bytes(0, bytes) };
         Ok(Tensor { element, extents: extents.to_vec(), data, bytes, owner: allocator })
     }
@@ -117,7 +117,8 @@ impl Tensor {
         if self.bytes == 0 {
             return &[];
         }
-        // SAFETY: there are so many bytes, and the caller promises that they stay.
+        // SAFETY: the tensor has so many bytes, not none (checked above), and so no NULL (`Tensor::at` and
+        // `Tensor::of_zeros`); the caller promises that nobody writes them during `'a`.
         unsafe { std::slice::from_raw_parts(self.data, self.bytes) }
     }
 
@@ -126,7 +127,8 @@ impl Tensor {
     /// # Safety
     /// Nobody reads or writes them meanwhile, and `bytes` is other memory.
     pub(crate) unsafe fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bytes` may be read as a slice, and the caller promises that nobody else uses the tensor's elements
+        // meanwhile; `write_from` refuses another length.
         unsafe { self.write_from(bytes.as_ptr(), bytes.len()) }
     }
 
@@ -136,7 +138,8 @@ impl Tensor {
     /// # Safety
     /// Nobody else writes either tensor meanwhile, nor reads this one.
     pub(crate) unsafe fn copy(&self, other: &Tensor) -> Result<(), Failure> {
-        // SAFETY: the caller's promise; the other tensor has so many bytes.
+        // SAFETY: the other tensor has so many bytes (`Tensor::at` and `Tensor::of_zeros`), and the caller promises that
+        // nobody else writes either tensor meanwhile, nor reads this one; `write_from` refuses another length.
         unsafe { self.write_from(other.data, other.bytes) }
     }
 
@@ -149,7 +152,8 @@ impl Tensor {
             return Err(wrong("tensor", format!("{bytes} bytes"), format!("{} bytes", self.bytes)));
         }
         if bytes > 0 {
-            // SAFETY: there are so many bytes in both, which may overlap.
+            // SAFETY: the caller promises that so many bytes may be read from `from` on; the tensor has as many (checked
+            // above). `copy` allows that they overlap.
             unsafe { std::ptr::copy(from, self.data, bytes) };
         }
         Ok(())
@@ -192,7 +196,7 @@ impl<'a> Given<'a> {
             extents.push(usize::try_from(extent).map_err(|_| wanted())?);
         }
         let dims = Dims::new_or_empty(&extents)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that nobody writes the tensor's elements during `'a`.
         let bytes: &'a [u8] = unsafe { tensor.bytes() };
         let (dtype, other) = element::held(&name, tensor.element, bytes)?;
         if dtype == DType::F32

@@ -13,7 +13,7 @@ pub(crate) type Said = Vec<(Option<String>, Vec<(f64, f64)>)>;
 pub(crate) struct PixelsOf(BTreeMap<String, Option<Pixels>>);
 
 impl PixelsOf {
-    /// As the package says, or else the file.
+    /// Pixels of all inputs of floats of `file`: as `said`, or else as the file says.
     pub(crate) fn new(file: &ModelFile, said: Said) -> PyResult<Self> {
         let by_file = file.pixels();
         let inputs = file.inputs();

@@ -22,7 +22,7 @@ struct Again {
 
 #[derive(Debug)]
 struct State {
-    /// In the order of their arrival; those beyond the first `max_waiting` are held back.
+    /// The requests that wait for a run, in the order of their arrival; those beyond the first `max_waiting` are held back.
     requests: VecDeque<Request>,
     again: VecDeque<Again>,
     /// Which device runs again what failed on which.

@@ -12,7 +12,7 @@ pub(crate) fn first_aligned(values: &[f32]) -> usize {
     values.as_ptr().align_offset(LINE).min(LINE / 4)
 }
 
-/// As many values as [`first_aligned`] may skip.
+/// The most values that [`first_aligned`] skips.
 pub(crate) const SKIPPED: usize = LINE / 4;
 
 /// Values that begin where a cache line does.
@@ -24,7 +24,7 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
-    /// So many zeros.
+    /// `len` zeros.
     pub(crate) fn zeros(len: usize) -> Self {
         Self::of(vec![0.0; len + SKIPPED], len)
     }

@@ -21,7 +21,7 @@ const MIN_PRODUCTS: usize = 1 << 18;
 /// What it takes to ask a worker, some 300 ns, in thousandths of what [`MIN_PRODUCTS`] take.
 const PRODUCTS_ASKED: usize = 60;
 
-/// The same in thousandths of what [`MIN_WORK`] takes.
+/// What it takes to ask a worker, in thousandths of what [`MIN_WORK`] takes.
 pub(crate) const WORK_ASKED: usize = 230;
 
 /// What it costs to move a value from one place in memory to another, in multiply-adds: a core does some 25 of these in

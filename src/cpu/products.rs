@@ -36,7 +36,7 @@ pub(crate) trait Store<S: Simd> {
 /// The sums of the same vector of so many groups, each a variable of its own as in [`super::panels`].
 macro_rules! sums {
     ($($name:ident: $($index:literal $sum:ident $values:ident)*;)*) => {$(
-        /// Those of a row from group `done` on, vector after vector.
+        /// Computes the sums of as many groups of row `row` as the name says, from group `done` on, vector after vector.
         ///
         /// # Safety
         /// [`Products::within`] must hold for vectors of `S`, and there must be so many groups.
@@ -126,7 +126,7 @@ impl Products<'_> {
         }
     }
 
-    /// The same where the slices may end before a vector does.
+    /// [`Products::each`] where the slices may end before a vector does: what lies beyond them counts as 0.
     #[inline(always)]
     fn checked<S: Simd>(&self, simd: S, store: &mut impl Store<S>) {
         for index in 0..self.rows * self.count * self.vectors {

@@ -21,7 +21,7 @@ pub struct Shelf<'s> {
 }
 
 impl Shelves {
-    /// Those of an op whose name and constants' places are `identity`. The constants stay where they are as long as
+    /// The shelf of the op whose name and constants' places are `identity`. The constants stay where they are as long as
     /// anything that was packed of them.
     pub(crate) fn of<'s>(&'s self, identity: &'s str) -> Shelf<'s> {
         Shelf { of: Some((self, identity)) }

@@ -27,7 +27,7 @@ pub(crate) struct Tail {
     columns: usize,
     /// Zeros where the op has no bias. Few columns' values come again and again, for vectors over several rows.
     bias: Vec<f32>,
-    /// As many; zeros where the activation has no slopes.
+    /// The slopes, as many as `bias` has values; zeros where the activation has no slopes.
     slope: Vec<f32>,
     /// Whether there is anything to do but a residual.
     changes: bool,
@@ -78,7 +78,7 @@ impl Tail {
         Tail::new(op, epilogue, bias.len(), epilogue.bias.then_some(&bias), slopes.then_some(&slope))
     }
 
-    /// As [`Tail::new`], the constants being those of `constants`.
+    /// The tail of an op with `epilogue` whose bias and slopes are in `constants`: [`Tail::new`] checks them.
     pub(crate) fn of(
         op: &'static str,
         epilogue: &Epilogue,
@@ -223,7 +223,7 @@ pub(crate) enum After {
     Bounds([f32; 2]),
     /// `x` if `x >= 0`, else `slope * x`.
     Slope(f32),
-    /// The same, each column with its own slope.
+    /// `x` if `x >= 0`, else `slope * x` with the column's own slope.
     Slopes,
     /// `x * min(max(x + 3, 0), 6) / 6`.
     HardSwish,

@@ -10,7 +10,7 @@ pub(crate) enum KeepKernels {
     /// Beside the tuner's record, in the user's cache directory or where `DIPTYCH_CACHE_DIR` says.
     #[default]
     Standard,
-    /// In this directory.
+    /// This directory.
     In(PathBuf),
     /// Nowhere.
     Nowhere,

@@ -16,7 +16,7 @@ pub struct CompilerReport {
 /// A program of the device.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompiledProgram {
-    /// As the driver calls it.
+    /// The driver's name for the program.
     pub name: String,
     /// Invocations of a subgroup; 0 where that is not said.
     pub subgroup: u32,
@@ -27,7 +27,7 @@ pub struct CompiledProgram {
 /// A number that a driver gives of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistic {
-    /// As the driver calls it.
+    /// The driver's name for the number, such as `registers`.
     pub name: String,
     /// What the driver says it is.
     pub description: String,

@@ -36,7 +36,7 @@ impl Signal {
         lock(&self.state).result.clone()
     }
 
-    /// As [`Signal::get`], but has `waker` woken later if there is nothing yet.
+    /// The result, if it is there; if not, [`Signal::set`] will wake `waker`.
     pub(super) fn get_or_wake(&self, waker: &Waker) -> Option<Result<(), String>> {
         let mut state = lock(&self.state);
         if state.result.is_none() {
@@ -45,7 +45,7 @@ impl Signal {
         state.result.clone()
     }
 
-    /// As [`Signal::get`], after waiting for at most `patience`.
+    /// The result; waits for it for at most `patience`, and is `None` if it is not there then.
     #[cfg(all(feature = "wgpu", not(target_family = "wasm")))]
     pub(super) fn get_within(&self, patience: std::time::Duration) -> Option<Result<(), String>> {
         let state = lock(&self.state);

@@ -16,7 +16,7 @@ impl Visible {
         std::env::var(VARIABLE).ok().map(Visible)
     }
 
-    /// For people: what it says.
+    /// The variable and its value, for messages.
     pub(crate) fn told(&self) -> String {
         format!("{VARIABLE}={}", self.0)
     }

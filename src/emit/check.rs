@@ -42,7 +42,8 @@ pub fn check(source: &KernelSource) -> Result<()> {
     if findings.is_empty() { Ok(()) } else { Err(refusal(source, findings.join("\n"))) }
 }
 
-/// As [`check`], but a dynamic index into an invocation's own array, which only costs time, is taken.
+/// Compares a WGSL kernel with its own description, and allows what only costs time: a dynamic index into an invocation's own
+/// array, which [`check`] refuses.
 #[cfg(feature = "wgpu")]
 pub(crate) fn check_interface(source: &KernelSource) -> Result<()> {
     let (module, _) = parse(&source.label, &source.text)?;

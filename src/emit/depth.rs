@@ -13,7 +13,8 @@ use crate::unwind::caught;
 /// `else if`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) const MAX_LEVELS: usize = 1024;
-/// As above; a page's thread has the stack that it has.
+/// The most levels that a text may have in a web page, whose threads have a stack of fixed size: operators of one expression,
+/// brackets and blocks, and an `else` for each `else if`.
 #[cfg(target_family = "wasm")]
 pub(crate) const MAX_LEVELS: usize = 256;
 
@@ -42,7 +43,7 @@ pub(crate) struct Depth {
 /// What is between two brackets, so far.
 #[derive(Debug, Default)]
 struct Open {
-    /// Of a block: statements. Otherwise expressions, separated by commas.
+    /// Whether the brackets hold a block of statements, and not expressions separated by commas.
     is_block: bool,
     /// The deepest of the statements or expressions that are over.
     deepest: usize,
@@ -89,7 +90,7 @@ impl Open {
 }
 
 impl Depth {
-    /// That of `text`, which need not be WGSL. It is an upper bound, but for a few levels.
+    /// How deeply `text` nests, which need not be WGSL. It is an upper bound, but for a few levels.
     pub(crate) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut open = vec![Open { is_block: true, ..Open::default() }];
@@ -222,7 +223,8 @@ pub(crate) fn on_large_stack<T: Send>(
     })
 }
 
-/// As above; the bound is what a page's stack is large enough for.
+/// Calls `work` on this thread: a web page cannot start one with a larger stack, so [`MAX_LEVELS`] is what its own stack is large
+/// enough for.
 #[cfg(target_family = "wasm")]
 pub(crate) fn on_large_stack<T>(label: &str, text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     checked(label, text)?;

@@ -231,9 +231,9 @@ pub enum Residual {
     /// There is none.
     #[default]
     None,
-    /// To what the activation gives: `f(s) + r`.
+    /// The residual `r` is added to the activation's result: `f(s) + r`.
     AfterActivation,
-    /// To what it is given: `f(s + r)`.
+    /// The residual `r` is added to the activation's argument: `f(s + r)`.
     BeforeActivation,
 }
 

@@ -48,7 +48,8 @@ fn walk(dialect: Dialect, precision: Precision, visit: impl FnMut(&OpEntry, &dyn
     walk_within(&limits(dialect), precision, visit);
 }
 
-/// The same on a device of these limits.
+/// Calls `visit` for every example problem, variant and tile that is made for `precision` on a device of these limits, in their
+/// dialect; the first tile of each variant comes in several work-groups.
 fn walk_within(limits: &Limits, precision: Precision, mut visit: impl FnMut(&OpEntry, &dyn Op, Choice)) {
     let dialect = limits.dialect;
     for entry in ops::all() {

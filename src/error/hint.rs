@@ -92,7 +92,7 @@ impl fmt::Display for Hint {
 }
 
 impl Error {
-    /// The same error, with what would help.
+    /// Adds to the error what would help, if there is a hint.
     pub(crate) fn hinted(self, hint: impl Into<Option<Hint>>) -> Self {
         match hint.into() {
             Some(hint) => Error::Hinted { source: Box::new(self), hint },

@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub enum Term {
     /// A value of the graph.
     Value(Value),
-    /// The same number for every element.
+    /// One number that is the argument for every element.
     Number(f32),
-    /// The same integer for every element.
+    /// One integer that is the argument for every element.
     Integer(i64),
 }
 

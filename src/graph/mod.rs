@@ -453,7 +453,7 @@ impl Graph {
         Arguments { inputs, dimensions: &self.dimensions, narrow: self.narrow }
     }
 
-    /// The same graph as a device runs it, which keeps integers of 64 bits in 32.
+    /// The graph that a device runs for this one: it keeps integers of 64 bits in 32.
     ///
     /// # Errors
     /// If a constant or the first value of a state does not fit.
@@ -564,7 +564,7 @@ impl Graph {
         self.inputs.iter().all(|input| outermost(input) == Some(first)).then_some(first)
     }
 
-    /// The same network with other extents of its named dimensions. Constants are shared, not copied.
+    /// The network with other extents of its named dimensions. Constants are shared, not copied.
     /// Values keep their indices.
     ///
     /// ```

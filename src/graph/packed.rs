@@ -54,7 +54,7 @@ impl QuantizedMatrix {
         })
     }
 
-    /// The same with a zero point for each scale, in as many bits as the weights.
+    /// Adds a zero point for each scale: `zeros` has them row by row, in as many bits as the weights.
     ///
     /// ```
     /// use diptych::QuantizedMatrix;

@@ -133,7 +133,7 @@ impl Graph {
         self.states.iter().position(|state| state.value == key)
     }
 
-    /// The same graph, whose key begins with this seed.
+    /// The graph with the key of `seed` and run 0 as the first value of its random key; unchanged if it draws no numbers.
     pub(crate) fn seeded(&self, seed: u64) -> Result<Cow<'_, Graph>> {
         let Some(place) = self.key_place() else { return Ok(Cow::Borrowed(self)) };
         let initial = key_tensor(key_of(seed, 0))?;

@@ -44,15 +44,15 @@ pub enum Families {
 /// Which devices a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Devices {
-    /// Of these families.
+    /// The families of the devices.
     pub families: Families,
-    /// Whose name contains this, in lower case.
+    /// A part of the device's name, in lower case; empty for any.
     pub name: &'static str,
-    /// Through this API; empty for any.
+    /// The API through which the device is used; empty for any.
     pub api: &'static str,
-    /// Whose driver's name contains this, in lower case.
+    /// A part of the driver's name, in lower case; empty for any.
     pub driver: &'static str,
-    /// Before this version of the driver; empty where no version without the fault is known.
+    /// The first version of the driver without the fault; empty where none is known.
     pub until: &'static str,
 }
 
@@ -112,17 +112,17 @@ pub enum Quirk {
 /// Kernels that are avoided. An empty list is one of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernels {
-    /// Of these ops.
+    /// The ops whose kernels are avoided.
     pub ops: &'static [&'static str],
-    /// These kernels.
+    /// The names of the kernels that are avoided.
     pub kernels: &'static [&'static str],
-    /// But for these.
+    /// The names of kernels that are not avoided.
     pub but: &'static [&'static str],
-    /// With these work-groups.
+    /// The work-groups with which they are avoided.
     pub work_groups: &'static [[u32; 3]],
-    /// With so many output channels, or columns of a product: from and to.
+    /// The fewest and the most output channels, or columns of a product, with which they are avoided.
     pub channels: Option<[usize; 2]>,
-    /// With so many rows of each product, or pixels of each image: from and to.
+    /// The fewest and the most rows of each product, or pixels of each image, with which they are avoided.
     pub rows: Option<[usize; 2]>,
 }
 
@@ -207,7 +207,7 @@ impl Faults {
     /// None.
     pub const NONE: Faults = Faults(0);
 
-    /// Those of a device.
+    /// The faults that are known of a device.
     pub fn of(device: &Identified<'_>) -> Self {
         let rows = FAULTS.iter().zip(0..u64::BITS).filter(|(fault, _)| fault.on.has(device));
         Faults(rows.fold(0, |bits, (_, place)| bits | 1 << place))

@@ -57,10 +57,10 @@ pub struct Measured {
     pub local_mb: u64,
     /// Millions of multiply-adds a second: of f32, and of halves and of bytes (four at a time) where kernels can have them.
     pub f32_millions: u64,
-    /// Of halves.
+    /// Millions of multiply-adds of halves a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f16_millions: Option<u64>,
-    /// Of bytes.
+    /// Millions of multiply-adds of bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub i8_millions: Option<u64>,
     /// The fewest invocations of a work-group that compute as fast as larger ones do.
@@ -168,7 +168,7 @@ impl Machine {
         (4.0 * self.lanes() * f64::from(self.units)) as u64
     }
 
-    /// With what was measured. A clock is what the units' multiply-adds say it is.
+    /// The machine with figures that were measured. Its clock follows from how many multiply-adds its units did.
     fn with(self, measured: &Measured) -> Self {
         let lanes = self.lanes() * f64::from(self.units);
         let clocks_per_second = (measured.f32_millions.max(1) as f64) * 1e6 / lanes;

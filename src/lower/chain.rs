@@ -88,7 +88,7 @@ struct Pair<'a> {
     place: usize,
     /// Its dimensions.
     dims: Dims,
-    /// Those of the second's result; none if it has several.
+    /// The dimensions of the second's result; `None` if it has several results.
     result: Option<Dims>,
 }
 

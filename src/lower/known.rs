@@ -42,7 +42,7 @@ pub(crate) fn decisive(spec: &KernelSpec) -> KernelSpec {
     spec
 }
 
-/// The same where one program serves every work-group.
+/// `spec` without its work-group, for a kernel of which one program serves every work-group.
 fn of_any_work_group(spec: KernelSpec) -> KernelSpec {
     KernelSpec { work_group: [0; 3], ..spec }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Rewrites<'a> {
     /// Whether a node of this name stays a unit by itself.
     pub(crate) alone: &'a dyn Fn(&str) -> bool,
-    /// Those that are left out.
+    /// The rewrites that are left out.
     pub(crate) without: &'a BTreeSet<Rewrite>,
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) enum Input {
     /// A value that is given or computed at each run.
     Value(Value),
-    /// The same at each run, with the value of the graph that it is, if it is one.
+    /// A tensor that does not change from run to run, with the value of the graph that it is, if it is one.
     Constant(HostTensor, Option<Value>),
 }
 
@@ -89,7 +89,7 @@ impl Unit {
         }
     }
 
-    /// The same, to make another unit of.
+    /// What the unit computes, if it is one node, shared so that another unit can be made of it.
     pub(super) fn shared_operator(&self) -> Option<Arc<dyn Operator>> {
         match &self.compute {
             Compute::Node { operator, .. } => Some(Arc::clone(operator)),
@@ -129,7 +129,7 @@ impl Unit {
         given.filter_map(|(operand, input)| Some((*operand, input.clone(), dims(*operand)?.dims))).collect()
     }
 
-    /// The same node with another operator, which is given `value` of `dims` as `operand`.
+    /// The unit with another operator, which reads `value` of `dims` as `operand`; `None` if it is no single node with that operand.
     pub(super) fn instead(
         &self,
         operator: Arc<dyn Operator>,
@@ -147,7 +147,7 @@ impl Unit {
         self.op_of(graph, self.precision.as_ref().map_or(precision, |own| own.precision))
     }
 
-    /// The same in `precision`, whatever its own is.
+    /// The op of the unit with its concrete shapes, in `precision` and not in the unit's own.
     pub(super) fn op_of(&self, graph: &Graph, precision: Precision) -> Result<Arc<dyn Op>> {
         let broken = || Error::Internal(format!("{:?} cannot be one in {precision}", self.name));
         match &self.compute {

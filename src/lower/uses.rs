@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     writers: HashMap<Value, usize>,
-    /// Of values that hold elements, those that read them or what shows elements of them, in ascending order.
+    /// The units that read each value that holds elements, or a view of it, in ascending order.
     readers: HashMap<Value, Vec<usize>>,
     /// Values of which an output of the graph, or a state's next value, shows elements.
     leaving: HashSet<Value>,
@@ -52,7 +52,7 @@ impl Uses {
         }
     }
 
-    /// Those who read elements of `value`, which no unit writes any more, read elements of `of`.
+    /// Notes that `value`, which no unit writes any more, shows elements of `of`: its readers are readers of `of`.
     pub(super) fn show(&mut self, value: Value, of: Value) {
         self.writers.remove(&value);
         if let Some(moved) = self.readers.remove(&value) {

@@ -105,7 +105,7 @@ struct WiringPort {
 #[derive(Debug)]
 pub(crate) struct Wiring {
     limits: Limits,
-    /// Of each stored value.
+    /// The size of each stored value in bytes.
     bytes: Vec<u64>,
     steps: Vec<Vec<Option<WiringOperand>>>,
     states: BTreeSet<Stored>,

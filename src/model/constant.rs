@@ -54,7 +54,7 @@ impl Constant {
         }
     }
 
-    /// As floats: integers that f32 holds exactly are.
+    /// The elements as f32; integers are rounded to the nearest f32.
     pub(in crate::model) fn floats(&self, budget: &mut Budget) -> Result<HostTensor, Reason> {
         match self {
             Constant::Floats(tensor) => Ok(tensor.clone()),
@@ -66,7 +66,7 @@ impl Constant {
         }
     }
 
-    /// As one number, if it has one element.
+    /// The only element as f32; `None` if there is not exactly one.
     pub(in crate::model) fn number(&self) -> Option<f32> {
         match self {
             Constant::Floats(tensor) => match *tensor.to_f32() {
@@ -80,12 +80,12 @@ impl Constant {
         }
     }
 
-    /// Whether it is true, if it has one element.
+    /// Whether the only element differs from 0; `None` if there is not exactly one.
     pub(in crate::model) fn truth(&self) -> Option<bool> {
         self.number().map(|number| number != 0.0)
     }
 
-    /// The same elements in other dimensions.
+    /// The elements in dimensions `dims`, in the same order; refuses dimensions of another number of elements.
     pub(in crate::model) fn reshaped(self, dims: &[usize]) -> Result<Self, Reason> {
         if elements_of(dims)? != self.elements() {
             return refused!("found {:?} to {dims:?}, wanted as many elements", self.extents());
@@ -150,7 +150,8 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// As [`Indices`], each by itself.
+/// Every index of a tensor of `extents`, the last axis varying fastest: an iterator of allocated indices. [`Indices`] lends
+/// one at a time.
 pub(in crate::model) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let mut every = Indices::new(extents);
     std::iter::from_fn(move || every.following().map(<[usize]>::to_vec))

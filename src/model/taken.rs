@@ -146,7 +146,8 @@ impl Take for Strided<'_> {
     }
 }
 
-/// Those of a list, of each of `outer` rows of `extent` times `inner` elements.
+/// Takes the indices in `list` along an axis of `extent`: there are `outer` rows before the axis, and `inner` elements behind
+/// each index of it.
 struct Rows<'a> {
     outer: usize,
     extent: usize,

@@ -8,7 +8,7 @@ use crate::sorted;
 use crate::tune::random::Random;
 use half::{bf16, f16};
 
-/// Of mean 0 and deviation 1: the sum of twelve uniform numbers, which has no long tails.
+/// A random number of mean 0 and deviation 1: the sum of twelve uniform numbers, which has no long tails.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }

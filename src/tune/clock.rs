@@ -75,7 +75,7 @@ const MIN_RESOLUTIONS: u32 = 40;
 /// Runs inside one measurement at most: each needs its own arguments and queries.
 const MAX_RUNS: u32 = 512;
 
-/// The same where a measurement has two queries in all.
+/// Runs inside one measurement at most where it has two queries in all.
 const MAX_BATCH: u32 = 4096;
 
 impl Clock {

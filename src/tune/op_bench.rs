@@ -56,7 +56,7 @@ pub struct OpBench {
     /// The device's, with what was measured of it.
     limits: Limits,
     op: Arc<dyn Op>,
-    /// Of the feature maps of every candidate.
+    /// The layout of the feature maps of every candidate.
     layout: Layout,
     inputs: Inputs,
     clock: Clock,
@@ -156,14 +156,14 @@ impl OpBench {
         })
     }
 
-    /// The same with the device's limits as a record knows them ([`Database::known_limits`](crate::tune::db::Database)).
+    /// Sets the device's limits, as a record knows them ([`Database::known_limits`](crate::tune::db::Database)).
     #[must_use]
     pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same problem with feature maps in `layout`. Each layout has candidates, a default and a
+    /// Sets the layout of the problem's feature maps. Each layout has candidates, a default and a
     /// verdict of its own: what a change of layout costs depends on the network around the node.
     #[must_use]
     pub fn in_layout(mut self, layout: Layout) -> Self {
@@ -200,7 +200,7 @@ impl OpBench {
         self.runs(prepared, &prepared.arguments, first, runs)
     }
 
-    /// The same with these arguments.
+    /// `runs` dispatches with these arguments, whose sets of resources take turns, beginning with set `first`.
     fn runs(
         &self,
         prepared: &Prepared,

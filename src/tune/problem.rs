@@ -59,12 +59,12 @@ pub(super) struct Expectation {
 }
 
 impl Expectation {
-    /// Of a kernel that sums the op's own terms.
+    /// What is expected of a kernel that sums the op's own terms.
     pub(super) fn new(op: &dyn Op, operands: &Operands<'_>) -> Result<Self> {
         Self::of(op, operands, None)
     }
 
-    /// Of a kernel that sums other terms, as a Winograd convolution does; `None` if `kernel` does not.
+    /// What is expected of a kernel that sums other terms, as a Winograd convolution does; `None` if `kernel` does not.
     pub(super) fn of_kernel(op: &dyn Op, operands: &Operands<'_>, kernel: &str) -> Result<Option<Self>> {
         let kernel = op.kernel(kernel)?;
         kernel.sums_otherwise().then(|| Self::of(op, operands, Some(&*kernel))).transpose()

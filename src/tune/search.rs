@@ -21,7 +21,7 @@ pub enum Search {
     Fast,
     /// Every (variant, tile) with every work-group of the generator.
     Exhaustive,
-    /// As many candidates of the exhaustive search as can be timed in this time, the promising ones first: a Gaussian
+    /// The candidates of the exhaustive search that can be timed within this time, the promising ones first: a Gaussian
     /// process over the times so far chooses the next one.
     Budget(Duration),
 }

@@ -59,7 +59,7 @@ const RACE_Z: f64 = 3.0;
 const MIN_NOISE: f64 = 0.005;
 /// What is assumed of a sample's noise until there are enough samples.
 const ASSUMED_NOISE: f64 = 0.05;
-/// The same of a pair.
+/// What is assumed of the noise of a pair until there are enough pairs.
 const ASSUMED_PAIR_NOISE: f64 = 0.015;
 /// Candidates that a budgeted search takes into the race.
 const MAX_BUDGET_RACERS: usize = 6;

@@ -162,7 +162,7 @@ pub fn untuned(op: &dyn Op, work_group: WorkGroup, limits: &Limits) -> Result<Ch
     untuned_in(op, work_group, Layout::C4, limits)
 }
 
-/// As [`untuned`], of the kernels whose feature maps can be in `layout`.
+/// What an untuned node runs, chosen as [`untuned`] does from the kernels whose feature maps can be in `layout`.
 ///
 /// # Errors
 /// Those of [`untuned`].
@@ -177,7 +177,7 @@ pub fn layouts(op: &dyn Op, limits: &Limits) -> Vec<Layout> {
     [Layout::C4, Layout::Nhwc].into_iter().filter(can_run).collect()
 }
 
-/// As [`untuned_in`], of the kernels that are `wanted`.
+/// What an untuned node runs, chosen as [`untuned_in`] does from the kernels for which `wanted` is true.
 pub(crate) fn untuned_of(
     op: &dyn Op,
     wanted: &dyn Fn(&dyn BoundKernel) -> bool,

@@ -87,13 +87,13 @@ impl Tuner {
         }
     }
 
-    /// As [`Tuner::new`], on a device without a context.
+    /// A tuner for `device` with a record in memory and the fast search.
     #[doc(hidden)]
     pub fn on(device: Arc<dyn Device>) -> Self {
         Tuner { held: Held::new(Work::on(device)) }
     }
 
-    /// With another setting.
+    /// Changes a setting.
     fn with(mut self, set: impl FnOnce(&mut Work)) -> Self {
         // If the thread died with the work, the next step says so.
         if let Ok(work) = self.held.here() {

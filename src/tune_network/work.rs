@@ -40,7 +40,7 @@ pub(super) struct Work {
     /// For all problems together, in place of a search's own.
     pub(super) budget: Option<Duration>,
     pub(super) precision: Precision,
-    /// Of feature maps, C4 among them.
+    /// The layouts of feature maps that are tried, C4 among them.
     pub(super) layouts: Vec<Layout>,
     pub(super) seed: u64,
     pub(super) retune: bool,

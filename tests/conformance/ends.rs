@@ -42,7 +42,7 @@ fn is_free(op: &dyn Op, operand: Operand) -> bool {
     }
 }
 
-/// The same operands with what is planted at a few places.
+/// The operands of `op` with `value` at two places of each operand that may have any value.
 fn planted(op: &dyn Op, value: f32) -> Operands<'static> {
     let mut all = operands(op);
     for info in op.operands() {

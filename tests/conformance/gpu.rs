@@ -254,7 +254,7 @@ pub(crate) async fn check_within(
 /// How a result is compared with what was expected.
 pub(crate) type Comparison<'a> = &'a dyn Fn(&dyn Op, &Reference, &[f32]) -> Result<(), String>;
 
-/// The same by another comparison.
+/// Runs `choice` of `op`, changed by `mutate`, and compares the result with `expected` by `compare`.
 ///
 /// # Errors
 /// What failed, or the first element that is off.

@@ -73,7 +73,8 @@ fn is_folded(launched: &Launch) -> bool {
     launched.spec.folded.is_some()
 }
 
-/// The same of ops with a work-group for each result, launched in lines or, where the device has no such limit, whole.
+/// Checks ops with a work-group for each result that have more of these than a device launches along an axis: they are
+/// launched in lines or, where the device has no such limit, whole.
 async fn many_groups(
     devices: &[Arc<dyn Device>],
     images: usize,

@@ -32,7 +32,7 @@ pub(crate) struct Mistake {
     pub(crate) problem: Problem,
     pub(crate) variant: &'static str,
     pub(crate) tile: [u32; 3],
-    /// Of the feature maps.
+    /// The layout of the feature maps.
     pub(crate) layout: Layout,
     pub(crate) from: &'static str,
     pub(crate) to: &'static str,

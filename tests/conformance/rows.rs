@@ -18,12 +18,12 @@ pub(crate) struct Tally {
     op: String,
     pub(crate) cases: usize,
     pub(crate) runs: usize,
-    /// Those of which the kernels are among the compiled ones, and all.
+    /// How many different texts were run, and how many the op has.
     pub(crate) texts: [usize; 2],
     images: usize,
     /// Kernels with their tiles.
     pub(crate) met: BTreeSet<String>,
-    /// Those that should have been met and were not.
+    /// Kernels with their tiles that should have been met and were not.
     pub(crate) missed: Vec<String>,
     pub(crate) failures: Vec<String>,
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most elements of a tensor.
 pub(crate) const MOST_ELEMENTS: usize = 4096;
 
-/// The same for a node that is to be large.
+/// The most elements of a tensor of a node that is to be large.
 const MANY_ELEMENTS: usize = 1 << 16;
 
 /// The largest magnitude of a result.

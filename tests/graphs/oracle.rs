@@ -53,7 +53,7 @@ impl Known {
         known
     }
 
-    /// The same where it may have been stored in halves.
+    /// The values with the errors that they may have if they were stored in halves.
     pub(crate) fn in_halves(&self) -> Self {
         let each = self.value.iter().zip(&self.error).map(|(&value, &error)| {
             // Numbers below the smallest normal one may become zero.
@@ -95,7 +95,7 @@ pub(crate) struct Given<'a> {
     pub(crate) op: Arc<dyn Op>,
     /// The dimensions of what it reads, in the order of its inputs.
     pub(crate) arguments: Vec<Argument>,
-    /// In the order of its inputs.
+    /// The values of what it reads with their errors, in the order of its inputs.
     pub(crate) known: Vec<Known>,
     pub(crate) precision: Precision,
 }

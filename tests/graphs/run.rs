@@ -163,9 +163,9 @@ impl Setting {
 pub(crate) struct Counts {
     /// Elements of outputs.
     pub(crate) elements: usize,
-    /// Those that had a bound.
+    /// Elements that had a bound.
     pub(crate) compared: usize,
-    /// Those whose bound is small beside the tensor's largest element.
+    /// Elements whose bound is small beside the tensor's largest element.
     pub(crate) sharply: usize,
     /// The ops of the session's steps.
     pub(crate) ops: BTreeMap<String, usize>,

@@ -226,7 +226,7 @@ fn bypassed(recipe: &Recipe, step: usize) -> Option<Recipe> {
     Some(other)
 }
 
-/// The same node with less.
+/// The nodes that `step` becomes if one thing of it is left out or made smaller.
 fn simpler(step: &Step) -> Vec<Step> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Step)| {

@@ -44,7 +44,7 @@ mod blocking {
         session.run(given)
     }
 
-    /// The same runs again, streamed and on slices: they give the same to the bit.
+    /// Repeats the runs in `done`, streamed and on slices, and checks that they give the same to the bit.
     pub(crate) async fn others(
         _: &Context,
         session: &mut Session,
@@ -99,8 +99,8 @@ mod awaited {
         session.run_async(given).await
     }
 
-    /// The same runs again, on buffers of the application's where the CPU computes no node: they give the same to
-    /// the bit.
+    /// Repeats the runs in `done` on buffers of the application's where the CPU computes no node, and checks that they give the
+    /// same to the bit.
     pub(crate) async fn others(
         context: &Context,
         session: &mut Session,

@@ -88,7 +88,7 @@ fn decoded(session: &mut Session, steps: &[usize], positions: bool) -> diptych::
     decoded_of(session, steps, positions, 32)
 }
 
-/// The same of a decoder that knows fewer tokens.
+/// The logits of all runs of a decoder that knows `known` tokens; run `i` is given `steps[i]` of them.
 fn decoded_of(
     session: &mut Session,
     steps: &[usize],

@@ -344,7 +344,7 @@ fn masked() -> Graph {
     ended(graph, &[y])
 }
 
-/// The same with a factor that halves hold: the products are in halves.
+/// Products with numbers that halves hold: they are computed in halves.
 fn plain() -> Graph {
     let (mut graph, x) = begun(&[MANY, 512]);
     let y = product(&mut graph, "first", x, 512, 3, 0.1);

@@ -1,8 +1,8 @@
 //! The rules of `ARCHITECTURE.md`, checked against the sources: imports only go down the layers, APIs and
 //! `unsafe` stay where they belong, nothing outside an op's folder asks which op it has, files stay short,
-//! and every kernel has one text.
+//! every kernel has one text, and every doc comment says its own subject.
 //!
-//! The sources are read as text: comments and tests are left out, strings are not distinguished.
+//! The sources are read as text: comments and tests are left out of all rules but the last one, strings are not distinguished.
 
 use diptych::Dialect;
 use diptych::internals::ops;
@@ -121,16 +121,28 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("src/context/dmabuf.rs", "how a decoder has arranged its memory is the caller's promise"),
     ("src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
     ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
-    ("src/cpu/bytes/tile.rs", "the same for bytes"),
-    ("src/cpu/bytes/channels.rs", "the same for bytes"),
+    (
+        "src/cpu/bytes/tile.rs",
+        "it checks all places of a tile once, then calls the instructions of the machine",
+    ),
+    (
+        "src/cpu/bytes/channels.rs",
+        "it checks all places of a pixel once, then calls the instructions of the machine",
+    ),
     ("src/cpu/bytes/lookup.rs", "instructions that a machine was asked for"),
-    ("src/cpu/bytes/avx512.rs", "what the processor is told to do, once all places were checked"),
-    ("src/cpu/bytes/avx512_channels.rs", "the same"),
-    ("src/cpu/bytes/avx2.rs", "the same"),
-    ("src/cpu/bytes/neon.rs", "the same"),
-    ("src/cpu/bytes/neon_channels.rs", "the same"),
-    ("src/cpu/bytes/neon_dot.rs", "the same, and instructions that Rust has no stable functions for"),
-    ("src/cpu/bytes/neon_i8mm.rs", "the same"),
+    ("src/cpu/bytes/avx512.rs", "instructions of AVX-512, once all places were checked"),
+    ("src/cpu/bytes/avx512_channels.rs", "instructions of AVX-512, once all places were checked"),
+    ("src/cpu/bytes/avx2.rs", "instructions of AVX2, once all places were checked"),
+    ("src/cpu/bytes/neon.rs", "instructions of NEON, once all places were checked"),
+    ("src/cpu/bytes/neon_channels.rs", "instructions of NEON, once all places were checked"),
+    (
+        "src/cpu/bytes/neon_dot.rs",
+        "instructions that Rust has no stable functions for, once all places were checked",
+    ),
+    (
+        "src/cpu/bytes/neon_i8mm.rs",
+        "instructions that Rust has no stable functions for, once all places were checked",
+    ),
     ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
     (
@@ -176,6 +188,12 @@ const MAY_BLOCK: &[(&str, &[&str])] = &[
 const MAY_SORT: &[(&str, &str)] =
     &[("src/sorted.rs", "the sorter of all types"), ("src/ops/top_k/rows.rs", "it sorts at each run")];
 
+/// How no doc comment begins: it is shown alone, without the item that such words refer to.
+const NO_BEGINNINGS: &[&str] = &["The same", "Those of", "That of", "As "];
+
+/// Folders whose doc comments may still begin so.
+const MAY_BEGIN_SO: &[&str] = &["src/ops/", "src/session/"];
+
 /// The most lines of a file, its tests and the examples of its documentation not counted: about 400.
 const MAX_LINES: usize = 420;
 
@@ -202,6 +220,25 @@ fn files(folder: &str, ending: &str) -> BTreeSet<PathBuf> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|found| found == ending) {
+                found.insert(path.strip_prefix(root()).expect("below the root").to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Every source file of the repository in Rust, of all packages. Links, builds and hidden folders are left out.
+fn repository() -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let entry = entry.expect("an entry");
+            let (path, kind) = (entry.path(), entry.file_type().expect("a type"));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if kind.is_dir() && !name.starts_with('.') && !["target", "node_modules"].contains(&&*name) {
+                folders.push(path);
+            } else if kind.is_file() && name.ends_with(".rs") {
                 found.insert(path.strip_prefix(root()).expect("below the root").to_owned());
             }
         }
@@ -280,6 +317,32 @@ fn lines_without_examples(text: &str) -> usize {
 fn examples_are_not_counted() {
     let text = "/// Says.\n///\n/// ```\n/// one();\n/// ```\nfn f() {}\n";
     assert_eq!((text.lines().count(), lines_without_examples(text)), (6, 3));
+}
+
+/// The doc comments of `text` that begin with one of [`NO_BEGINNINGS`]: the number of the line, and the line.
+fn refers_elsewhere(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut before = None;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let marker = ["///", "//!"].into_iter().find(|marker| line.starts_with(marker));
+        let marker = marker.filter(|_| !line.starts_with("////"));
+        let words = line.get(3..).unwrap_or_default().trim_start();
+        let is_first = marker.is_some() && marker != before;
+        if is_first && NO_BEGINNINGS.iter().any(|beginning| words.starts_with(beginning)) {
+            found.push((index + 1, line));
+        }
+        before = marker;
+    }
+    found
+}
+
+#[test]
+fn a_comment_that_begins_with_another_item_is_seen() {
+    let text = "//! The same for bytes.\n\n/// Adds.\n/// The same twice.\nfn a() {}\n    /// As [`a`].\n    fn b() {}\n\
+        // The same.\n//// As a line.\n/// Asks.\nfn c() {}\n/// Those of `a`.\n//! That of `b`.\n";
+    let lines: Vec<usize> = refers_elsewhere(text).into_iter().map(|(line, _)| line).collect();
+    assert_eq!(lines, [1, 6, 12, 13]);
 }
 
 fn without_comments(text: &str) -> String {
@@ -576,6 +639,23 @@ fn what_blocks_stays_out_of_what_is_awaited() {
 /// Whether `path` is `place`, or within it if that is a folder.
 fn within(path: &str, place: &str) -> bool {
     if place.ends_with('/') { path.starts_with(place) } else { path == place }
+}
+
+#[test]
+fn a_doc_comment_says_its_own_subject() {
+    let mut failures = Vec::new();
+    let files = repository();
+    for path in &files {
+        let name = path.to_string_lossy().replace('\\', "/");
+        if MAY_BEGIN_SO.iter().any(|folder| within(&name, folder)) {
+            continue;
+        }
+        let text = fs::read_to_string(root().join(path)).expect("a source file");
+        let found = refers_elsewhere(&text).into_iter();
+        failures.extend(found.map(|(line, text)| format!("{name}:{line}: {text}")));
+    }
+    refuse(&failures);
+    assert!(files.len() > 500, "only {} files were found", files.len());
 }
 
 #[test]

@@ -11,9 +11,9 @@ const MAX_VARIABLE_BYTES: u64 = 8192;
 /// How the module's arrays are used.
 #[derive(Default)]
 pub(super) struct Usage {
-    /// As a whole, not only element by element.
+    /// Arrays that are used as a whole, not only element by element.
     pub(super) whole: HashSet<Handle<GlobalVariable>>,
-    /// By `arrayLength`.
+    /// Arrays of which `arrayLength` is taken.
     pub(super) measured: HashSet<Handle<GlobalVariable>>,
 }
 

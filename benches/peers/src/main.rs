@@ -72,7 +72,7 @@ fn problems() -> Result<Vec<Arc<dyn Op>>> {
     Ok(problems.filter(|op| op.precision() == Precision::F32).map(plain).collect())
 }
 
-/// The same op without an activation, if it is a convolution.
+/// `op` without its activation if it is a convolution; other ops are returned as they are.
 fn plain(op: Arc<dyn Op>) -> Arc<dyn Op> {
     let any = op.as_any();
     if let Some(op) = any.downcast_ref::<Conv2dOp>() {

@@ -54,7 +54,7 @@ impl Verdict {
 pub(super) struct Change<'r> {
     pub(super) before: &'r Row,
     pub(super) after: &'r Row,
-    /// Of `ln(b / a)`.
+    /// The interval of `ln(b / a)`, where `a` is before and `b` after.
     pub(super) interval: Option<Interval>,
     pub(super) verdict: Verdict,
 }

@@ -126,7 +126,7 @@ pub(crate) enum Suite {
     Posenet,
     /// Networks of usual kinds: convolutions, bytes, transformers, a decoder's token.
     Networks,
-    /// The same at several batches, resolutions, lengths of sequences and widths.
+    /// Networks of usual kinds at several batches, resolutions, lengths of sequences and widths.
     Growth,
     /// The first result of a new process.
     Start,

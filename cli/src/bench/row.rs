@@ -114,9 +114,9 @@ pub struct Row {
     pub bound: Option<String>,
     /// The crate's version.
     pub version: String,
-    /// As in [`Machine::commit`].
+    /// The commit that was measured: [`Machine::commit`].
     pub commit: Option<String>,
-    /// As in [`Machine::command`].
+    /// The command that measured it: [`Machine::command`].
     pub command: String,
 }
 
@@ -188,7 +188,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// As text, one JSON value a line.
+    /// The record as text, one JSON value a line.
     ///
     /// # Errors
     /// If a value has no JSON, which finite numbers rule out.

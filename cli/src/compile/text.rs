@@ -43,7 +43,7 @@ impl Counts {
         counts
     }
 
-    /// In a line.
+    /// The counts in a line of text.
     pub(super) fn line(&self) -> String {
         let mut parts = vec![format!("{} compiled", self.compiled)];
         let others = [

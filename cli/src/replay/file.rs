@@ -71,7 +71,7 @@ pub(crate) struct SavedStep {
     pub(crate) writes: Vec<usize>,
     /// How far off its last value was, in proportion to the bound; none if that is not finite or not known.
     pub(crate) ratio: Option<f64>,
-    /// The same in words.
+    /// How far off its last value was, in words.
     pub(crate) deviation: String,
     /// Whether it is beyond the bound.
     pub(crate) beyond: bool,

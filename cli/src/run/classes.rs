@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use diptych::{HostTensor, ModelInfo};
 use std::path::{Path, PathBuf};
 
-/// As many classes as are shown where their names are known.
+/// How many classes are shown where their names are known and the flag does not say.
 const MOST_LIKELY: usize = 5;
 
 #[derive(Debug, clap::Args)]

@@ -73,12 +73,13 @@ enum Scale<'a> {
     /// They stay as they are.
     Bytes,
     Range(Pixels),
-    /// As the file's metadata say.
+    /// The file's metadata say what numbers the bytes become.
     File(&'a diptych::Pixels),
 }
 
 impl<'a> Scale<'a> {
-    /// As the flag says, or else the file. Integers are bytes unless the flag says otherwise.
+    /// Chooses what the flag says, or else what the file says. For an input of integers, bytes stay as they are unless the flag
+    /// says otherwise.
     fn of(dtype: DType, range: Option<Pixels>, by_file: Option<&'a diptych::Pixels>) -> Result<Self> {
         match (range, by_file) {
             (Some(range), _) => Ok(Scale::Range(range)),

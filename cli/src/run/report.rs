@@ -15,7 +15,7 @@ pub(super) struct Report<'a> {
     pub(super) device: String,
     pub(super) inputs: Vec<(&'a Port, Option<&'a Source<'a>>)>,
     pub(super) outputs: Vec<(&'a diptych::Port, &'a HostTensor)>,
-    /// Of each output its most likely classes, for each image.
+    /// The most likely classes of each image, for each output.
     pub(super) classes: Vec<Vec<Vec<Class>>>,
     pub(super) times: &'a [Duration],
     /// How many of the first times do not count.
@@ -36,7 +36,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Of the elements where they lie: an output may be as large as the memory that is left.
+    /// The statistics of an output's elements, read where they lie: an output may be as large as the memory that is left.
     fn of(output: &HostTensor) -> Self {
         fn integers<T: TensorElement + Into<i64>>(output: &HostTensor) -> Option<Statistics> {
             output

@@ -184,7 +184,8 @@ async fn no_row_is_lost_if_an_executor_is_killed_after_a_shuffle() {
     killed_after_a_shuffle(format!("{TWICE} ORDER BY id")).await;
 }
 
-/// The same in a query's last stage, whose results are listed as they come (`output_locations`) and never taken back.
+/// An executor is killed that has results of a query's last stage, which are listed as they come (`output_locations`) and never
+/// taken back.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_row_is_lost_if_an_executor_is_killed_that_has_results_of_the_last_stage() {
     killed_after_a_shuffle(TWICE.to_owned()).await;

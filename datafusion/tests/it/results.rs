@@ -32,7 +32,7 @@ pub fn found(batches: &[RecordBatch]) -> BTreeMap<i64, Found> {
     copies(batches).into_iter().map(once).collect()
 }
 
-/// The same, each row as often as it came.
+/// The column of `pose` beside that of `id`, each row as often as it came.
 pub fn copies(batches: &[RecordBatch]) -> BTreeMap<i64, Vec<Found>> {
     let mut all: BTreeMap<i64, Vec<Found>> = BTreeMap::new();
     for batch in batches {

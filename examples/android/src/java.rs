@@ -43,7 +43,7 @@ type Shared = Mutex<Poses>;
 /// # Safety
 /// The handle is 0 or comes from `open`, and was not closed: `Poses.java` sees to it.
 unsafe fn shared<'a>(handle: jlong) -> anyhow::Result<&'a Shared> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that the handle is 0 or of `open` and not closed; `as_ref` checks for 0.
     unsafe { (handle as *const Shared).as_ref() }.context("the session is closed")
 }
 
@@ -107,7 +107,7 @@ extern "system" fn Java_org_diptych_Poses_findInBuffer<'a>(
     found.resolve::<ThrowRuntimeExAndDefault>()
 }
 
-/// The same of pixels of four bytes, red first, whose rows are `stride` bytes apart.
+/// Keypoints of pixels of four bytes, red first, whose rows are `stride` bytes apart: x, y and score of each part.
 #[unsafe(no_mangle)]
 extern "system" fn Java_org_diptych_Poses_findInBytes<'a>(
     mut env: EnvUnowned<'a>,

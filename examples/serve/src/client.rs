@@ -1,4 +1,4 @@
-//! As much of an HTTP client as the measurement needs: one connection that is kept, bodies of known length.
+//! A small HTTP client for the measurement: it keeps one connection, and knows only bodies of known length.
 
 use anyhow::{Context, bail};
 use std::net::SocketAddr;

@@ -28,9 +28,9 @@ use tokio::time::{Sleep, sleep, timeout};
 /// How long clients may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// For a head, for a body, and for more of an answer to be taken.
+    /// How long a client may take to send a head, to send a body, and to take more of an answer.
     pub(crate) arrival: Duration,
-    /// For what was begun when the server stops.
+    /// How long requests that were begun may take when the server stops.
     pub(crate) ending: Duration,
 }
 

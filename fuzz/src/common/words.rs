@@ -2,19 +2,19 @@
 
 use std::sync::OnceLock;
 
-/// Those of TensorFlow Lite files.
+/// The words of the dictionary of TensorFlow Lite files.
 pub fn tflite() -> &'static [&'static str] {
     static LIST: OnceLock<Vec<&str>> = OnceLock::new();
     LIST.get_or_init(|| words(include_str!("../../dictionaries/tflite.dict")))
 }
 
-/// Those of ONNX files.
+/// The words of the dictionary of ONNX files.
 pub fn onnx() -> &'static [&'static str] {
     static LIST: OnceLock<Vec<&str>> = OnceLock::new();
     LIST.get_or_init(|| words(include_str!("../../dictionaries/onnx.dict")))
 }
 
-/// Those of WGSL.
+/// The words of the dictionary of WGSL.
 pub fn wgsl() -> &'static [&'static str] {
     static LIST: OnceLock<Vec<&str>> = OnceLock::new();
     LIST.get_or_init(|| words(include_str!("../../dictionaries/wgsl.dict")))

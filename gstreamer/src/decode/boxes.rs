@@ -29,7 +29,7 @@ pub(super) fn ssd(
 enum Row {
     /// Centre, width, height, a score for each class.
     Scores,
-    /// The same with the probability of any thing before the scores, which are multiplied with it.
+    /// Centre, width, height, the probability that there is any thing, a score for each class that is multiplied with it.
     Objectness,
     /// Left, top, right, bottom, score, class: the file has chosen one of many itself.
     Chosen,

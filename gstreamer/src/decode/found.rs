@@ -22,7 +22,7 @@ pub(super) struct Detection {
 }
 
 impl Detection {
-    /// With the smallest area around the points.
+    /// A detection whose area is the smallest one around the points.
     pub(super) fn of_points(score: f32, points: Vec<Keypoint>) -> Self {
         let all = [f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY];
         let area = points.iter().fold(all, |[left, top, right, bottom], point| {

@@ -50,7 +50,7 @@ pub enum OutputFormat {
     /// Rows or columns of a box and scores.
     #[enum_value(name = "Rows or columns of a box and scores: YOLO", nick = "yolo")]
     Yolo = 2,
-    /// The same with a score, and three numbers for each point.
+    /// Rows or columns of a box, a score, and three numbers for each point.
     #[enum_value(name = "Rows or columns of a box, a score and points: YOLO for poses", nick = "yolo-pose")]
     YoloPose = 3,
     /// Heatmaps of 17 parts with offsets.

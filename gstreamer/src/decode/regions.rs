@@ -20,7 +20,7 @@ pub const REGIONS: &str = "diptych.regions";
 /// The name of the parameter that a box has, as in Intel's DL Streamer.
 const DETECTION: &str = "detection";
 
-/// That of its points.
+/// The name of the parameter that the points of a box have.
 const KEYPOINTS: &str = "keypoints";
 
 /// A point of something that was found, such as a wrist.
@@ -39,7 +39,7 @@ pub struct Point {
 pub struct Region {
     /// What it is.
     pub label: String,
-    /// The same as the network's number.
+    /// The number that the network has for the class.
     pub class: u32,
     /// How sure the network is, from 0 to 1.
     pub score: f64,

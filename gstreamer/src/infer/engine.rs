@@ -45,7 +45,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// Of an input of four axes with 1 to 4 channels, last or behind the batch; where either could be meant, they are last.
+    /// The axes of an input of four axes with 1 to 4 channels, last or behind the batch; where either could be meant, they are last.
     fn of(extents: &[Option<usize>]) -> Option<Self> {
         let channels = |axis: usize| matches!(extents.get(axis), Some(Some(1..=4)));
         match extents.len() {

@@ -26,7 +26,7 @@ pub(super) struct Style {
     pub(super) boxes: bool,
     pub(super) keypoints: bool,
     pub(super) masks: bool,
-    /// In pixels; 0 for a width that suits the frame.
+    /// The width of lines in pixels; 0 for a width that suits the frame.
     pub(super) line_width: f32,
     /// The least score of a point that is drawn.
     pub(super) threshold: f32,

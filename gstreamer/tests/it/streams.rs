@@ -21,7 +21,7 @@ fn numbers(buffer: &gst::BufferRef) -> Vec<f32> {
     tensors.all()[0].data.to_f32().to_vec()
 }
 
-/// The same, rounded: pixels that were divided and multiplied by 255.
+/// The numbers of the only output, rounded: they are pixels that were divided and multiplied by 255.
 fn rounded(buffer: &gst::BufferRef) -> Vec<f32> {
     numbers(buffer).into_iter().map(f32::round).collect()
 }

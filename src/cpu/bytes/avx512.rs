@@ -85,7 +85,7 @@ impl Ending for ToWords<'_> {
     }
 }
 
-/// As [`Tile::finish`].
+/// [`Tile::finish`] by AVX-512 VNNI: the bytes of all pixels of the tile, those of a pixel's panels one after the other.
 ///
 /// # Safety
 /// The machine has AVX-512 F, BW, VL and VNNI; the tile's words and weights are there; bias and scale have as many numbers as
@@ -96,10 +96,11 @@ pub(super) unsafe fn finish(tile: &Tile<'_>, finish: Finish<'_>, bytes: &mut Byt
     unsafe { ended(tile, ToBytes { finish, bytes }) }
 }
 
-/// As [`Tile::scaled`].
+/// [`Tile::scaled`] by AVX-512 VNNI: the words of all pixels of the tile, those of a pixel's panels one after the other.
 ///
 /// # Safety
-/// That of [`finish`], of all numbers of channels.
+/// The machine has AVX-512 F, BW, VL and VNNI; the tile's words and weights are there; sums, scale and bias have as many
+/// numbers as the tile has channels.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn scaled(tile: &Tile<'_>, scaled: Scaled<'_>, words: &mut Words) {
     // SAFETY: the caller's.

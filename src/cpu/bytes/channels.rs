@@ -118,7 +118,8 @@ impl Channels {
                     && self.weights.len() >= of_weights
                     && self.bias.len().min(self.scale.len()) >= of_all;
                 if is_there {
-                    // SAFETY: the machine has these vectors (`Vectors::new`), and what is read and written is there.
+                    // SAFETY: the machine has these vectors (`Vectors::new`). `is_there` holds: each tap has a byte for each of
+                    // `dst`, and weights, bias and scale have all values of the blocks that `dst` needs.
                     unsafe { avx512::pixel(taps, &self.weights, self.block, finish, dst) }
                 }
             }
@@ -137,7 +138,8 @@ impl Channels {
                     && self.bias.len().min(self.scale.len()) >= of_all;
                 match self.vectors {
                     _ if !is_there => {}
-                    // SAFETY: the machine has these vectors (`Vectors::new`), and what is read and written is there.
+                    // SAFETY: the machine has these vectors (`Vectors::new`). `is_there` holds: each tap has a byte for each of
+                    // `dst`, and weights, bias and scale have all values of the blocks that `dst` needs.
                     Vectors::Dot => unsafe { neon::signed(taps, &self.weights, finish, dst) },
                     // SAFETY: as above.
                     _ => unsafe { neon::mixed(taps, &self.weights, finish, dst) },
@@ -151,7 +153,8 @@ impl Channels {
                     && channels <= self.width
                     && self.bias.len().min(self.scale.len()) >= of_all;
                 if is_there {
-                    // SAFETY: every 64-bit ARM has these vectors, and what is read and written is there.
+                    // SAFETY: every 64-bit ARM has NEON. `is_there` holds: each tap and each row of weights have a byte for each of
+                    // `dst`, and bias and scale have a value for each channel of its blocks.
                     unsafe { neon::pixel(taps, &self.rows, self.width, self.finish(), dst) }
                 }
             }
@@ -182,7 +185,7 @@ impl Channels {
         }
     }
 
-    /// The same, which the compiler makes vectors of AVX2 of.
+    /// [`Channels::pixel_plain`] compiled for AVX2: the compiler uses vectors of AVX2 in its loops.
     ///
     /// # Safety
     /// The machine has AVX2.

@@ -129,7 +129,8 @@ impl Vectors {
         }
     }
 
-    /// The same of [`channels::Channels`].
+    /// What [`channels::Channels`] lacks in the sum of a channel whose weights have the sum `weights`, to be added to its bias:
+    /// 128 times that sum where it multiplies signed bytes only, else 0.
     const fn lacking_of_channels(self, weights: i32) -> i32 {
         match self {
             #[cfg(target_arch = "aarch64")]
@@ -172,9 +173,9 @@ impl Vectors {
 /// numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Finish<'a> {
-    /// One number for each channel, zeros behind the last one.
+    /// A summand for each channel, zeros behind the last one.
     pub(crate) bias: &'a [i32],
-    /// The same.
+    /// A factor for each channel, zeros behind the last one.
     pub(crate) scale: &'a [f32],
     /// The ends of the range, less `zero`.
     pub(crate) bounds: [i32; 2],
@@ -192,7 +193,7 @@ impl Finish<'_> {
         (nearest(steps) + i32::from(self.zero)) as u8
     }
 
-    /// Puts the bytes of a pixel's panel, whose number it has among those of a tile with so many panels, into their place.
+    /// Computes the bytes of panel number `at` of a tile with `panels` panels for each pixel, and writes them to `bytes[at]`.
     fn put(&self, panels: usize, at: usize, sums: &[i32; tile::PANEL], bytes: &mut tile::Bytes) {
         let first = at % panels.max(1) * tile::PANEL;
         for ((channel, sum), byte) in sums.iter().enumerate().zip(bytes.get_mut(at).into_iter().flatten()) {
@@ -216,7 +217,7 @@ pub(crate) struct Scaled<'a> {
 }
 
 impl Scaled<'_> {
-    /// As [`Finish::put`].
+    /// Computes the words of panel number `at` of a tile with `panels` panels for each pixel, and writes them to `words[at]`.
     fn put(&self, panels: usize, at: usize, sums: &[i32; tile::PANEL], words: &mut tile::Words) {
         let first = at % panels.max(1) * tile::PANEL;
         let [factor, zero] = self.pixels.get(at / panels.max(1)).copied().unwrap_or_default();

@@ -16,7 +16,8 @@ pub(super) const VECTORS: usize = PANEL / 4;
 /// Vectors of a panel that are summed at a time.
 const HALF: usize = VECTORS / 2;
 
-/// As [`Tile::finish`], with `128 * (sum of the weights)` in each channel's bias: bytes are taken less 128.
+/// [`Tile::finish`] by NEON: the bytes of all pixels of the tile. It takes bytes less 128, so each channel's bias must have
+/// `128 * (sum of the weights)`.
 ///
 /// # Safety
 /// The tile's words and weights are there; bias and scale have as many numbers as the tile has channels.

@@ -27,7 +27,7 @@ pub(super) unsafe fn sdot(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int
     sum
 }
 
-/// The same of unsigned `a` and signed `b`.
+/// `sum + a * b`, four products of an unsigned and a signed byte for each sum.
 ///
 /// # Safety
 /// The machine has FEAT_I8MM.
@@ -48,7 +48,7 @@ macro_rules! dots {
         pub(super) mod $module {
             use super::*;
 
-            #[doc = concat!("As [`Tile::finish`] with `", $of_vectors, "`.")]
+            #[doc = concat!("[`Tile::finish`] by `", $of_vectors, "`: the bytes of all pixels of the tile.")]
             ///
             /// # Safety
             #[doc = concat!("The machine has ", $needed, "; the tile's words and weights are there; bias and scale")]

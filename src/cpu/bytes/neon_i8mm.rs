@@ -8,7 +8,7 @@ use super::tile::{Bytes, PANEL, Tile};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-/// As [`Tile::finish`].
+/// [`Tile::finish`] by FEAT_I8MM: the bytes of all pixels of the tile.
 ///
 /// # Safety
 /// The machine has FEAT_I8MM; the tile's words and weights are there; bias and scale have as many numbers as the tile has

@@ -19,7 +19,7 @@ pub(crate) const PANELS: usize = 4;
 /// The bytes of a panel's channels, for each panel of each pixel.
 pub(crate) type Bytes = [[u8; PANEL]; PIXELS * 2];
 
-/// The same in words: integers, or floats.
+/// The words of a panel's channels, for each panel of each pixel: f32, or integers as their bits.
 pub(crate) type Words = [[f32; PANEL]; PIXELS * 2];
 
 /// Panels of so many that a tile of so many pixels has at most: as many sums as there are registers for.

@@ -59,7 +59,7 @@ struct Team {
 }
 
 impl Team {
-    /// As many as there are.
+    /// All threads that there are.
     const ALL: Team = Team { cut: usize::MAX, sharing: usize::MAX };
 }
 

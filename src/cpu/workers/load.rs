@@ -20,7 +20,7 @@ const SLOW: u32 = 140;
 /// More threads are kept if a run takes so many hundredths as long without them; fewer if it takes longer without them.
 const FASTER: u32 = 105;
 
-/// The same if runs with more threads are slow.
+/// More threads with which runs are slow are kept only if a run takes so many hundredths as long without them.
 const MUCH_FASTER: u32 = 125;
 
 /// Whether `time` is more than so many hundredths of `other`.

@@ -31,7 +31,7 @@ const OPERATIONS_PER_WORKER: u64 = 4_000_000;
 /// How many threads compute what this one asks for.
 #[derive(Debug, Clone, Copy)]
 enum Team {
-    /// As many as there are; nothing was said.
+    /// All threads that there are, because no number was set.
     All,
     /// So many, this one among them: steps are cut for `cut`, and `sharing` of these share them.
     Some { cut: usize, sharing: usize },
@@ -195,9 +195,9 @@ impl<T> Parts<T> {
 #[derive(Debug)]
 struct Helpers {
     pool: ThreadPool,
-    /// Those that wait actively, or were told to.
+    /// How many wait actively for work, or were told to.
     awake: AtomicUsize,
-    /// Those of them that nobody has asked for help.
+    /// How many of those awake have not been asked for help.
     free: AtomicUsize,
 }
 
@@ -212,7 +212,8 @@ fn team(threads: usize) -> usize {
     threads.next_power_of_two().min(rayon::current_num_threads().max(1))
 }
 
-/// Those of a team of so many, one fewer because the caller is one too. None if there are no others.
+/// The helpers of a team of `threads` threads, one fewer than its threads because the caller is one of them. `None` if there
+/// are no others, or the pool did not start.
 fn helpers(threads: usize) -> Option<&'static Helpers> {
     static TEAMS: [OnceLock<Option<Helpers>>; TEAMS_OF] = [const { OnceLock::new() }; TEAMS_OF];
     let others = team(threads).checked_sub(1).filter(|others| *others > 0)?;

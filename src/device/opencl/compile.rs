@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// [`super::arguments`] reads.
 const OPTIONS: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info";
 
-/// The same for NVIDIA's devices that have PTX's `dp4a`, which the writer prints products of bytes with.
+/// [`OPTIONS`] for NVIDIA's devices that have PTX's `dp4a`, with which the writer prints products of bytes.
 const OPTIONS_WITH_DP4A: &CStr = c"-cl-std=CL1.2 -cl-mad-enable -cl-kernel-arg-info -D NAGA_OPENCL_DP4A";
 
 /// The compute capability, times ten, from which on devices have `dp4a` (*PTX ISA*, section 9.7.1).
@@ -207,7 +207,8 @@ fn build_anew(inner: &Inner, source: &KernelSource) -> Result<Owned<Program>> {
     build_anew_with(inner, source, inner.options).map(|(program, _)| program)
 }
 
-/// The same with these options, and what the compiler printed.
+/// Builds the program of `source` with these options, for one architecture where the text asks for it. Returns what the
+/// compiler printed, too.
 pub(super) fn build_anew_with(
     inner: &Inner,
     source: &KernelSource,

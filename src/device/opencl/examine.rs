@@ -101,7 +101,7 @@ fn written(text: &str, pattern: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// As `ptxas -v` prints it, which NVIDIA's driver passes on.
+    /// What `ptxas -v` prints about a kernel; NVIDIA's driver passes it on.
     const LOG: &str = "ptxas info    : 0 bytes gmem\n\
         ptxas info    : Compiling entry function 'pointwise_micro' for 'sm_90'\n\
         ptxas info    : Function properties for pointwise_micro\n\

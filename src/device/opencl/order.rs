@@ -31,7 +31,10 @@ impl Order {
         Ok(lock(&self.commands))
     }
 
-    /// As [`Order::enter`], for mapping.
+    /// Waits until no other thread enqueues or maps, and notes that this thread maps a buffer until the result is dropped.
+    ///
+    /// # Errors
+    /// If this thread is inside `map` already: it would wait for itself.
     pub(super) fn enter_mapping(&self) -> Result<Mapping<'_>> {
         let commands = self.enter()?;
         *lock(&self.mapping) = Some(thread::current().id());

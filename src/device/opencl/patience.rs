@@ -80,7 +80,11 @@ impl Patience {
         self.wait_within(event, self.limit)
     }
 
-    /// As [`Patience::wait`], but only looks if the last wait was given up: for memory that is to be let go of.
+    /// Waits until `event` has completed, but only asks once whether it has if the last wait was given up: for memory that is
+    /// about to be released.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] after the limit, or at once if the last wait was given up; as `clWaitForEvents`.
     pub(super) fn wait_again(&self, event: &Owned<Event>) -> Result<()> {
         self.wait_within(event, if self.given_up().is_some() { Some(Duration::ZERO) } else { self.limit })
     }

@@ -18,7 +18,7 @@ enum End {
     /// The last read returns when it is done. Drivers watch closely there, and are slow to report an
     /// event: on an H200 waiting for one took 10 to 140 us longer at the median.
     Read,
-    /// By an event, waited for later.
+    /// The run's last command has an event, which is waited for later.
     Event,
 }
 

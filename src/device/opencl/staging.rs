@@ -38,7 +38,8 @@ pub(super) struct Transfers {
 }
 
 impl Staging {
-    /// For a device with memory of its own, unless the options say otherwise.
+    /// The staging of a device; `None` if copies do not go through pinned memory. By default they do where the device has memory
+    /// of its own.
     pub(super) fn of(
         device: &opencl3::device::Device,
         own_queue: bool,
@@ -179,7 +180,7 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), length.min(self.length)) }
     }
 
-    /// As [`Pinned::bytes`], to change.
+    /// The first `length` bytes of the mapping, or all if there are fewer, to be written.
     pub(super) fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), length.min(self.length)) }

@@ -65,9 +65,9 @@ impl Opened {
 /// The adapters of the primary APIs that can compute, the best first.
 pub(super) struct Adapters {
     pub(super) seen: Vec<(wgpu::Adapter, Identity)>,
-    /// Those whose driver did not pass Vulkan's conformance tests. They are for who asks for them by name.
+    /// Adapters whose driver did not pass Vulkan's conformance tests. Only who asks for one by name gets it.
     pub(super) not_conformant: Vec<(wgpu::Adapter, Identity)>,
-    /// Those that the environment hides, and why, for people.
+    /// The adapters that the environment hides, and why, in words for people.
     pub(super) hidden: Vec<String>,
 }
 

@@ -37,7 +37,8 @@ impl WgpuDevice {
         self.import_buffer_as(fd, bytes, vk::ExternalMemoryHandleTypeFlags::DMA_BUF_EXT)
     }
 
-    /// The same of a file of that kind.
+    /// A buffer of the first `bytes` bytes of the memory that `fd`, a handle of kind `kind`, stands for: in whole words, with usage
+    /// `STORAGE`, `COPY_SRC` and `COPY_DST`.
     fn import_buffer_as(
         &self,
         fd: BorrowedFd<'_>,

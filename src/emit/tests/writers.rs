@@ -82,7 +82,7 @@ fn to_spirv(module: &Module, info: &ModuleInfo, entry: &str) -> Result<usize, St
     words.map(|words| words.len()).map_err(|error| error.to_string())
 }
 
-/// In what a text is beyond the limits.
+/// The first thing in which a text is beyond the limits; `None` if it is within them.
 fn excess(module: &Module, work_group: [u32; 3], limits: &Limits) -> Option<String> {
     let invocations: u32 = work_group.iter().product();
     if invocations > limits.max_invocations {

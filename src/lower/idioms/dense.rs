@@ -19,7 +19,7 @@ pub(super) struct Dense {
     pub(super) options: Pointwise,
     /// What it reads: a map, or a matrix.
     pub(super) src: (Value, Dims),
-    /// As the unit has them.
+    /// The weights as the unit has them: `oc 1 1 c` for a convolution, a matrix for a dense layer.
     weights: (Input, Dims),
     /// How a dense layer has them; none of a convolution.
     matrix: Option<Gemm>,

@@ -183,7 +183,7 @@ struct Weighted {
     index: usize,
     output: Value,
     dims: Dims,
-    /// Those of the second convolution, with the activation that the product had.
+    /// The options of the second convolution, with the activation that the product had.
     options: Pointwise,
     second: Dense,
     map: (Input, Dims),

@@ -107,7 +107,7 @@ impl Finder<'_, '_> {
         Ok(unit.map(|unit| Found { old, new: vec![unit] }))
     }
 
-    /// As [`Finder::closed`], where others of `old` may read views of all that one writes.
+    /// Whether what the units of `old` write is read by others of them alone, as it is or through views; all may read `result`.
     pub(super) fn closed_but_views(&self, old: &[usize], result: Value) -> bool {
         old.iter().all(|&index| {
             let unit = &self.network.units()[index];

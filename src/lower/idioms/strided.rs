@@ -33,8 +33,9 @@ impl<const N: usize> Places<N> {
         Places { first, axes: axes.map(merged) }
     }
 
-    /// The same in the value that a move reads, of which element `i` is `parts` of `i`: extents with their strides,
-    /// outermost first, from `first` on. `None` where that is no sum of multiples.
+    /// The places in the value that a move reads, of places in the value that it writes. Element `i` of what it writes is the
+    /// element of what it reads that `parts` have for `i`: extents with their strides, outermost first, from `first` on. `None`
+    /// where the places along an axis are not sums of multiples of its indices.
     pub(super) fn moved(&self, first: usize, parts: &[Axis]) -> Option<Self> {
         // From one element of a part to the next, and the farthest place along it that is asked for.
         let mut inner = 1;

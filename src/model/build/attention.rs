@@ -100,7 +100,7 @@ fn value_of(b: &mut Builder, slot: Operand) -> Result<Value, Reason> {
     b.logical(&mapped)
 }
 
-/// The same as nodes of which each result is to be had.
+/// The attention of `heads`, as a node for each step: so the products between the steps are values of the graph too.
 pub(crate) fn attend_openly(
     b: &mut Builder,
     part: &str,

@@ -47,12 +47,12 @@ pub(crate) struct Cache {
     pub(crate) adds: usize,
 }
 
-/// Which numbers have a range of their own.
+/// Which numbers of a value share one range when they are rounded to bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Ranged {
-    /// Those of each row along the last axis.
+    /// Each row along the last axis has a range of its own.
     Rows,
-    /// Those of each index of the first axis.
+    /// Each index of the first axis has a range of its own.
     Batches,
 }
 

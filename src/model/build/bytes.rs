@@ -167,7 +167,7 @@ impl Builder {
         self.add(part, |graph, name| graph.dequantize(name, value, scale, zero, channels))
     }
 
-    /// The same bytes along other axes; `None` if words would be cut.
+    /// The bytes of `x` in other `extents`, in the same order and on the same grid; `None` if that would cut words of four bytes.
     pub(crate) fn bytes_reshaped(
         &mut self,
         part: &str,

@@ -138,7 +138,8 @@ pub(crate) fn appended(
     b.joined(part, parts, PLACES)
 }
 
-/// As [`appended`] where each batch has its own number of places, by an [`index_of_each`].
+/// Joins a cache with the places of this run, where each batch has filled its own number of places: `index`, an
+/// [`index_of_each`], says which place goes where. [`appended`] does this for one number of places.
 pub(crate) fn appended_each(
     b: &mut Builder,
     part: &str,

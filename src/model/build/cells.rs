@@ -117,11 +117,11 @@ pub(crate) struct Lstm {
     pub(crate) coupled: Coupled,
     /// `columns units`; nothing if the sums have the state's share.
     pub(crate) recurrent: Option<Operand>,
-    /// Of the input, the forget and the output gate.
+    /// The weights by which the input, the forget and the output gate see the cell.
     pub(crate) peepholes: [Option<Operand>; 3],
     pub(crate) norms: Option<Norms>,
     pub(crate) projection: Option<Projection>,
-    /// Of the gates, of the update and of the cell.
+    /// The activations of the gates, of the update and of the cell.
     pub(crate) functions: [Option<Function>; 3],
     pub(crate) clips: Clips,
 }
@@ -129,11 +129,11 @@ pub(crate) struct Lstm {
 /// Bounds; 0 is none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clips {
-    /// Of what the gates and the update read, with the peepholes' share.
+    /// The bound of the sums that the gates and the update read, the peepholes' share included.
     pub(crate) sums: f32,
-    /// Of the cell.
+    /// The bound of the cell.
     pub(crate) cell: f32,
-    /// Of what a projection gives.
+    /// The bound of a projection's result.
     pub(crate) projection: f32,
 }
 
@@ -246,7 +246,7 @@ pub(crate) struct Gru {
     pub(crate) resets_product: bool,
     /// What is added to that product.
     pub(crate) late: Option<Operand>,
-    /// Of the gates and of the new output.
+    /// The activations of the gates and of the new output.
     pub(crate) functions: [Option<Function>; 2],
     pub(crate) clip: f32,
 }

@@ -27,7 +27,7 @@ pub(crate) struct RunWeights {
 }
 
 impl RunWeights {
-    /// The same weights, whose bias is another one.
+    /// The weights in words whose bytes are signed, with a scale for each output; the bias of `weights` is left out.
     pub(crate) fn of(weights: &ByteWeights) -> Result<Self, Reason> {
         let [outputs, _, _, channels] = weights.extents;
         let values: Vec<u8> = weights.values.iter().map(|value| value.cast_unsigned()).collect();

@@ -22,7 +22,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Of a convolution.
+    /// The groups of a convolution that is not transposed.
     pub(crate) fn of(count: usize) -> Self {
         Groups { count, transposed: false }
     }
@@ -129,7 +129,7 @@ impl<'a> Arranged<'a> {
 }
 
 impl Filter {
-    /// Of weights of which axis `i` is axis `order[i]` of `outputs inputs taps..`.
+    /// The filter of `weights` whose axis `i` is axis `order[i]` of `outputs inputs taps..`.
     pub(crate) fn new(weights: HostTensor, order: &[usize], groups: Groups) -> Result<Self, Reason> {
         let own = weights.dims();
         if own.rank() != order.len() {
@@ -183,7 +183,7 @@ impl Filter {
         }
     }
 
-    /// The same with a height of one tap before the others, so that lines are maps.
+    /// The filter with a spatial axis of one tap (a height) before its own, so that a filter of lines is one of maps.
     pub(crate) fn flat(mut self) -> Self {
         self.extents.insert(2, 1);
         self.order.iter_mut().filter(|axis| **axis >= 2).for_each(|axis| *axis += 1);
@@ -191,7 +191,7 @@ impl Filter {
         self
     }
 
-    /// The same with a summand for each output channel.
+    /// The filter with `bias`, a summand for each output channel; refuses another number of summands.
     pub(crate) fn with_bias(mut self, bias: Vec<f32>) -> Result<Self, Reason> {
         let channels = self.channels();
         if bias.len() != channels {

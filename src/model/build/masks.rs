@@ -31,7 +31,7 @@ pub(crate) struct Reach<'o> {
 /// How many keys there are before a query.
 pub(crate) enum Past<'o> {
     Known(usize),
-    /// In each batch another number: `batch 1`.
+    /// Each batch has its own number, in a tensor `batch 1`.
     Each(&'o Operand),
 }
 

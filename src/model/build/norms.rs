@@ -116,7 +116,8 @@ pub(crate) fn root_mean_square(
     }
 }
 
-/// The same of functions of each element.
+/// `x / sqrt(mean(x^2) + epsilon)` along the axes `along`, of elementwise functions and a mean: for an `epsilon` that the
+/// op `normalize` refuses.
 fn composed(
     b: &mut Builder,
     part: &str,

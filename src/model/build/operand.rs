@@ -26,7 +26,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// In the order of the file.
+    /// A value whose axes are stored in the order of the file.
     pub(crate) fn plain(value: Value, rank: usize, kind: Kind) -> Self {
         Mapped { value, order: (0..rank).collect(), kind }
     }
@@ -53,7 +53,7 @@ impl Operand {
         }
     }
 
-    /// The same elements as another type.
+    /// The operand with element type `kind`; its elements are not converted.
     pub(crate) fn of_kind(self, kind: Kind) -> Self {
         match self {
             Operand::Value(mapped) => Operand::Value(Mapped { kind, ..mapped }),

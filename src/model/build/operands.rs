@@ -265,7 +265,7 @@ impl Builder {
         Ok(Operand::Value(Mapped { value, ..mapped }))
     }
 
-    /// The same number everywhere.
+    /// A constant f32 tensor of `extents` whose elements all are `number`.
     pub(crate) fn filled(&mut self, extents: &[usize], number: f32) -> Result<Operand, Reason> {
         let count = elements_of(extents)?;
         self.budget.spend(count.saturating_mul(2 * size_of::<f32>()))?;

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) enum Shared {
     /// All.
     All,
-    /// Those of an index along an axis.
+    /// The weights with the same index along this axis.
     Index(usize),
     /// So many neighbours along an axis.
     Block { axis: usize, size: usize },
@@ -32,9 +32,9 @@ pub(crate) struct Quantised {
     bits: usize,
     integers: Arc<[u8]>,
     shared: Shared,
-    /// One for all that share it, in the order of these.
+    /// A scale for each set of weights that share one, in the order of the sets.
     scales: Vec<f32>,
-    /// As many; without them [`QuantizedGemm::zero`] is that of all.
+    /// A zero point for each scale; without them all weights have [`QuantizedGemm::zero`].
     zeros: Option<Vec<u8>>,
     floats: OnceLock<HostTensor>,
     turned: OnceLock<Arc<Quantised>>,

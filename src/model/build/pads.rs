@@ -13,11 +13,11 @@ pub(crate) enum Around {
     Number(f32),
     /// One number that is computed at each run, or that f32 does not hold.
     Operand(Operand),
-    /// The elements next to the border, without it.
+    /// The elements mirrored at the border, which is not repeated: `c b a b c`.
     Reflect,
-    /// The same with the border.
+    /// The elements mirrored at the border, which is repeated: `b a a b c`.
     Symmetric,
-    /// The border.
+    /// The element at the border, repeated.
     Edge,
     /// The elements of the other end.
     Wrap,

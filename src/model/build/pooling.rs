@@ -21,7 +21,7 @@ const MAX_TAPS: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     Inside,
-    /// Those of the pads, but not what a window that was rounded up has beyond them.
+    /// The pads count, but not what a window has beyond them because the number of windows was rounded up.
     Pads,
     All,
 }

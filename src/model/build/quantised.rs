@@ -15,13 +15,13 @@ const NEAR: f32 = 1.0 / 8192.0;
 /// How a number is rounded to a whole one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// To the nearest, halves to even ones.
+    /// Rounds to the nearest integer, halves to even ones.
     Even,
-    /// To the nearest, halves up. The number was computed in f32: one that is nearly halfway is halfway.
+    /// Rounds to the nearest integer, halves up. The number was computed in f32: one that is nearly halfway is halfway.
     Up,
-    /// To the nearest, halves and what is nearly halfway away from a whole number.
+    /// Rounds to the nearest integer; halves, and what is nearly halfway, go away from a whole number.
     Away(i64),
-    /// Down, but for what is nearly the next one.
+    /// Rounds down, but for what is nearly the next integer.
     Down,
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn drawn(
     Ok(Operand::Value(Mapped::plain(value, extents.len(), Kind::F32)))
 }
 
-/// As many random numbers as an operand has elements, which lie as these do.
+/// Random numbers in the shape of `like` and, where it is a value, in its order of axes.
 pub(crate) fn drawn_like(
     b: &mut Builder,
     part: &str,

@@ -42,7 +42,7 @@ pub(crate) fn cumsum(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extreme {
     pub(crate) largest: bool,
-    /// Of equal ones the last, where it is otherwise the first.
+    /// Whether the last of equal elements is taken, and not the first.
     pub(crate) last: bool,
     /// Whether the axis stays, with one element.
     pub(crate) keep: bool,

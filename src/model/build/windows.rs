@@ -16,7 +16,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Of these taps, which are next to each other and move by one element, without pads.
+    /// Windows of these taps, which are next to each other and move by one element, without pads.
     pub(crate) fn new(kernel: &[usize]) -> Self {
         let ones = vec![1; kernel.len()];
         let pads = vec![(0, 0); kernel.len()];
@@ -70,7 +70,7 @@ impl Windows {
         }
     }
 
-    /// The same with a height of one before, so that there are two axes.
+    /// The windows with an axis of one tap (a height) before their own, so that windows of a line are windows of a map.
     pub(crate) fn flat(mut self) -> Self {
         self.kernel.insert(0, 1);
         self.stride.insert(0, 1);
@@ -79,7 +79,7 @@ impl Windows {
         self
     }
 
-    /// Those of the maps that volumes consist of.
+    /// The windows without their first axis (depth): how they move over each map of a volume.
     pub(crate) fn of_maps(&self) -> Self {
         let mut maps = self.clone();
         for list in [&mut maps.kernel, &mut maps.stride, &mut maps.dilation] {
@@ -89,7 +89,7 @@ impl Windows {
         maps
     }
 
-    /// The same of an input that has its pads already.
+    /// The windows without pads, for an input to which the pads were already added.
     pub(crate) fn bare(mut self) -> Self {
         self.pads.fill((0, 0));
         self.same = false;

@@ -232,7 +232,7 @@ pub(super) fn product<'a>(
     Ok(Some(Operand::Value(Mapped::plain(value, rank, Kind::I32))))
 }
 
-/// The same as floats.
+/// The [`product`], converted to f32.
 pub(super) fn floats_of_product<'a>(
     i: &mut Import<'a>,
     op: &Op<'a>,

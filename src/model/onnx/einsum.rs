@@ -101,7 +101,7 @@ pub(super) fn einsum<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
-/// Of two axes of one letter, the elements whose indices are equal.
+/// Leaves one axis of two with one letter: the elements whose indices along both are equal.
 fn without_diagonal(i: &mut Import<'_>, factor: Factor) -> Result<Factor, Reason> {
     let Factor { mut slot, mut letters } = factor;
     while let Some((first, second)) = twice(&letters) {

@@ -57,7 +57,7 @@ pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Rea
 /// The functions that operators are read by.
 #[derive(Clone, Copy)]
 pub(super) struct Handlers {
-    /// That of an operator, by its domain and name.
+    /// Finds the handler of an operator by its domain and name.
     pub(super) find: fn(&str, &str) -> Option<Handler>,
     /// Writes what an operator makes of tensors without elements, if it is given some.
     pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,

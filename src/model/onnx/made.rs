@@ -25,7 +25,7 @@ pub(super) enum Origin {
     Joined(Vec<Bytes>, usize),
     /// A function of each number.
     Function(Bytes, fn(f32) -> f32),
-    /// The same with a slope below 0.
+    /// `x` where `x >= 0`, else a slope times `x`.
     Leaky(Bytes, f32),
 }
 

@@ -327,7 +327,8 @@ pub(super) fn root_mean_square<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     root_of(i, op, x, op.int("axis", -1), 1)
 }
 
-/// The same of any tensor, with the scale that is an input of the operator.
+/// `x / sqrt(mean(x^2) + epsilon) * scale` along the axes of `x` from `place` on; the scale is the operator's input of number
+/// `scale`, if it has one.
 pub(super) fn root_of<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Operand, place: i64, scale: usize) -> Done {
     let rank = i.shape(&x)?.len();
     let first = axis(place, rank)?;

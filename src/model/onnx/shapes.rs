@@ -10,7 +10,7 @@ use crate::ops::elementwise::Function;
 
 type Done = Result<(), Reason>;
 
-/// The same tensor.
+/// `Identity`: the output is the input.
 pub(super) fn identity<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let slot = i.any(op, 0)?;
     i.set(op, 0, slot)

@@ -26,9 +26,9 @@ pub(super) struct Files {
     kept: Option<Arc<Kept>>,
     /// The model's own path, if it is read from one.
     model: Option<PathBuf>,
-    /// Those that came with it, by the names that it has for them.
+    /// The files that came with the model, by the names that the model has for them.
     given: BTreeMap<String, Arc<[u8]>>,
-    /// Those of them that the budget has been extended for.
+    /// The names of the files in `given` for which the budget was already extended.
     counted: BTreeSet<String>,
     read: HashMap<PathBuf, Arc<[u8]>>,
 }
@@ -38,7 +38,8 @@ impl Files {
         Files { model: model.map(Path::to_owned), given: given.clone(), ..Files::default() }
     }
 
-    /// Those of a file whose constants are read once, as long as its bytes stay where they are.
+    /// Files that look constants up in `kept` before they read them: each constant is read once, as long as the bytes of the
+    /// model's file stay where they are.
     pub(super) fn keeping(
         model: Option<&Path>,
         given: &BTreeMap<String, Arc<[u8]>>,

@@ -142,7 +142,8 @@ impl<'a> Import<'a> {
         None
     }
 
-    /// The same of input `index`, packed with the outputs along `along`.
+    /// The matrix that input `index` is, packed with the outputs along axis `along`; `None` if it is not kept as integers, or
+    /// cannot be packed so.
     pub(super) fn packed(&self, op: &Op<'a>, index: usize, along: usize) -> Option<Packed> {
         self.unread(op.input_name(index).ok()?)?.0.packed(along)
     }

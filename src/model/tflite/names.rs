@@ -88,7 +88,7 @@ const ELEMENT_TYPES: [&str; 19] = [
     "FLOAT64", "COMPLEX128", "UINT64", "RESOURCE", "VARIANT", "UINT32", "UINT16", "INT4", "BFLOAT16",
 ];
 
-/// In the order of their codes.
+/// The names of the operators, in the order of their codes.
 #[rustfmt::skip]
 pub(super) const OPERATORS: [&str; 209] = [
     "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE",

@@ -339,12 +339,13 @@ impl<'a> Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    /// The element type of a tensor; with steps its integers are the floats that they stand for.
+    /// The element type of a tensor in the graph: f32 for a quantized tensor, whose integers are read as the floats that they
+    /// stand for.
     pub(super) fn kind(&self, tensor: i32) -> Result<Kind, Reason> {
         self.kind_at(self.tensors.position(tensor)?)
     }
 
-    /// The same of the tensor at a position.
+    /// The element type in the graph of the tensor at `position`: f32 if it is quantized.
     pub(super) fn kind_at(&self, position: usize) -> Result<Kind, Reason> {
         match self.tensors.steps(position)? {
             Some(_) => Ok(Kind::F32),

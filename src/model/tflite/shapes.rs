@@ -168,7 +168,8 @@ pub(super) fn extents_to(target: &[usize], source: &[usize]) -> Vec<Dim> {
     rest_of(target, source, source)
 }
 
-/// The same, where the leading extent is that of `leading`.
+/// `target` as the extents of a reshape from `source`, whose leading extent becomes [`Dim::Rest`] if it is that of `leading`
+/// and `source` is no scalar.
 pub(super) fn rest_of(target: &[usize], source: &[usize], leading: &[usize]) -> Vec<Dim> {
     let mut dims: Vec<Dim> = target.iter().map(|&extent| Dim::Fixed(extent)).collect();
     if let (Some(first), Some(extent)) = (dims.first_mut(), leading.first())

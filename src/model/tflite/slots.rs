@@ -36,7 +36,7 @@ pub(super) type Border = [(i64, i64); 2];
 /// A list of tensors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct List {
-    /// Those that were set.
+    /// The elements that were set, by their places; `None` where none was.
     pub(super) items: Vec<Option<Operand>>,
     /// The extents of an element, as far as they are known; negative ones are open.
     pub(super) extents: Vec<i64>,

@@ -47,7 +47,7 @@ pub(super) struct Tensors<'a> {
     buffers: Option<Tables<'a, Buffer<'a>>>,
     /// The whole file.
     file: &'a [u8],
-    /// By buffer, extents and type, and by tensor where that says how the elements are stored.
+    /// The constants that were read, by buffer, extents and type, and by tensor where that says how the elements are stored.
     constants: HashMap<(u32, Vec<usize>, i8, Option<usize>), Constant>,
     /// What inputs and outputs of the network are that have no name in the file.
     ends: HashMap<usize, String>,

@@ -185,7 +185,7 @@ impl Database {
         Self::open_file(directory.as_ref().join(FILE))
     }
 
-    /// As [`Database::open`], with a file of another name.
+    /// The record in the file `path`, empty if there is no such file; rows that are added are appended to it.
     ///
     /// ```
     /// use diptych::Database;
@@ -205,7 +205,7 @@ impl Database {
         Ok(database)
     }
 
-    /// With the rows of the file, if there is one.
+    /// Adds the rows of the file at `path`, if there is one.
     fn opened(mut self, path: &Path) -> Result<Self> {
         match self.read_file(path) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
@@ -260,7 +260,7 @@ impl Database {
         crate::device::cache::default_dir()
     }
 
-    /// The same database within other bounds.
+    /// Sets the bounds within which the database keeps rows.
     #[must_use]
     #[doc(hidden)]
     pub fn with_bounds(mut self, bounds: Bounds) -> Self {

@@ -188,14 +188,14 @@ impl Row {
         Row { key, verdict, time, open: false, repeats: None, from: Provenance::measured() }.shortened()
     }
 
-    /// The same row of a search that was cut short, or was not.
+    /// Sets whether the row's search was cut short.
     #[must_use]
     pub fn with_open(mut self, open: bool) -> Self {
         self.open = open;
         self
     }
 
-    /// The same row with how often its output was looked at again.
+    /// Sets how often the row's output was checked again, and how often it differed.
     #[must_use]
     pub fn with_repeats(mut self, repeats: Option<Repeats>) -> Self {
         self.repeats = repeats;

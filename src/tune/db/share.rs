@@ -126,7 +126,7 @@ impl Database {
         out.marked(Origin::Shipped, note)
     }
 
-    /// The same rows, the measured ones with another origin and note, and without fields that this
+    /// A copy in memory of the rows, the measured ones with another origin and note, and without fields that this
     /// version does not know. Verdicts on networks and figures of devices are left out: they are of one machine.
     #[must_use]
     #[doc(hidden)]

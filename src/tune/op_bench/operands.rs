@@ -30,16 +30,16 @@ pub(super) struct Key {
 /// What an op reads, and what is expected of it.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Which they are.
+    /// The number of the set.
     set: u64,
     operands: Operands<'static>,
     expected: Expectation,
-    /// Of kernels that sum other terms than the op's own, by variant.
+    /// What is expected of kernels that sum other terms than the op's own, by variant.
     variants: HashMap<&'static str, Option<Expectation>>,
 }
 
 impl Inputs {
-    /// Those of number `set`; all have the same constants.
+    /// The inputs of number `set`, with what the op must make of them. All sets have the same constants.
     pub(super) fn new(op: &dyn Op, set: u64) -> Result<Self> {
         let operands = operands(op, set);
         let expected = Expectation::new(op, &operands)?;

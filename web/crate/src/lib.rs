@@ -33,8 +33,8 @@ fn error(error: impl std::fmt::Display) -> JsValue {
     js_sys::Error::new(&error.to_string()).into()
 }
 
-/// The same where a module with all of the crate may succeed, because this one lacks what the CPU computes: its name tells the
-/// package to load that one.
+/// A JavaScript `Error` with the message of the crate's error. Its name is `SmallModuleError` if this module lacks what the CPU
+/// computes, which a module with all of the crate may have: the name tells the package to load that one.
 fn failed(error: diptych::Error) -> JsValue {
     let told = names::in_javascript(&error);
     let lacks = cfg!(not(feature = "cpu")) && told.contains("built without feature `cpu`");

@@ -52,7 +52,7 @@ pub(super) struct Edge {
 struct Layers {
     layers: Vec<Vec<Item>>,
     centres: BTreeMap<Item, f64>,
-    /// Of each item those of the next layer that it leads to, and of each those that lead to it.
+    /// The items of the next layer that each item leads to (`below`), and those that lead to it (`above`).
     below: BTreeMap<Item, Vec<Item>>,
     above: BTreeMap<Item, Vec<Item>>,
     /// The boxes that a stretch leads to in the end.
@@ -371,7 +371,7 @@ fn curve([x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) -> String {
     format!("C{x1:.1} {middle:.1} {x2:.1} {middle:.1} {x2:.1} {y2:.1}")
 }
 
-/// To the top of the next column: below the layer, up beside the column, and in from above, with round corners.
+/// A path to the top of the next column: below the layer, up beside the column, and in from above, with round corners.
 fn around([x1, y1]: [f64; 2], [x2, y2]: [f64; 2], side: f64, track: f64) -> String {
     let (low, high) = (y1 + 8.0 + track, y2 - 8.0 - track);
     let r = 5.0;

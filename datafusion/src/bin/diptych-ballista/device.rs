@@ -37,7 +37,7 @@ impl Networks {
         Ok(tokio::task::spawn_blocking(move || Models::open(options)).await??)
     }
 
-    /// The same on another program's command line.
+    /// These options as arguments of another program's command line.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec!["--batch".to_owned(), self.batch.to_string()];
         for model in &self.models {

@@ -14,7 +14,7 @@ use crate::session::Session;
 #[derive(Debug, Clone, Copy)]
 struct Case {
     input: [usize; 3],
-    /// Of the input and of the output.
+    /// The channels of the input and of the output.
     channels: [usize; 2],
     groups: usize,
     kernel: [usize; 3],

@@ -14,7 +14,7 @@ fn metadata() -> Vec<u8> {
     metadata_of(128.0)
 }
 
-/// The same with this deviation.
+/// Metadata of one input with a normalisation by this deviation, and one output with a label file.
 fn metadata_of(deviation: f32) -> Vec<u8> {
     let mut fbb = FlatBufferBuilder::new();
     let (mean, deviation) = (fbb.create_vector(&[127.5f32]), fbb.create_vector(&[deviation]));
