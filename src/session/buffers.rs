@@ -200,8 +200,9 @@ impl Session {
             #[cfg(feature = "wgpu")]
             wgpu: wgpu::BufferUsages::STORAGE,
         };
-        let inputs = self.inputs.iter().zip((0..).map(End::Input));
-        Ok(inputs.chain(self.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
+        let plan = self.extents.plan();
+        let inputs = plan.inputs.iter().zip((0..).map(End::Input));
+        Ok(inputs.chain(plan.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
     }
 
     /// Lets go of the application's buffers and textures. Without it, a session holds on to those of its last calls
@@ -213,17 +214,17 @@ impl Session {
     /// # }
     /// ```
     pub fn unbind(&mut self) {
-        if let Ok(session) = self.runner.device_mut("buffers of a device") {
+        if let Ok(session) = self.extents.plan_mut().runner.device_mut("buffers of a device") {
             session.unbind();
         }
     }
 
     pub(super) fn on_device(&self, what: &str) -> Result<&DeviceSession> {
-        if self.changing.as_ref().is_some_and(|changing| !changing.is_whole()) {
+        if self.extents.open().is_some_and(|plans| !plans.is_whole()) {
             let why = "the last run was of several parts, or there was none: run the session first";
             return Err(Error::unsupported(what, why));
         }
-        self.runner.device(what)
+        self.extents.plan().runner.device(what)
     }
 
     /// The ports' buffers: one for each input, and those of the outputs that are wanted.
@@ -234,17 +235,18 @@ impl Session {
         input: &mut dyn FnMut(&Port, End, &I) -> Result<Given>,
         output: &mut dyn FnMut(&Port, End, &O) -> Result<PortBuffer>,
     ) -> Result<Vec<Given>> {
-        let mut found: Vec<Option<Given>> = vec![None; self.inputs.len()];
+        let plan = self.extents.plan();
+        let mut found: Vec<Option<Given>> = vec![None; plan.inputs.len()];
         for (name, given) in inputs {
-            let (index, port) = find(&self.inputs, name, "input")?;
+            let (index, port) = find(&plan.inputs, name, "input")?;
             if found[index].is_some() {
                 return Err(Error::input(format!("input {name:?}"), "two buffers", "one"));
             }
             found[index] = Some(input(port, End::Input(index), given)?);
         }
-        let mut buffers = every("input", &self.inputs, found)?;
+        let mut buffers = every("input", &plan.inputs, found)?;
         for (name, given) in outputs {
-            let (index, port) = find(&self.outputs, name, "output")?;
+            let (index, port) = find(&plan.outputs, name, "output")?;
             let end = End::Output(index);
             if buffers.iter().any(|given| matches!(given, Given::Buffer(buffer) if buffer.end == end)) {
                 return Err(Error::input(format!("output {name:?}"), "two buffers", "one"));
@@ -273,10 +275,11 @@ impl Session {
 
     /// [`Session::bound`], awaited.
     pub(super) async fn bound_async(&mut self, given: Vec<Given>) -> Result<BoundRun> {
-        let session = self.runner.device_mut("buffers of a device")?;
+        let plan = self.extents.plan_mut();
+        let session = plan.runner.device_mut("buffers of a device")?;
         let (mut buffers, mut recordings) = (Vec::with_capacity(given.len()), Vec::new());
         for (index, given) in given.into_iter().enumerate() {
-            buffers.push(match (given, self.inputs.get(index)) {
+            buffers.push(match (given, plan.inputs.get(index)) {
                 (Given::Buffer(buffer), _) => buffer,
                 (Given::Pictures(shown), Some(port)) => {
                     let (buffer, recording) = session.pictures(index, port, shown).await?;

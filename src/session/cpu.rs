@@ -4,14 +4,14 @@
 mod interleavings;
 mod kernels;
 mod run;
-mod sets;
 mod states;
 
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
 use super::memory::CpuMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
-use super::runner::{Next, Run};
+use super::run::{Next, Run};
+use super::sets::Sets;
 use super::shared::Shared;
 use crate::alloc;
 use crate::clock::Instant;
@@ -33,7 +33,6 @@ use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use kernels::Making;
 use run::Held;
-pub(super) use sets::Sets;
 use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;

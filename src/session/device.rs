@@ -4,17 +4,18 @@
 mod lent;
 mod states;
 
-use super::build::Teller;
 use super::flight::{Launched, Layout, Place};
 #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 use super::frame::Uploads;
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
 use super::profile::{self, MemoryUse, Profile, StageTimes};
+use super::progress::Teller;
 use super::ready::{MadeOf, Ready};
 use super::resources::{allocate, dispatches, kernels};
-use super::runner::{Next, Run};
-use super::segments::{Segment, SegmentPlan};
+use super::run::{Next, Run};
+use super::segment_plan::SegmentPlan;
+use super::segments::Segment;
 use super::shared::Shared;
 use super::spare::Spare;
 use crate::alloc;

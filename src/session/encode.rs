@@ -158,7 +158,7 @@ impl Session {
                     let image = |(view, framing): &(&wgpu::TextureView, Framing)| {
                         Ok((Held::texture(device.adopt_texture(view)?), *framing))
                     };
-                    Shown::given(pictures.iter().map(image), colours)
+                    Shown::of(pictures.iter().map(image), colours).map(Given::Pictures)
                 }
                 Source::Planes(Frames { frames, colours }) => {
                     let planes = |(frame, framing): &(Frame<&wgpu::TextureView>, Framing)| {
@@ -167,14 +167,14 @@ impl Session {
                         let images = images.collect::<Result<_>>()?;
                         Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
                     };
-                    Shown::given(frames.iter().map(planes), colours)
+                    Shown::of(frames.iter().map(planes), colours).map(Given::Pictures)
                 }
                 Source::Frames(Frames { frames, colours }) => {
                     let held = |(frame, framing): &(Frame<&wgpu::Buffer>, Framing)| {
                         let buffers = frame.planes().map(|buffer| Ok(device.adopt(buffer)));
                         Ok((Held::buffers(&port.name, buffers, *frame.layout(), alignment)?, *framing))
                     };
-                    Shown::given(frames.iter().map(held), colours)
+                    Shown::of(frames.iter().map(held), colours).map(Given::Pictures)
                 }
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),

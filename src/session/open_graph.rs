@@ -1,8 +1,8 @@
 //! A graph some of whose named dimensions each run decides.
 
 use super::cached::CACHE;
-use super::ports::Port;
-use super::source::{Caching, Filling, Given, OpenAxis, OpenInput, Part, Place, Source};
+use super::ports::{OpenAxis, Port};
+use super::source::{Caching, Filling, Given, OpenInput, Part, Place, Source};
 use crate::dims::Dim;
 use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;

@@ -5,7 +5,8 @@
 use super::bound::Bindings;
 use super::memory::DeviceMemory;
 use super::resources::{Resources, dispatches};
-use super::segments::{SegmentPlan, Segments};
+use super::segment_plan::SegmentPlan;
+use super::segments::Segments;
 use super::shared::Shared;
 use crate::device::{Device, Pipeline, Slice};
 use crate::error::Result;

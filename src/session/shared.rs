@@ -1,9 +1,7 @@
 //! What the sessions of one network for several extents have in common: constants, packed and uploaded once, and buffers
 //! for the values of a run.
 
-use super::cpu::Sets;
-use super::plans::Changing;
-use super::runner::Runner;
+use super::sets::Sets;
 use super::slots::Slots;
 use super::spare::Spare;
 use crate::cpu::shelf::Shelves;
@@ -109,27 +107,5 @@ impl Shared {
         self.slots.shrink(wanted);
         self.shelves.sweep();
         lock(&self.uploaded).retain(|_, uploaded| uploaded.strong_count() > 0);
-    }
-}
-
-/// What plans have in common.
-impl Changing {
-    /// Bytes of the buffers that all plans use, of which each is as large as one wants it.
-    pub(super) fn wanted(&self, outer: &Runner) -> Vec<u64> {
-        let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
-        let mut most: Vec<u64> = Vec::new();
-        for runner in sessions.map(|session| &session.runner).chain([outer]) {
-            let own = runner.shared_values();
-            most.resize(most.len().max(own.len()), 0);
-            most.iter_mut().zip(own).for_each(|(most, own)| *most = (*most).max(*own));
-        }
-        most
-    }
-
-    /// Has plans let go of buffers that were too small for the last one, and frees what no plan wants any more.
-    pub(super) fn tidy(&mut self, outer: &Runner) {
-        self.shared.sweep(&self.wanted(outer));
-        let shared = Arc::clone(&self.shared);
-        self.others().for_each(|other| other.runner.leave_buffers(&shared));
     }
 }

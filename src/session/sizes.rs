@@ -2,9 +2,9 @@
 //! the weights, and use the same buffers one after the other.
 
 use super::Session;
-use super::plans::Changing;
-use super::ports::Port;
-use super::source::{Caching, Filling, Given, OpenAxis, OpenInput, Part, Place, Source};
+use super::plans::{Extents, Plans};
+use super::ports::{OpenAxis, Port};
+use super::source::{Caching, Filling, Given, OpenInput, Part, Place, Source};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -108,7 +108,8 @@ impl Session {
         let mut sizes: Vec<usize> = graphs.iter().map(|(size, _)| *size).collect();
         options.plans = NonZeroUsize::new(sizes.len());
         let source = Arc::new(Sizes::new(graphs.iter().map(|(_, graph)| graph.clone()).collect())?);
-        let mut session = Session::idle(Some(Box::new(Changing::new(context, source, options)?)));
+        let plans = Plans::new(context, source, options)?;
+        let mut session = Session { extents: Extents::Open(Box::new(plans)), carried: Vec::new() };
         // The largest one's buffers are large enough for all.
         sorted::sort_by_key(&mut sizes, |size| Reverse(*size));
         for size in sizes {

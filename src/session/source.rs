@@ -1,7 +1,7 @@
 //! What makes the graphs of a network whose extents each run decides.
 
-use super::Port;
 use super::input::RunInput;
+use super::ports::{OpenAxis, Port};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -13,16 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// An axis whose extent each run decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenAxis {
-    /// Its place among the dimensions.
-    pub axis: usize,
-    /// Its name in the file, or else the input's and the axis, as `image.1`.
-    pub name: String,
-}
-
-/// An input of such a network.
+/// An input of a network whose extents each run decides.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenInput {
     /// Its place among the inputs of the file, those that are given while it is read included.

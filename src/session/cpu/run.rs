@@ -1,6 +1,5 @@
 //! A run on the CPU: its steps one after the other.
 
-use super::sets::Buffers;
 use super::{CpuNetwork, Holder, Place, Step, Target};
 use crate::alloc;
 use crate::clock::Instant;
@@ -9,6 +8,7 @@ use crate::cpu::workers;
 use crate::device::Readback;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::session::sets::Buffers;
 use crate::sync::lock;
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 use super::kernel::Medium;
 use crate::device::adopt::Adopted;
 use crate::device::{Image, Resource, Slice};
+use crate::emit::Scalar;
 use crate::error::{Error, Result};
-use crate::session::Port;
-use crate::session::buffers::Given;
-use crate::session::frame::{FrameLayout, PixelFormat};
+use crate::session::frame::{Conversion, FrameLayout, PixelFormat};
 use crate::session::framing::{Colours, Framing};
 use crate::session::places::Places;
+use crate::session::ports::Port;
 
 /// What a picture lies in.
 #[derive(Debug, Clone)]
@@ -113,6 +113,23 @@ impl Held {
         Ok(Held { medium: Medium::Buffers(layout), resources, places })
     }
 
+    /// The parameters of the picture's kernel.
+    pub(super) fn params(&self, framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
+        let ([width, height], [source_width, source_height]) = (framing.target(), framing.source());
+        let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+        let mut whole = vec![width, height, slot, source_width, source_height];
+        whole.extend(self.places.iter().flatten());
+        let places = framing.matrix();
+        let places = places.iter().flatten().map(|&number| number as f32);
+        let mut numbers: Vec<f32> = places.chain(colours.border_colour()).collect();
+        numbers.extend(colours.rows().iter().flatten());
+        if let Some(layout) = self.medium.layout().filter(|_| self.medium.has_luma()) {
+            let (matrix, range, _) = layout.colour();
+            numbers.extend(Conversion::new(matrix, range).0.iter().flatten());
+        }
+        whole.into_iter().map(Scalar::U32).chain(numbers.into_iter().map(Scalar::F32)).collect()
+    }
+
     fn is(&self, other: &Held) -> bool {
         let mut pairs = self.resources.iter().zip(&other.resources);
         let same = |(one, other): (&Resource, &Resource)| match (one, other) {
@@ -140,12 +157,11 @@ pub(in crate::session) struct Shown {
 }
 
 impl Shown {
-    /// What an input is given.
-    pub(in crate::session) fn given(
+    pub(in crate::session) fn of(
         pictures: impl Iterator<Item = Result<(Held, Framing)>>,
         colours: Colours,
-    ) -> Result<Given> {
-        Ok(Given::Pictures(Shown { pictures: pictures.collect::<Result<_>>()?, colours }))
+    ) -> Result<Self> {
+        Ok(Shown { pictures: pictures.collect::<Result<_>>()?, colours })
     }
 
     pub(super) fn is(&self, other: &Shown) -> bool {

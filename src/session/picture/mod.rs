@@ -117,7 +117,7 @@ impl PictureInput {
             dispatches.push(Dispatch {
                 pipeline: compile_planned_async(device, &source).await?,
                 resources,
-                params: kernel::params(held, framing, &shown.colours, slot),
+                params: held.params(framing, &shown.colours, slot),
                 groups: [width.div_ceil(WORK_GROUP[0]), height.div_ceil(WORK_GROUP[1]), 1],
             });
         }
