@@ -1,13 +1,13 @@
 //! Caches that stay where they are: the keys and values of a decoder, which each run adds places to.
 
 use super::Session;
-use super::cached::{CACHE, Cached, extended, moved_behind};
+use super::cache_state::{CACHE, CacheState, extended, moved_behind};
 use super::caches::Caches;
-use super::given::known_extents;
 use super::input::RunInput;
+use super::open_inputs::known_extents;
 use super::plans::Plans;
 use super::ports::unknown;
-use super::source::{Filling, Given, PLACES};
+use super::source::{Filling, GivenInput, PLACES};
 use crate::dims::Dims;
 use crate::error::{Error, Hint, Result, Setting};
 use crate::host::HostTensor;
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 impl Plans {
     /// What a run is given with its caches, and with masks of as many places as these have.
-    pub(super) fn with_caches<'a>(&mut self, given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
+    pub(super) fn with_caches<'a>(&mut self, given: Vec<GivenInput<'a>>) -> Result<Vec<GivenInput<'a>>> {
         let Some(cached) = &mut self.cached else { return Ok(given) };
         if cached.filled == 0 && cached.filling != Filling::Whole {
             cached.held.clear();
@@ -36,7 +36,7 @@ impl Plans {
                     return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties the caches")));
                 }
                 held.push(others);
-                all.push(Given { name: Cow::Owned(input.name.clone()), dims, input: None });
+                all.push(GivenInput { name: Cow::Owned(input.name.clone()), dims, input: None });
                 continue;
             }
             let Some(given) = own.next_if(|given| *given.name == input.name) else { continue };
@@ -59,12 +59,12 @@ impl Plans {
                 Some(tensor) => extended(&tensor, axis, places)?,
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
             };
-            all.push(Given { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
+            all.push(GivenInput { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
         }
         if way == Filling::Next {
             let filled = HostTensor::of(Dims::new(&[1])?, vec![cached.filled as i32])?;
             let dims = filled.dims();
-            all.push(Given { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
+            all.push(GivenInput { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
         }
         if let Some(cached) = &mut self.cached {
             (cached.held, cached.masks) = (held, masks);
@@ -93,7 +93,11 @@ impl Plans {
     }
 
     /// What the run of a plan is given, with its own places of masks where the plan has them.
-    pub(super) fn with_masks<'a>(&self, plan: u64, mut given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
+    pub(super) fn with_masks<'a>(
+        &self,
+        plan: u64,
+        mut given: Vec<GivenInput<'a>>,
+    ) -> Result<Vec<GivenInput<'a>>> {
         let plan = self.parts.get(&plan).filter(|part| part.apart);
         let Some((cached, plan)) = self.cached.as_ref().zip(plan) else { return Ok(given) };
         for (name, axis) in &cached.grown {
@@ -212,7 +216,7 @@ impl Session {
                 return Err(Error::input(format!("mask {name:?}"), found, "an axis of the input"));
             }
         }
-        let cached = Cached {
+        let cached = CacheState {
             caches: caches.clone(),
             grown,
             filling,

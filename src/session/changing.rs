@@ -3,13 +3,13 @@
 //!
 //! A plan is for certain extents, and for certain values where a network's extents depend on them. A network of several
 //! parts runs one part after the other; the results of a part are the inputs of the next one.
-use super::cached::{CACHE, Cached};
-use super::flight::{Layout, Place as OutputPlace};
-use super::given::given_of;
+use super::cache_state::{CACHE, CacheState};
+use super::flight::{Layout, OutputPlace};
 use super::input::{Input, RunInput, arranged};
+use super::open_inputs::given_of;
 use super::plan::{Plan, are_outputs};
 use super::plans::{Composed, Extents, FIRST, MOST_PARTS, PartPlan, Plans};
-use super::source::{Caching, Found, Given, Part, Place, Source};
+use super::source::{Caching, GivenInput, GraphSource, Part, PartResult, PartStart};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -36,8 +36,8 @@ impl Plans {
     /// The part at a place, read on as many threads as the options give the session.
     fn part_of(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -51,7 +51,7 @@ impl Session {
     /// planned at once.
     pub(crate) async fn of_source(
         context: &Context,
-        source: Arc<dyn Source>,
+        source: Arc<dyn GraphSource>,
         options: SessionOptions,
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
@@ -72,7 +72,7 @@ impl Session {
                 own.extents.as_ref().and_then(|own| own.iter().copied().collect());
             let Some(fixed) = fixed else { return Ok(()) };
             let dims = Dims::new_or_empty(&fixed)?;
-            given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: None });
+            given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: None });
         }
         self.plan_for(&given, wait, progress).await
     }
@@ -81,7 +81,7 @@ impl Session {
     /// values nothing is planned.
     pub(super) async fn plan_for(
         &mut self,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<()> {
@@ -169,7 +169,7 @@ impl Plans {
     async fn part(
         &mut self,
         stage: u64,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         path: &mut Vec<u64>,
         key: Key,
         wait: Wait,
@@ -184,7 +184,7 @@ impl Plans {
             Some(number) => number,
             None => {
                 let by_value = self.stage(stage)?.by_value.clone();
-                let caching = self.cached.as_ref().map(Cached::caching);
+                let caching = self.cached.as_ref().map(CacheState::caching);
                 let part = self.part_of(&place, given, &by_value, caching)?;
                 if caching.is_some() && part.next.is_some() {
                     let why = "extents within this network depend on values";
@@ -212,7 +212,7 @@ impl Plans {
     async fn plan(
         &mut self,
         stage: u64,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         part: Part,
         path: &[u64],
         wait: Wait,
@@ -242,7 +242,7 @@ impl Plans {
     }
 
     /// Makes a plan of the last part what runs. It takes the states of the plan before it.
-    async fn make_current(&mut self, number: u64, given: &[Given<'_>], wait: Wait) -> Result<()> {
+    async fn make_current(&mut self, number: u64, given: &[GivenInput<'_>], wait: Wait) -> Result<()> {
         if self.current != Some(number) {
             let gone = || Error::Internal("a plan is gone".to_owned());
             let next = self.parts.get_mut(&number).ok_or_else(gone)?;
@@ -262,10 +262,10 @@ impl Plans {
     }
 
     /// Says how the outputs of the network lie.
-    fn compose(&mut self, number: u64, given: &[Given<'_>]) -> Result<()> {
+    fn compose(&mut self, number: u64, given: &[GivenInput<'_>]) -> Result<()> {
         let Some(PartPlan { plan, results, .. }) = self.parts.get(&number) else { return Ok(()) };
         let is_run = given.iter().all(|own| own.input.is_some());
-        if !is_run && results.iter().any(|(_, found)| matches!(found, Found::Given(_))) {
+        if !is_run && results.iter().any(|(_, found)| matches!(found, PartResult::Given(_))) {
             return Ok(());
         }
         let own = &plan.outputs;
@@ -278,7 +278,7 @@ impl Plans {
         let (mut ports, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
         let mut fixed: Vec<Vec<f32>> = Vec::new();
         for (name, found) in results {
-            if let Found::Output(index) = found {
+            if let PartResult::Output(index) = found {
                 let missing = || Error::Internal(format!("no output {index} for {name:?}"));
                 let port = own.get(*index).ok_or_else(missing)?;
                 ports.push(Port { name: name.clone(), ..port.clone() });
@@ -302,15 +302,15 @@ impl Plans {
 }
 
 /// A result of a part whose plan has these outputs.
-fn result(found: &Found, outputs: &[HostTensor], given: &[Given<'_>]) -> Result<HostTensor> {
+fn result(found: &PartResult, outputs: &[HostTensor], given: &[GivenInput<'_>]) -> Result<HostTensor> {
     let missing = |what: String| Error::Internal(format!("a part of a network has no {what}"));
     match found {
-        Found::Output(index) => {
+        PartResult::Output(index) => {
             outputs.get(*index).cloned().ok_or_else(|| missing(format!("output {index}")))
         }
-        Found::Constant(tensor) => Ok(tensor.clone()),
-        Found::Given(name) => {
-            let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?;
+        PartResult::Constant(tensor) => Ok(tensor.clone()),
+        PartResult::Given(name) => {
+            let own = given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?;
             own.flatten().map(Cow::into_owned).ok_or_else(|| missing(format!("value {name:?}")))
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// What a step on the CPU reads.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum ReadFrom {
     /// The elements of a constant.
     Constant(Arc<[f32]>),
     /// An input of the network, from an element on.
@@ -26,7 +26,7 @@ pub(super) struct HostStep {
     pub(super) name: String,
     pub(super) kernel: Arc<dyn CpuKernel>,
     /// With how many elements of each.
-    pub(super) reads: Vec<(Operand, Source, usize)>,
+    pub(super) reads: Vec<(Operand, ReadFrom, usize)>,
     pub(super) writes: Vec<(Operand, usize)>,
 }
 
@@ -73,10 +73,10 @@ impl HostStep {
             .collect();
         let read = self.reads.iter().map(|(operand, source, elements)| {
             let (all, first) = match source {
-                Source::Constant(values) => (Some(&**values), 0),
-                Source::Input(index, first) => (inputs.get(*index).map(|values| &**values), *first),
-                Source::Result(index, first) => (results.get(*index).map(Vec::as_slice), *first),
-                Source::Download(index) => (downloads.get(*index).map(|values| &**values), 0),
+                ReadFrom::Constant(values) => (Some(&**values), 0),
+                ReadFrom::Input(index, first) => (inputs.get(*index).map(|values| &**values), *first),
+                ReadFrom::Result(index, first) => (results.get(*index).map(Vec::as_slice), *first),
+                ReadFrom::Download(index) => (downloads.get(*index).map(|values| &**values), 0),
             };
             let found = all.and_then(|all| all.get(first..first.checked_add(*elements)?));
             let missing = || Error::Internal(format!("{elements} elements from {first} of {source:?}"));

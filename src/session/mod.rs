@@ -4,19 +4,19 @@
 //! | file | does |
 //! |---|---|
 //! | `run`, `runner` | what a plan does, on a device or on the CPU |
-//! | `device`, `ready`, `segment_plan`, `segments`, `host_steps`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
+//! | `device`, `recorded`, `segment_plan`, `segments`, `host_steps`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
 //! | `cpu`, `sets` | the session on the CPU, and its buffers |
-//! | `input`, `flight` | what a run is given; a run under way, and what came of it |
+//! | `input`, `flight`, `output_memory` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
 //! | `plan`, `progress` | a network of fixed extents, ready to run, and how far it is while it is made |
-//! | `changing`, `plans`, `shared`, `slots`, `source` | sessions whose extents each run decides, what their plans share, and what makes the graphs |
-//! | `carried` | outputs that are inputs of the next run |
-//! | `caches`, `cached`, `caching` | the keys and values of a decoder, which stay on the device from one run to the next |
+//! | `changing`, `plans`, `open_inputs`, `shared`, `value_buffers`, `source` | sessions whose extents each run decides, what their plans share, and what makes the graphs |
+//! | `carried_outputs` | outputs that are inputs of the next run |
+//! | `caches`, `cache_state`, `caching` | the keys and values of a decoder, which stay on the device from one run to the next |
 //! | `stream` | frames, several of them under way at once |
 //! | `planned` | the kernels of a session that is not built |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound` | runs on an application's encoder, queue and buffers |
-//! | `picture`, `frame`, `framing`, `places` | inputs that are pictures, and frames of cameras |
+//! | `picture`, `frame`, `framing`, `pixel_layout` | inputs that are pictures, and frames of cameras |
 //! | `watched` | sessions that give what each unit writes |
 //! | `calibrate`, `observe`, `profile` | what runs tell: which nodes f16 serves, which are wrong, how long they take |
 
@@ -27,12 +27,12 @@ mod bound;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod buffers;
 mod build;
-mod cached;
+mod cache_state;
 mod caches;
 mod caching;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
-mod carried;
+mod carried_outputs;
 mod changing;
 mod cpu;
 mod device;
@@ -44,7 +44,6 @@ mod enqueue;
 mod flight;
 mod frame;
 mod framing;
-mod given;
 mod host_steps;
 mod input;
 mod memory;
@@ -53,10 +52,12 @@ mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod online;
 mod open_graph;
+mod open_inputs;
+mod output_memory;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 #[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
-mod places;
+mod pixel_layout;
 mod plan;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 mod planned;
@@ -64,8 +65,8 @@ mod plans;
 mod ports;
 mod profile;
 mod progress;
-mod ready;
 mod rebuild;
+mod recorded;
 mod resources;
 #[cfg(not(target_family = "wasm"))]
 mod rewritten;
@@ -77,11 +78,10 @@ mod sets;
 mod shared;
 #[cfg(not(target_family = "wasm"))]
 mod sizes;
-mod slots;
 mod source;
-mod spare;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
+mod value_buffers;
 #[cfg(not(target_family = "wasm"))]
 mod watched;
 
@@ -114,7 +114,7 @@ pub use rewritten::ComparedRewrites;
 #[cfg(feature = "onnx")]
 pub(crate) use source::PLACES;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-pub(crate) use source::{Caching, Filling, Found, Given, OpenInput, Part, Place, Source};
+pub(crate) use source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
@@ -123,7 +123,7 @@ use crate::device::Wait;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::HostTensor;
-use carried::Carried;
+use carried_outputs::CarriedOutput;
 use flight::{Launched, Layout};
 use input::Input;
 use plan::Plan;
@@ -157,7 +157,7 @@ pub struct Session {
     /// Its plan, or its plans if each run decides the extents.
     extents: Extents,
     /// Outputs that are inputs of the next run.
-    carried: Vec<Carried>,
+    carried: Vec<CarriedOutput>,
 }
 
 impl Session {

@@ -10,7 +10,7 @@ use super::progress::{BuildProgress, Tell};
 use super::run::Next;
 use super::runner::{Idle, Runner};
 use super::shared::Shared;
-use super::source::{Found, Given};
+use super::source::{GivenInput, PartResult};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{device, online, progress::Teller};
 use crate::context::{Context, Engine};
@@ -158,7 +158,7 @@ impl Plan {
     }
 
     /// Gives the outputs the names of the network's, if they are all of them and in their order.
-    pub(super) fn name_outputs(&mut self, results: &[(String, Found)]) {
+    pub(super) fn name_outputs(&mut self, results: &[(String, PartResult)]) {
         if are_outputs(results, self.outputs.len()) {
             let named = self.outputs.iter().zip(results);
             let named = named.map(|(port, (name, _))| Port { name: name.clone(), ..port.clone() });
@@ -167,7 +167,7 @@ impl Plan {
     }
 
     /// What a run is given, in the order of the inputs, in their dimensions and types.
-    pub(super) fn feeds<'a>(&self, given: Vec<Given<'a>>) -> Result<Vec<Input<'a>>> {
+    pub(super) fn feeds<'a>(&self, given: Vec<GivenInput<'a>>) -> Result<Vec<Input<'a>>> {
         let word = |dtype: DType| self.runner.word(dtype);
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for port in &self.inputs {
@@ -193,9 +193,8 @@ impl Plan {
 }
 
 /// Whether results are the `count` outputs of a graph, in their order.
-pub(super) fn are_outputs(results: &[(String, Found)], count: usize) -> bool {
-    let in_order =
-        |(index, (_, found)): (usize, &(String, Found))| matches!(found, Found::Output(own) if *own == index);
+pub(super) fn are_outputs(results: &[(String, PartResult)], count: usize) -> bool {
+    let in_order = |(index, (_, found)): (usize, &(String, PartResult))| matches!(found, PartResult::Output(own) if *own == index);
     results.len() == count && results.iter().enumerate().all(in_order)
 }
 

@@ -1,16 +1,16 @@
 //! The plans of a session: one where its extents are fixed; else one for each set of extents of its runs, of which the least
 //! recently used is dropped, and the places of the network where they begin.
 
-use super::cached::Cached;
+use super::cache_state::CacheState;
 use super::draws::Draws;
 use super::flight::Layout;
-use super::given::{check_open, declared, shown};
 use super::input::RunInput;
+use super::open_inputs::{check_open, declared, shown};
 use super::plan::Plan;
 use super::ports::unknown;
 use super::profile::MemoryUse;
 use super::shared::Shared;
-use super::source::{Found, Given, OpenInput, Part, Place, Source};
+use super::source::{GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
 use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -83,7 +83,7 @@ impl Extents {
 pub(super) struct Plans {
     pub(super) context: Context,
     pub(super) options: SessionOptions,
-    pub(super) source: Arc<dyn Source>,
+    pub(super) source: Arc<dyn GraphSource>,
     pub(super) shared: Arc<Shared>,
     /// The inputs as they are shown: with the extents of the last run.
     pub(super) inputs: Vec<Port>,
@@ -99,7 +99,7 @@ pub(super) struct Plans {
     /// The outputs of the last run, where they are not just those of the current plan.
     pub(super) composed: Option<Composed>,
     /// What [`Session::cache`] keeps.
-    pub(super) cached: Option<Cached>,
+    pub(super) cached: Option<CacheState>,
 }
 
 /// Outputs of which a plan computes some, and others are known beside it.
@@ -112,7 +112,7 @@ pub(super) struct Composed {
 /// A place in the network, and the plans that begin there.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) place: Place,
+    pub(super) place: PartStart,
     pub(super) plans: Vec<u64>,
     /// What some plan depends on the value of.
     pub(super) by_value: BTreeSet<String>,
@@ -127,7 +127,7 @@ pub(super) struct PartPlan {
     pub(super) values: Vec<(String, HostTensor)>,
     pub(super) used: u64,
     pub(super) plan: Plan,
-    pub(super) results: Vec<(String, Found)>,
+    pub(super) results: Vec<(String, PartResult)>,
     pub(super) next: Option<u64>,
     /// How many places it adds to each cache.
     pub(super) adds: usize,
@@ -141,7 +141,7 @@ fn same(a: &HostTensor, b: &HostTensor) -> bool {
 }
 
 impl PartPlan {
-    fn fits(&self, given: &[Given<'_>]) -> Result<bool> {
+    fn fits(&self, given: &[GivenInput<'_>]) -> Result<bool> {
         let same_extents = self.extents.len() == given.len()
             && self
                 .extents
@@ -152,7 +152,8 @@ impl PartPlan {
             return Ok(false);
         }
         for (name, value) in &self.values {
-            let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?.flatten();
+            let own =
+                given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?.flatten();
             if !own.is_some_and(|own| same(&own, value)) {
                 return Ok(false);
             }
@@ -162,7 +163,11 @@ impl PartPlan {
 }
 
 impl Plans {
-    pub(super) fn new(context: &Context, source: Arc<dyn Source>, options: SessionOptions) -> Result<Self> {
+    pub(super) fn new(
+        context: &Context,
+        source: Arc<dyn GraphSource>,
+        options: SessionOptions,
+    ) -> Result<Self> {
         check_open(source.inputs(), &options)?;
         let required = source.inputs().iter().filter(|input| !input.is_optional);
         let inputs = required.map(shown).collect::<Result<_>>()?;
@@ -203,7 +208,7 @@ impl Plans {
     }
 
     /// Forgets all plans, and keeps caches from now on.
-    pub(super) fn begin_again(&mut self, cached: Cached) {
+    pub(super) fn begin_again(&mut self, cached: CacheState) {
         self.parts.clear();
         self.dropped = Plan::idle();
         self.stages.retain(|&stage, _| stage == FIRST);
@@ -230,7 +235,7 @@ impl Plans {
     }
 
     /// What a run is given, checked against what the network declares, in the order of its inputs.
-    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<Given<'a>>> {
+    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<GivenInput<'a>>> {
         let mut found: Vec<Option<RunInput<'a>>> = vec![None; self.source.inputs().len()];
         for (name, input) in inputs {
             let place = self.source.inputs().iter().position(|own| own.name == name);
@@ -250,7 +255,7 @@ impl Plans {
             match input {
                 Some(input) => {
                     let dims = self.extents(own, &input)?;
-                    given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
+                    given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
                 None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
                 }
@@ -307,7 +312,7 @@ impl Plans {
     }
 
     /// The plan of a stage for what it is given, used now.
-    pub(super) fn planned(&mut self, stage: u64, given: &[Given<'_>]) -> Result<Option<u64>> {
+    pub(super) fn planned(&mut self, stage: u64, given: &[GivenInput<'_>]) -> Result<Option<u64>> {
         for number in self.stage(stage)?.plans.clone() {
             if self.parts.get(&number).map(|part| part.fits(given)).transpose()? == Some(true) {
                 let now = self.number();
@@ -366,7 +371,7 @@ impl Plans {
     }
 
     /// The stage of what begins at `place`.
-    pub(super) fn begun(&mut self, place: Place) -> u64 {
+    pub(super) fn begun(&mut self, place: PartStart) -> u64 {
         let number = self.number();
         let stage = Stage { place, plans: Vec::new(), by_value: BTreeSet::new(), behind: BTreeMap::new() };
         self.stages.insert(number, stage);
@@ -374,7 +379,7 @@ impl Plans {
     }
 
     /// The stage that begins at `place`, behind one that the CPU computes. The one that was begun first makes room for it.
-    pub(super) fn behind(&mut self, stage: u64, place: Place) -> Result<u64> {
+    pub(super) fn behind(&mut self, stage: u64, place: PartStart) -> Result<u64> {
         let known = &self.stage(stage)?.behind;
         if let Some(&known) = known.get(&place.form) {
             return Ok(known);
@@ -395,7 +400,13 @@ impl Plans {
     }
 
     /// Keeps a plan.
-    pub(super) fn keep(&mut self, stage: u64, given: &[Given<'_>], part: Part, plan: Plan) -> Result<u64> {
+    pub(super) fn keep(
+        &mut self,
+        stage: u64,
+        given: &[GivenInput<'_>],
+        part: Part,
+        plan: Plan,
+    ) -> Result<u64> {
         let mut values = Vec::with_capacity(part.by_value.len());
         for own in given.iter().filter(|own| part.by_value.contains(&*own.name)) {
             if let Some(value) = own.value()? {

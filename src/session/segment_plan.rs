@@ -1,6 +1,6 @@
 //! What is in which segment of a run ([`super::segments`]), planned from the program alone, before anything is allocated.
 
-use super::host_steps::{HostStep, Source};
+use super::host_steps::{HostStep, ReadFrom};
 use super::profile;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -101,18 +101,18 @@ impl Builder<'_> {
         let mut given = Vec::with_capacity(reads.len());
         for (operand, source) in reads {
             let (source, elements) = match source {
-                HostSource::Constant(values) => (Source::Constant(Arc::clone(values)), values.len()),
+                HostSource::Constant(values) => (ReadFrom::Constant(Arc::clone(values)), values.len()),
                 HostSource::Stored(part) => {
                     let elements = (part.bytes / 4) as usize;
                     if let Some((index, first)) = within(&inputs, part) {
-                        (Source::Input(index, first), elements)
+                        (ReadFrom::Input(index, first), elements)
                     } else if let Some((index, first)) = within(&self.results, part) {
-                        (Source::Result(index, first), elements)
+                        (ReadFrom::Result(index, first), elements)
                     } else {
                         let current = &mut self.current;
                         current.reads.push(*part);
                         current.steps[2].push(transfer(&step.name, "download", *operand, part.bytes));
-                        (Source::Download(current.reads.len() - 1), elements)
+                        (ReadFrom::Download(current.reads.len() - 1), elements)
                     }
                 }
             };

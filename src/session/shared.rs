@@ -1,9 +1,9 @@
 //! What the sessions of one network for several extents have in common: constants, packed and uploaded once, and buffers
 //! for the values of a run.
 
+use super::output_memory::OutputMemory;
 use super::sets::Sets;
-use super::slots::Slots;
-use super::spare::Spare;
+use super::value_buffers::ValueBuffers;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
 use crate::dims::Dims;
@@ -35,9 +35,9 @@ pub(super) struct Shared {
     /// Buffers of runs on the CPU.
     pub(super) sets: Arc<Sets>,
     /// Buffers on a device.
-    pub(super) slots: Slots,
+    pub(super) slots: ValueBuffers,
     /// Memory of large outputs.
-    spare: OnceLock<Arc<Spare>>,
+    spare: OnceLock<Arc<OutputMemory>>,
     /// Kernels that are compiled.
     pub(super) known: Known,
     /// What lies on a device, by what it was made of.
@@ -77,8 +77,8 @@ impl Shared {
     }
 
     /// Memory of large outputs of any session, of which there are so many.
-    pub(super) fn spare(&self, outputs: usize) -> Arc<Spare> {
-        Arc::clone(self.spare.get_or_init(|| Arc::new(Spare::new(outputs))))
+    pub(super) fn spare(&self, outputs: usize) -> Arc<OutputMemory> {
+        Arc::clone(self.spare.get_or_init(|| Arc::new(OutputMemory::new(outputs))))
     }
 
     /// What has this key, if some session has it.

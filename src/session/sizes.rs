@@ -4,7 +4,7 @@
 use super::Session;
 use super::plans::{Extents, Plans};
 use super::ports::{OpenAxis, Port};
-use super::source::{Caching, Filling, Given, OpenInput, Part, Place, Source};
+use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -51,7 +51,7 @@ impl Sizes {
     }
 }
 
-impl Source for Sizes {
+impl GraphSource for Sizes {
     fn inputs(&self) -> &[OpenInput] {
         &self.inputs
     }
@@ -62,8 +62,8 @@ impl Source for Sizes {
 
     fn part(
         &self,
-        _: &Place,
-        given: &[Given<'_>],
+        _: &PartStart,
+        given: &[GivenInput<'_>],
         _: &BTreeSet<String>,
         _: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -77,12 +77,12 @@ impl Source for Sizes {
     }
 
     fn filling(&self, _: &[&str]) -> Result<Filling> {
-        Err(Error::unsupported(super::cached::CACHE, "requests of a batch have no order"))
+        Err(Error::unsupported(super::cache_state::CACHE, "requests of a batch have no order"))
     }
 }
 
 /// What a run of so many requests is given, by the inputs of one.
-fn given(inputs: &[Port], size: usize) -> Result<Vec<Given<'_>>> {
+fn given(inputs: &[Port], size: usize) -> Result<Vec<GivenInput<'_>>> {
     let mut given = Vec::with_capacity(inputs.len());
     for port in inputs {
         let mut extents = port.dims.extents().to_vec();
@@ -92,7 +92,7 @@ fn given(inputs: &[Port], size: usize) -> Result<Vec<Given<'_>>> {
             None => {}
         }
         let dims = Dims::new(&extents)?;
-        given.push(Given { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
+        given.push(GivenInput { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
     }
     Ok(given)
 }

@@ -7,7 +7,7 @@ use crate::emit::{
 use crate::layout::Layout;
 use crate::lower::Arrangement;
 use crate::session::frame::{Components, FrameLayout, MIDDLE, PixelFormat, Tap};
-use crate::session::places::Places;
+use crate::session::pixel_layout::PixelLayout;
 
 const TEXT: &str = include_str!("picture.wgsl");
 const COLOURS: &str = include_str!("colours.wgsl");
@@ -78,7 +78,7 @@ impl Medium {
 pub(super) fn source(
     medium: &Medium,
     arrangement: Arrangement,
-    places: Places,
+    places: PixelLayout,
     bytes: u64,
     dialect: Dialect,
 ) -> KernelSource {
@@ -126,8 +126,8 @@ pub(super) fn source(
 }
 
 /// How pixels are written: the buffer's elements, their type in the text, the statements, and a name for it.
-fn stored(arrangement: Arrangement, places: Places) -> (Element, &'static str, String, &'static str) {
-    let Places { channels, planar, .. } = places;
+fn stored(arrangement: Arrangement, places: PixelLayout) -> (Element, &'static str, String, &'static str) {
+    let PixelLayout { channels, planar, .. } = places;
     // Lanes beyond the channels are zero.
     let [v0, v1, v2, v3] =
         std::array::from_fn(|lane| if lane < channels { format!("v{lane}") } else { "0.0".to_owned() });

@@ -1,7 +1,7 @@
 //! What a session knows of its caches: how many places are filled, and what the next run adds.
 
 use super::caches::Caches;
-use super::source::{Caching, Filling, Given, OpenInput};
+use super::source::{Caching, Filling, GivenInput, OpenInput};
 use crate::alloc;
 use crate::dims::Dims;
 use crate::error::{Error, Result, Setting};
@@ -14,7 +14,7 @@ pub(super) const CACHE: &str = "a cache between runs";
 
 /// The caches of a session.
 #[derive(Debug)]
-pub(super) struct Cached {
+pub(super) struct CacheState {
     pub(super) caches: Caches,
     pub(super) grown: Vec<(String, usize)>,
     /// How runs fill them behind the first one.
@@ -29,7 +29,7 @@ pub(super) struct Cached {
     pub(super) held: Vec<Vec<usize>>,
 }
 
-impl Cached {
+impl CacheState {
     /// How the next run fills them.
     pub(super) fn way(&self) -> Filling {
         match self.filling {
@@ -52,7 +52,7 @@ impl Cached {
     }
 
     /// How many places the masks of the run that begins have more than the runs before: one where there are no masks.
-    pub(super) fn more(&self, given: &[Given<'_>]) -> usize {
+    pub(super) fn more(&self, given: &[GivenInput<'_>]) -> usize {
         let extents = self.grown.iter().filter_map(|(name, axis)| {
             let own = given.iter().find(|given| *given.name == *name)?;
             own.dims.extents().get(*axis)?.checked_sub(self.filled)
