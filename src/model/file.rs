@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::options::SessionOptions;
 use crate::parallel;
-use crate::session::{BuildProgress, OpenAxis, OpenInput, Port, Session, Source};
+use crate::session::{BuildProgress, GraphSource, OpenAxis, OpenInput, Port, Session};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct FileInput {
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelFile {
-    source: Arc<dyn Source>,
+    source: Arc<dyn GraphSource>,
     info: ModelInfo,
     contents: Arc<Contents>,
 }
@@ -68,7 +68,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn source(&self) -> Result<(Arc<dyn Source>, ModelInfo)> {
+    fn source(&self) -> Result<(Arc<dyn GraphSource>, ModelInfo)> {
         let _limited = parallel::Limited::to(self.options.threads);
         let (name, bytes, options) = (&self.name, Arc::clone(&self.bytes), &self.options);
         #[cfg(feature = "onnx")]

@@ -3,8 +3,9 @@
 
 use super::input::{Input, words};
 use super::open_graph::OpenGraph;
+use super::plan::Plan;
 use super::ports::targets;
-use super::runner::Next;
+use super::run::Next;
 use super::{Flight, Outputs, Port, Profile, RunInput, Session, StageTimes, Stream, TryStream};
 use crate::context::Context;
 use crate::device::Wait;
@@ -40,14 +41,14 @@ impl Session {
             let (source, options) = OpenGraph::new(graph, options)?;
             return block_on(Self::of_source(context, source, options, Wait::Blocks, &mut |_| {}));
         }
-        block_on(Self::built(context, graph, options, None, &|_| {}))
+        Ok(Self::of(block_on(Plan::built(context, graph, options, None, &|_| {}))?))
     }
 
     /// [`Session::submit`] with each input's elements in parts, one behind the other. What is behind the last part of
     /// an input is anything.
     pub(crate) fn submit_joined(&mut self, inputs: &[Vec<&HostTensor>]) -> Result<Flight> {
         let mut converted: Vec<Vec<Cow<'_, [f32]>>> = Vec::with_capacity(inputs.len());
-        for (port, parts) in self.inputs.iter().zip(inputs) {
+        for (port, parts) in self.extents.plan().inputs.iter().zip(inputs) {
             let mut own = Vec::with_capacity(parts.len());
             for part in parts {
                 own.push(words(port, part, &|dtype| self.word(dtype))?);
@@ -56,12 +57,12 @@ impl Session {
         }
         let parts: Vec<Vec<&[f32]>> =
             converted.iter().map(|parts| parts.iter().map(|part| &**part).collect()).collect();
-        self.launch(&in_parts(&self.inputs, &parts, &|dtype| self.word(dtype))?, Next::GoesOn)
+        self.launch(&in_parts(&self.extents.plan().inputs, &parts, &|dtype| self.word(dtype))?, Next::GoesOn)
     }
 
     /// The type of the words in which it keeps elements of a type.
     pub(crate) fn word(&self, dtype: DType) -> DType {
-        self.runner.word(dtype)
+        self.extents.plan().runner.word(dtype)
     }
 
     /// Runs the network on the given inputs, by name, and returns the outputs in the graph's
@@ -310,7 +311,7 @@ impl Session {
     /// Those of [`Session::run`]; also if the device has no clock.
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
         let inputs = self.arrange(inputs)?;
-        block_on(self.runner.profile(&inputs, Wait::Blocks))
+        block_on(self.extents.plan().runner.profile(&inputs, Wait::Blocks))
     }
 
     /// Takes the verdicts that its record ([`Tuning::Database`](crate::Tuning::Database),
@@ -365,8 +366,8 @@ impl Session {
     /// [`Error::Unsupported`] if the graph was not kept ([`SessionOptions::keep_graph`](crate::SessionOptions)), and
     /// those of [`Session::new`]; the session is then as it was.
     pub fn rebuild(&mut self, context: &Context) -> Result<()> {
-        let next = match &self.changing {
-            Some(changing) => block_on(changing.again(context, Wait::Blocks))?,
+        let next = match self.extents.open() {
+            Some(plans) => block_on(plans.again(context, Wait::Blocks))?,
             None => {
                 let (graph, options) = self.made_of()?;
                 Session::new(context, graph, options.clone())?

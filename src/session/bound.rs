@@ -2,7 +2,7 @@
 //! their elements lie otherwise, and copied only where no kernel may be given them.
 
 use super::Port;
-use super::picture::{PictureInput, Shown};
+use super::picture::{PictureInput, ShownPictures};
 use super::resources::{Resources, compile};
 use crate::device::adopt::{Adopted, Transfer};
 use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, Slice};
@@ -143,7 +143,7 @@ impl Bindings {
         device: &dyn Device,
         index: usize,
         port: &Port,
-        shown: Shown,
+        shown: ShownPictures,
     ) -> Result<(PortBuffer, Arc<Recording>)> {
         let pictures = match self.pictures.entry(index) {
             Entry::Occupied(known) => known.into_mut(),

@@ -2,7 +2,7 @@
 
 use super::bound::{Bound, PortBuffer};
 use super::device::DeviceSession;
-use super::picture::Shown;
+use super::picture::ShownPictures;
 use super::ports::{every, unknown};
 use super::{Port, Session};
 use crate::device::Recording;
@@ -111,7 +111,7 @@ impl<B> BufferBinding<B> {
         BufferBinding { arrangement: Arrangement { dtype, ..self.arrangement }, ..self }
     }
 
-    /// The same part of what `of` makes of the buffer.
+    /// The part with another buffer in its place, which `of` makes of this one.
     #[cfg(feature = "opencl")]
     pub(super) fn map<T>(self, of: impl FnOnce(B) -> T) -> BufferBinding<T> {
         let BufferBinding { buffer, offset, bytes, arrangement } = self;
@@ -168,9 +168,9 @@ pub(super) type BoundRun = (Arc<Bound>, Vec<Arc<Recording>>);
 
 /// What an input is given.
 #[derive(Debug, Clone)]
-pub(super) enum Given {
+pub(super) enum PortInput {
     Buffer(PortBuffer),
-    Pictures(Shown),
+    Pictures(ShownPictures),
 }
 
 impl Session {
@@ -200,8 +200,9 @@ impl Session {
             #[cfg(feature = "wgpu")]
             wgpu: wgpu::BufferUsages::STORAGE,
         };
-        let inputs = self.inputs.iter().zip((0..).map(End::Input));
-        Ok(inputs.chain(self.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
+        let plan = self.extents.plan();
+        let inputs = plan.inputs.iter().zip((0..).map(End::Input));
+        Ok(inputs.chain(plan.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
     }
 
     /// Lets go of the application's buffers and textures. Without it, a session holds on to those of its last calls
@@ -213,17 +214,17 @@ impl Session {
     /// # }
     /// ```
     pub fn unbind(&mut self) {
-        if let Ok(session) = self.runner.device_mut("buffers of a device") {
+        if let Ok(session) = self.extents.plan_mut().runner.device_mut("buffers of a device") {
             session.unbind();
         }
     }
 
     pub(super) fn on_device(&self, what: &str) -> Result<&DeviceSession> {
-        if self.changing.as_ref().is_some_and(|changing| !changing.is_whole()) {
+        if self.extents.open().is_some_and(|plans| !plans.is_whole()) {
             let why = "the last run was of several parts, or there was none: run the session first";
             return Err(Error::unsupported(what, why));
         }
-        self.runner.device(what)
+        self.extents.plan().runner.device(what)
     }
 
     /// The ports' buffers: one for each input, and those of the outputs that are wanted.
@@ -231,31 +232,32 @@ impl Session {
         &self,
         inputs: &[(&str, I)],
         outputs: &[(&str, O)],
-        input: &mut dyn FnMut(&Port, End, &I) -> Result<Given>,
+        input: &mut dyn FnMut(&Port, End, &I) -> Result<PortInput>,
         output: &mut dyn FnMut(&Port, End, &O) -> Result<PortBuffer>,
-    ) -> Result<Vec<Given>> {
-        let mut found: Vec<Option<Given>> = vec![None; self.inputs.len()];
+    ) -> Result<Vec<PortInput>> {
+        let plan = self.extents.plan();
+        let mut found: Vec<Option<PortInput>> = vec![None; plan.inputs.len()];
         for (name, given) in inputs {
-            let (index, port) = find(&self.inputs, name, "input")?;
+            let (index, port) = find(&plan.inputs, name, "input")?;
             if found[index].is_some() {
                 return Err(Error::input(format!("input {name:?}"), "two buffers", "one"));
             }
             found[index] = Some(input(port, End::Input(index), given)?);
         }
-        let mut buffers = every("input", &self.inputs, found)?;
+        let mut buffers = every("input", &plan.inputs, found)?;
         for (name, given) in outputs {
-            let (index, port) = find(&self.outputs, name, "output")?;
+            let (index, port) = find(&plan.outputs, name, "output")?;
             let end = End::Output(index);
-            if buffers.iter().any(|given| matches!(given, Given::Buffer(buffer) if buffer.end == end)) {
+            if buffers.iter().any(|given| matches!(given, PortInput::Buffer(buffer) if buffer.end == end)) {
                 return Err(Error::input(format!("output {name:?}"), "two buffers", "one"));
             }
-            buffers.push(Given::Buffer(output(port, end, given)?));
+            buffers.push(PortInput::Buffer(output(port, end, given)?));
         }
         Ok(buffers)
     }
 
     /// The run with these ports, and what makes inputs of pictures before it, at once.
-    pub(super) fn bound(&mut self, given: Vec<Given>) -> Result<BoundRun> {
+    pub(super) fn bound(&mut self, given: Vec<PortInput>) -> Result<BoundRun> {
         let work = self.bound_async(given);
         #[cfg(not(target_family = "wasm"))]
         return crate::task::block_on(work);
@@ -272,18 +274,19 @@ impl Session {
     }
 
     /// [`Session::bound`], awaited.
-    pub(super) async fn bound_async(&mut self, given: Vec<Given>) -> Result<BoundRun> {
-        let session = self.runner.device_mut("buffers of a device")?;
+    pub(super) async fn bound_async(&mut self, given: Vec<PortInput>) -> Result<BoundRun> {
+        let plan = self.extents.plan_mut();
+        let session = plan.runner.device_mut("buffers of a device")?;
         let (mut buffers, mut recordings) = (Vec::with_capacity(given.len()), Vec::new());
         for (index, given) in given.into_iter().enumerate() {
-            buffers.push(match (given, self.inputs.get(index)) {
-                (Given::Buffer(buffer), _) => buffer,
-                (Given::Pictures(shown), Some(port)) => {
+            buffers.push(match (given, plan.inputs.get(index)) {
+                (PortInput::Buffer(buffer), _) => buffer,
+                (PortInput::Pictures(shown), Some(port)) => {
                     let (buffer, recording) = session.pictures(index, port, shown).await?;
                     recordings.push(recording);
                     buffer
                 }
-                (Given::Pictures(_), None) => {
+                (PortInput::Pictures(_), None) => {
                     return Err(Error::Internal("pictures as an output".to_owned()));
                 }
             });

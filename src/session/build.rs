@@ -1,91 +1,34 @@
-//! Sessions in the making, and how far they are.
+//! The ways to make a session.
 
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::device;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::input::arranged;
-use super::open_graph::OpenGraph;
-use super::profile::MemoryUse;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
-use super::runner::Next;
-use super::runner::Runner;
-use super::shared::Shared;
-use super::{Port, Session, cpu};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::{device, memory::DeviceMemory, online};
+use super::memory::DeviceMemory;
+use super::open_graph::OpenGraph;
+use super::plan::{Plan, checked};
+use super::plans::Extents;
+use super::profile::MemoryUse;
+use super::progress::BuildProgress;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+use super::run::Next;
+use super::{Session, cpu};
 use crate::context::{Context, Engine};
 use crate::device::Wait;
-use crate::error::{Error, Result};
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+use crate::error::Error;
+use crate::error::Result;
 use crate::graph::Graph;
 #[cfg(feature = "onnx")]
 use crate::graph::key_of;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::host::HostTensor;
-use crate::lower::can_be_a_step;
-use crate::options::{SessionOptions, Tuning};
-use crate::parallel;
+use crate::options::SessionOptions;
 use crate::sorted;
-#[cfg(any(feature = "onnx", feature = "tflite", not(target_family = "wasm")))]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::task;
-use std::borrow::Cow;
-#[cfg(not(target_family = "wasm"))]
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
-
-/// How far the building of a session is, as [`Session::build_with_progress`](super::Session::build_with_progress) reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct BuildProgress {
-    /// Kernels that are compiled.
-    pub compiled: usize,
-    /// Kernels there are, each text counted once; 0 while that is not known, and on the CPU.
-    pub kernels: usize,
-    /// Bytes of constants that are on their way to the device.
-    pub uploaded: u64,
-    /// Bytes of constants there are; 0 while that is not known, and on the CPU.
-    pub bytes: u64,
-}
-
-/// Who is told, from whichever thread.
-#[cfg(not(target_family = "wasm"))]
-pub(super) type Tell<'a> = dyn Fn(BuildProgress) + Sync + 'a;
-/// Who is told.
-#[cfg(target_family = "wasm")]
-pub(super) type Tell<'a> = dyn Fn(BuildProgress) + 'a;
-
-/// Tells how far a build is.
-pub(super) struct Teller<'a> {
-    tell: &'a Tell<'a>,
-    progress: Mutex<BuildProgress>,
-}
-
-impl<'a> Teller<'a> {
-    pub(super) fn new(tell: &'a Tell<'a>) -> Self {
-        Teller { tell, progress: Mutex::default() }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut BuildProgress)) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut progress);
-        // Within the lock, so that nobody is told of less than before.
-        (self.tell)(*progress);
-    }
-
-    pub(super) fn kernels(&self, kernels: usize) {
-        self.change(|progress| progress.kernels += kernels);
-    }
-
-    pub(super) fn compiled(&self) {
-        self.change(|progress| progress.compiled += 1);
-    }
-
-    pub(super) fn bytes(&self, bytes: u64) {
-        self.change(|progress| progress.bytes += bytes);
-    }
-
-    pub(super) fn uploaded(&self, bytes: u64) {
-        self.change(|progress| progress.uploaded += bytes);
-    }
-}
 
 impl Session {
     /// [`Session::new`], awaited: the caller's thread is not held up. Elsewhere than in a browser a thread of its own does
@@ -136,68 +79,29 @@ impl Session {
             let (source, options) = OpenGraph::new(graph, options)?;
             return Self::of_source(context, source, options, Wait::Awaits, progress).await;
         }
-        Self::build_sharing(context, graph, options, None, progress).await
-    }
-
-    /// [`Session::build_with_progress`] of a session that has something in common with those for other extents.
-    pub(super) async fn build_sharing(
-        context: &Context,
-        graph: &Graph,
-        options: SessionOptions,
-        shared: Option<Arc<Shared>>,
-        progress: &mut impl FnMut(BuildProgress),
-    ) -> Result<Self> {
-        #[cfg(target_family = "wasm")]
-        {
-            let progress = std::cell::RefCell::new(progress);
-            let tell = |now| {
-                // None if it is called from within.
-                if let Ok(mut progress) = progress.try_borrow_mut() {
-                    progress(now);
-                }
-            };
-            Self::built(context, graph, options, shared.as_deref(), &tell).await
-        }
-        #[cfg(not(target_family = "wasm"))]
-        {
-            let (context, graph) = (context.clone(), graph.clone());
-            let told = Arc::new(Told::default());
-            let teller = Arc::clone(&told);
-            let mut building = task::offload(move || {
-                let tell = |now| teller.tell(now);
-                task::block_on(Self::built(&context, &graph, options, shared.as_deref(), &tell))
-            })?;
-            std::future::poll_fn(|task| {
-                told.take(task.waker()).into_iter().for_each(&mut *progress);
-                let built = std::pin::Pin::new(&mut building).poll(task);
-                if built.is_ready() {
-                    told.take(task.waker()).into_iter().for_each(&mut *progress);
-                }
-                built
-            })
-            .await
-        }
+        Ok(Self::of(Plan::built_async(context, graph, options, None, progress).await?))
     }
 
     /// A session on the CPU, where nothing is awaited.
     #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
         let context = Context::cpu("its values are wanted on the host");
-        let built = task::at_once(Self::built(&context, graph, SessionOptions::default(), None, &|_| {}));
-        built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned())))
+        let built = task::at_once(Plan::built(&context, graph, SessionOptions::default(), None, &|_| {}));
+        built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned()))).map(Self::of)
     }
 
     /// Draws the random numbers of this seed from the next run on.
     #[cfg(feature = "onnx")]
     pub(crate) fn draw_by(&self, seed: u64) -> Result<()> {
-        self.runner.draw_by(key_of(seed, 0))
+        self.extents.plan().runner.draw_by(key_of(seed, 0))
     }
 
     /// [`Session::run`] of a session on the CPU, wherever that is.
     #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, (*input).into())).collect();
-        let inputs = arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype))?;
+        let plan = self.extents.plan();
+        let inputs = arranged(&plan.inputs, inputs, &|dtype| plan.runner.word(dtype))?;
         self.launch(&inputs, Next::Waits)?.wait()?.tensors()
     }
 
@@ -230,41 +134,6 @@ impl Session {
         }
     }
 
-    /// What the ways to build a session share; only in a browser it awaits anything.
-    pub(super) async fn built(
-        context: &Context,
-        graph: &Graph,
-        options: SessionOptions,
-        shared: Option<&Shared>,
-        tell: &Tell<'_>,
-    ) -> Result<Self> {
-        let _limited = parallel::Limited::to(options.cpu_threads);
-        let graph = &*checked(graph, &options)?;
-        let runner = match &context.engine {
-            Engine::Cpu if cfg!(feature = "cpu") => {
-                Runner::Cpu(cpu::CpuSession::new(graph, &options, shared)?)
-            }
-            Engine::Cpu => return Err(Error::without_cpu("a session on the CPU")),
-            #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            engine => {
-                options.check_precision(engine.device()?.info())?;
-                if let Tuning::Online { database, budget } = &options.tuning {
-                    online::tuned(context, graph, &options, database, *budget).await?;
-                }
-                let teller = Teller::new(tell);
-                let session =
-                    device::DeviceSession::build(engine.clone(), graph, &options, shared, &teller).await?;
-                Runner::Device(Box::new(session))
-            }
-        };
-        let (inputs, outputs) = (Port::all(graph, graph.inputs())?, Port::all(graph, graph.outputs())?);
-        let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
-        let refreshed = with_record && matches!(runner, Runner::Device(_));
-        let keep = refreshed || options.keep_graph;
-        let made_of = keep.then(|| Box::new((graph.clone(), options)));
-        Ok(Session { inputs, outputs: outputs.into(), runner, made_of, changing: None, carried: Vec::new() })
-    }
-
     /// [`Session::refresh`], awaited. Elsewhere than in a browser, kernels that are new are compiled by the caller's
     /// thread.
     ///
@@ -288,92 +157,18 @@ impl Session {
     }
 
     pub(super) async fn refreshed(&mut self, wait: Wait) -> Result<Vec<String>> {
-        let shared = self.changing.as_ref().map(|changing| Arc::clone(&changing.shared));
-        let mut changed = self.refreshed_alone(shared.as_deref(), wait).await?;
-        for other in self.changing.iter_mut().flat_map(|changing| changing.others()) {
-            changed.extend(other.refreshed_alone(shared.as_deref(), wait).await?);
-        }
-        if self.changing.is_some() {
-            sorted::sort(&mut changed, Ord::cmp);
-            changed.dedup();
-        }
-        Ok(changed)
-    }
-
-    async fn refreshed_alone(&mut self, shared: Option<&Shared>, wait: Wait) -> Result<Vec<String>> {
-        let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.made_of) else {
-            return Ok(Vec::new());
-        };
-        let _limited = parallel::Limited::to(made_of.1.cpu_threads);
-        session.refresh(&made_of.0, &made_of.1, shared, wait).await
-    }
-}
-
-/// The graph with the dimensions of `options`, which name nodes of it alone.
-pub(super) fn checked<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Cow<'g, Graph>> {
-    if graph.outputs().is_empty() {
-        return Err(Error::input("graph", "no outputs", "at least one"));
-    }
-    let is_node = |name: &str| graph.nodes().iter().any(|node| node.name() == name);
-    for name in options.precisions.keys().chain(&options.on_cpu) {
-        if !is_node(name) {
-            return Err(Error::input("options", format!("node {name:?}"), "a node of the graph"));
-        }
-    }
-    for name in options.choices.keys() {
-        if !can_be_a_step(name, &is_node) {
-            let wanted = "a node of the graph, or a step of several, as Session::steps names them";
-            return Err(Error::input("options", format!("node {name:?}"), wanted));
-        }
-    }
-    let fixed: Vec<(&str, usize)> =
-        options.dimensions.iter().map(|(name, &extent)| (name.as_str(), extent)).collect();
-    if fixed.is_empty() {
-        return graph.seeded(options.seed);
-    }
-    Ok(Cow::Owned(graph.with_dimensions(&fixed)?.seeded(options.seed)?.into_owned()))
-}
-
-#[cfg(not(target_family = "wasm"))]
-use threaded::Told;
-
-#[cfg(not(target_family = "wasm"))]
-mod threaded {
-    use super::BuildProgress;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
-    use std::task::Waker;
-
-    /// What a build's thread has told, for the task that awaits it.
-    #[derive(Debug, Default)]
-    pub(super) struct Told(Mutex<State>);
-
-    #[derive(Debug, Default)]
-    struct State {
-        latest: Option<BuildProgress>,
-        waker: Option<Waker>,
-    }
-
-    impl Told {
-        fn lock(&self) -> MutexGuard<'_, State> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
-        pub(super) fn tell(&self, progress: BuildProgress) {
-            let waker = {
-                let mut state = self.lock();
-                state.latest = Some(progress);
-                state.waker.take()
-            };
-            if let Some(waker) = waker {
-                crate::task::wake(waker);
+        match &mut self.extents {
+            Extents::Fixed(plan) => plan.refresh(None, wait).await,
+            Extents::Open(plans) => {
+                let shared = Arc::clone(&plans.shared);
+                let mut changed = Vec::new();
+                for plan in plans.all_mut() {
+                    changed.extend(plan.refresh(Some(&shared), wait).await?);
+                }
+                sorted::sort(&mut changed, Ord::cmp);
+                changed.dedup();
+                Ok(changed)
             }
-        }
-
-        /// What was told since the last call; `waker` is woken by what is told next.
-        pub(super) fn take(&self, waker: &Waker) -> Option<BuildProgress> {
-            let mut state = self.lock();
-            state.waker = Some(waker.clone());
-            state.latest.take()
         }
     }
 }

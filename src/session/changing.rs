@@ -1,23 +1,19 @@
 //! A session whose inputs' extents each run decides: the plans of the extents that were met, the least recently used
 //! out, and the parts that a network is divided into where extents depend on values.
 //!
-//! A plan is a session for certain extents, and for certain values where a network's extents depend on them. That of the
-//! last run is the outer session's own; the others lie here. A network of several parts runs one after the other, what
-//! one gives is what the next one is given.
-use super::cached::{CACHE, Cached};
-use super::flight::{Layout, Place as OutputPlace};
-use super::given::given_of;
+//! A plan is for certain extents, and for certain values where a network's extents depend on them. A network of several
+//! parts runs one part after the other; the results of a part are the inputs of the next one.
+use super::cache_state::{CACHE, CacheState};
+use super::flight::{Layout, OutputPlace};
 use super::input::{Input, RunInput, arranged};
-use super::plans::{Changing, Composed, FIRST, MOST_PARTS};
-#[cfg(not(target_family = "wasm"))]
-use super::runner::Next;
-use super::runner::{Idle, Runner};
-use super::source::{Caching, Found, Given, Part, Place, Source};
+use super::open_inputs::given_of;
+use super::plan::{Plan, are_outputs};
+use super::plans::{Composed, Extents, FIRST, MOST_PARTS, PartPlan, Plans};
+use super::source::{Caching, GivenInput, GraphSource, Part, PartResult, PartStart};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
-use crate::dtype::DType;
 use crate::error::{Error, Hint, Result, Setting};
 use crate::graph::Key;
 use crate::host::HostTensor;
@@ -36,12 +32,12 @@ enum Outcome {
     Last(u64),
 }
 
-impl Changing {
+impl Plans {
     /// The part at a place, read on as many threads as the options give the session.
     fn part_of(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -55,41 +51,28 @@ impl Session {
     /// planned at once.
     pub(crate) async fn of_source(
         context: &Context,
-        source: Arc<dyn Source>,
+        source: Arc<dyn GraphSource>,
         options: SessionOptions,
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Self> {
-        let changing = Changing::new(context, source, options)?;
-        let mut session = Session::idle(Some(Box::new(changing)));
+        let plans = Plans::new(context, source, options)?;
+        let mut session = Session { extents: Extents::Open(Box::new(plans)), carried: Vec::new() };
         session.plan_fixed(wait, progress).await?;
         Ok(session)
     }
 
-    /// One that computes nothing.
-    pub(super) fn idle(changing: Option<Box<Changing>>) -> Self {
-        let (inputs, outputs) = (Vec::new(), Arc::new([]));
-        Session {
-            inputs,
-            outputs,
-            runner: Runner::Idle(Idle::default()),
-            made_of: None,
-            changing,
-            carried: Vec::new(),
-        }
-    }
-
     /// Plans the first run of a network whose extents are all fixed.
     async fn plan_fixed(&mut self, wait: Wait, progress: &mut impl FnMut(BuildProgress)) -> Result<()> {
-        let Some(changing) = &self.changing else { return Ok(()) };
-        let required = changing.source.inputs().iter().filter(|input| !input.is_optional);
+        let Some(plans) = self.extents.open() else { return Ok(()) };
+        let required = plans.source.inputs().iter().filter(|input| !input.is_optional);
         let mut given = Vec::new();
         for own in required {
             let fixed: Option<Vec<usize>> =
                 own.extents.as_ref().and_then(|own| own.iter().copied().collect());
             let Some(fixed) = fixed else { return Ok(()) };
             let dims = Dims::new_or_empty(&fixed)?;
-            given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: None });
+            given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: None });
         }
         self.plan_for(&given, wait, progress).await
     }
@@ -98,28 +81,28 @@ impl Session {
     /// values nothing is planned.
     pub(super) async fn plan_for(
         &mut self,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<()> {
-        let changing = self.changing_mut()?;
-        if let Some(plan) = changing.planned(FIRST, given)? {
-            return self.make_current(plan, given, wait).await;
+        let plans = self.plans_mut()?;
+        if let Some(plan) = plans.planned(FIRST, given)? {
+            return plans.make_current(plan, given, wait).await;
         }
         let (place, by_value) = {
-            let first = changing.stage(FIRST)?;
+            let first = plans.stage(FIRST)?;
             (first.place.clone(), first.by_value.clone())
         };
-        let part = changing.part_of(&place, given, &by_value, None)?;
+        let part = plans.part_of(&place, given, &by_value, None)?;
         if part.next.is_some() || !part.by_value.is_empty() {
             return Ok(());
         }
-        let plan = self.plan(FIRST, given, part, &[], wait, progress).await?;
-        self.make_current(plan, given, wait).await
+        let plan = plans.plan(FIRST, given, part, &[], wait, progress).await?;
+        plans.make_current(plan, given, wait).await
     }
 
-    fn changing_mut(&mut self) -> Result<&mut Changing> {
-        self.changing.as_deref_mut().ok_or_else(|| Error::Internal("a session of fixed extents".to_owned()))
+    fn plans_mut(&mut self) -> Result<&mut Plans> {
+        self.extents.open_mut().ok_or_else(|| Error::Internal("a session of fixed extents".to_owned()))
     }
 
     /// Plans for what a run is given, and runs what comes before the last part: the inputs of that part, in order.
@@ -131,14 +114,17 @@ impl Session {
         let inputs = inputs.into_iter().map(|(name, input)| (Cow::Borrowed(name), input)).collect();
         let inputs = self.with_carried(inputs)?;
         let inputs = inputs.iter().map(|(name, input)| (&**name, input.clone())).collect();
-        let Some(changing) = self.changing.as_deref_mut() else {
-            return arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
+        let plans = match &mut self.extents {
+            Extents::Fixed(plan) => {
+                return arranged(&plan.inputs, inputs, &|dtype| plan.runner.word(dtype));
+            }
+            Extents::Open(plans) => plans,
         };
-        let shown = changing.given(inputs)?;
-        let given = changing.with_caches(shown.clone())?;
-        let key = changing.begin_run();
+        let shown = plans.given(inputs)?;
+        let given = plans.with_caches(shown.clone())?;
+        let key = plans.draws.begin(plans.options.seed);
         let mut path = Vec::new();
-        let mut outcome = self.part(FIRST, &given, &mut path, key, wait).await?;
+        let mut outcome = plans.part(FIRST, &given, &mut path, key, wait).await?;
         let mut feeds: Option<Vec<(String, HostTensor)>> = None;
         let last = loop {
             match outcome {
@@ -148,88 +134,58 @@ impl Session {
                     return Err(Error::unsupported("this network", why));
                 }
                 Outcome::Next(stage, tensors) => {
-                    outcome = self.part(stage, &given_of(&tensors), &mut path, key, wait).await?;
+                    outcome = plans.part(stage, &given_of(&tensors), &mut path, key, wait).await?;
                     feeds = Some(tensors);
                 }
             }
         };
-        if let Some(changing) = &mut self.changing {
-            changing.adds(last)?;
-            for port in &mut changing.inputs {
-                let given = shown.iter().find(|given| given.name == port.name);
-                if let Some(given) = given {
-                    (port.dims, port.shape) = (given.dims, given.dims.shape());
-                }
+        plans.adds(last)?;
+        for port in &mut plans.inputs {
+            let given = shown.iter().find(|given| given.name == port.name);
+            if let Some(given) = given {
+                (port.dims, port.shape) = (given.dims, given.dims.shape());
             }
         }
         match feeds {
             Some(feeds) => {
                 let own = given_of(&feeds);
-                self.make_current(last, &own, wait).await?;
-                self.draw_last(last, key)?;
-                let inputs = self.feeds(own)?;
+                plans.make_current(last, &own, wait).await?;
+                plans.draw_last(last, key)?;
+                let inputs = plans.current().feeds(own)?;
                 inputs.into_iter().map(Input::into_owned).collect()
             }
             None => {
-                self.make_current(last, &given, wait).await?;
-                self.draw_last(last, key)?;
-                let given = match &self.changing {
-                    Some(changing) => changing.with_masks(last, given)?,
-                    None => given,
-                };
-                self.feeds(given)
+                plans.make_current(last, &given, wait).await?;
+                plans.draw_last(last, key)?;
+                let given = plans.with_masks(last, given)?;
+                plans.current().feeds(given)
             }
         }
     }
+}
 
-    /// What is given to the current plan's session, in the order of its inputs.
-    fn feeds<'a>(&self, given: Vec<Given<'a>>) -> Result<Vec<Input<'a>>> {
-        let word = |dtype: DType| self.runner.word(dtype);
-        let mut inputs = Vec::with_capacity(self.inputs.len());
-        for port in &self.inputs {
-            let own = given.iter().find(|given| *given.name == port.name);
-            let own = own.ok_or_else(|| Error::Internal(format!("nothing is given for {:?}", port.name)))?;
-            let input =
-                own.input.clone().ok_or_else(|| Error::Internal("an input without elements".to_owned()))?;
-            // In the dimensions of the network.
-            fn named<'n, 'i>(port: &'n Port, input: RunInput<'i>) -> Vec<(&'n str, RunInput<'i>)> {
-                vec![(&port.name, input)]
-            }
-            let ports = std::slice::from_ref(port);
-            inputs.extend(match input.dims() {
-                Some(dims) if dims != own.dims => {
-                    let tensor = input.tensor(own.dims)?;
-                    let owned = arranged(ports, named(port, RunInput::from(&*tensor)), &word)?;
-                    owned.into_iter().map(Input::into_owned).collect::<Result<Vec<_>>>()?
-                }
-                _ => arranged(ports, named(port, input), &word)?,
-            });
-        }
-        Ok(inputs)
-    }
-
+impl Plans {
     /// Plans a part, and runs it if it is not the last one.
     async fn part(
         &mut self,
         stage: u64,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         path: &mut Vec<u64>,
         key: Key,
         wait: Wait,
     ) -> Result<Outcome> {
-        let changing = self.changing_mut()?;
-        let place = changing.stage(stage)?.place.clone();
+        let place = self.stage(stage)?.place.clone();
         if place.on_host {
             path.push(stage);
-            let (tensors, next) = changing.source.on_host(&place, given)?;
-            return Ok(Outcome::Next(changing.behind(stage, next)?, tensors));
+            let (tensors, next) = self.source.on_host(&place, given)?;
+            return Ok(Outcome::Next(self.behind(stage, next)?, tensors));
         }
-        let number = match changing.planned(stage, given)? {
+        let number = match self.planned(stage, given)? {
             Some(number) => number,
             None => {
-                let by_value = changing.stage(stage)?.by_value.clone();
-                let caching = changing.cached.as_ref().map(Cached::caching);
-                let part = changing.part_of(&place, given, &by_value, caching)?;
+                let by_value = self.stage(stage)?.by_value.clone();
+                let caching = self.cached.as_ref().map(CacheState::caching);
+                let part = self.part_of(&place, given, &by_value, caching)?;
                 if caching.is_some() && part.next.is_some() {
                     let why = "extents within this network depend on values";
                     let error = Error::unsupported(CACHE, why);
@@ -239,132 +195,90 @@ impl Session {
             }
         };
         path.push(number);
-        let changing = self.changing_mut()?;
         let gone = || Error::Internal("a plan is gone".to_owned());
-        let plan = changing.plans.get_mut(&number).ok_or_else(gone)?;
-        let Some(next) = plan.next else { return Ok(Outcome::Last(number)) };
-        if let Some(session) = &mut plan.session {
-            session.runner.take_buffers(&changing.shared)?;
-        }
-        let outputs = match &plan.session {
-            Some(session) => {
-                session.runner.draw_by(key)?;
-                let inputs = session.feeds(given.to_vec())?;
-                session.completed(&inputs, wait).await?
-            }
-            None => Vec::new(),
-        };
-        let mut tensors = Vec::with_capacity(plan.results.len());
-        for (name, found) in &plan.results {
+        let PartPlan { plan, results, next, .. } = self.parts.get_mut(&number).ok_or_else(gone)?;
+        let Some(next) = *next else { return Ok(Outcome::Last(number)) };
+        plan.runner.take_buffers(&self.shared)?;
+        plan.runner.draw_by(key)?;
+        let outputs = plan.run(&plan.feeds(given.to_vec())?, wait).await?;
+        let mut tensors = Vec::with_capacity(results.len());
+        for (name, found) in results.iter() {
             tensors.push((name.clone(), result(found, &outputs, given)?));
         }
         Ok(Outcome::Next(next, tensors))
-    }
-
-    /// The outputs of a run whose inputs are arranged.
-    async fn completed(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Vec<HostTensor>> {
-        match wait {
-            #[cfg(not(target_family = "wasm"))]
-            Wait::Blocks => self.launch(inputs, Next::Waits)?.wait()?.tensors(),
-            Wait::Awaits => {
-                let launched = self.runner.launch_async(inputs).await?;
-                self.flight(launched).await?.tensors()
-            }
-        }
     }
 
     /// Makes a plan of a part, and keeps it.
     async fn plan(
         &mut self,
         stage: u64,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         part: Part,
         path: &[u64],
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<u64> {
-        let changing = self.changing_mut()?;
-        let session = match part.graph.outputs().is_empty() {
-            true => None,
+        let plan = match part.graph.outputs().is_empty() {
+            true => Plan::idle(),
             false => {
-                let (context, shared) = (changing.context.clone(), Arc::clone(&changing.shared));
-                let options = changing.options_of(stage, &part);
-                Some(match wait {
+                let options = self.options_of(stage, &part);
+                let (context, shared) = (&self.context, &self.shared);
+                let mut plan = match wait {
                     #[cfg(not(target_family = "wasm"))]
-                    Wait::Blocks => {
-                        Session::built(&context, &part.graph, options, Some(&shared), &|_| {}).await?
-                    }
+                    Wait::Blocks => Plan::built(context, &part.graph, options, Some(shared), &|_| {}).await?,
                     Wait::Awaits => {
-                        Session::build_sharing(&context, &part.graph, options, Some(shared), progress).await?
+                        let shared = Some(Arc::clone(shared));
+                        Plan::built_async(context, &part.graph, options, shared, progress).await?
                     }
-                })
+                };
+                plan.name_outputs(&part.results);
+                plan
             }
         };
-        let changing = self.changing_mut()?;
-        changing.make_room(path);
-        let number = changing.keep(stage, given, part, session)?;
-        if let Some(changing) = &mut self.changing {
-            changing.tidy(&self.runner);
-        }
+        self.make_room(path);
+        let number = self.keep(stage, given, part, plan)?;
+        self.tidy();
         Ok(number)
     }
 
-    /// Makes a plan of the last part what the session runs. It takes the states of the plan before it.
-    async fn make_current(&mut self, plan: u64, given: &[Given<'_>], wait: Wait) -> Result<()> {
-        let Some(changing) = self.changing.as_deref_mut() else { return Ok(()) };
-        if changing.current != Some(plan) {
+    /// Makes a plan of the last part what runs. It takes the states of the plan before it.
+    async fn make_current(&mut self, number: u64, given: &[GivenInput<'_>], wait: Wait) -> Result<()> {
+        if self.current != Some(number) {
             let gone = || Error::Internal("a plan is gone".to_owned());
-            let next = changing.plans.get_mut(&plan).ok_or_else(gone)?;
-            if let Some(next) = &mut next.session {
-                next.runner.take_buffers(&changing.shared)?;
-                next.runner.follow(&self.runner, wait).await?;
-            }
-            let next = next.session.take();
-            let next = next.unwrap_or_else(|| Session::idle(None));
-            let Session { inputs, outputs, runner, made_of, .. } = next;
-            let own = Session {
-                inputs: std::mem::replace(&mut self.inputs, inputs),
-                outputs: std::mem::replace(&mut self.outputs, outputs),
-                runner: std::mem::replace(&mut self.runner, runner),
-                made_of: std::mem::replace(&mut self.made_of, made_of),
-                changing: None,
-                carried: Vec::new(),
-            };
-            let before = changing.current.replace(plan);
-            if let Some(before) = before.and_then(|before| changing.plans.get_mut(&before)) {
-                before.session = (!matches!(own.runner, Runner::Idle(_))).then_some(own);
-            }
-            changing.tidy(&self.runner);
+            let next = self.parts.get_mut(&number).ok_or_else(gone)?;
+            next.plan.runner.take_buffers(&self.shared)?;
+            let next = self.parts.get(&number).ok_or_else(gone)?;
+            next.plan.runner.follow(&self.current().runner, wait).await?;
+            self.current = Some(number);
+            self.dropped = Plan::idle();
+            self.tidy();
         }
-        self.compose(plan, given)
+        self.compose(number, given)
+    }
+
+    /// Has the last part of the run that was begun draw by its key.
+    fn draw_last(&mut self, plan: u64, key: Key) -> Result<()> {
+        if self.draws.end_by(plan) { self.current().runner.draw_by(key) } else { Ok(()) }
     }
 
     /// Says how the outputs of the network lie.
-    fn compose(&mut self, plan: u64, given: &[Given<'_>]) -> Result<()> {
-        let Some(changing) = self.changing.as_deref_mut() else { return Ok(()) };
-        let Some(plan) = changing.plans.get(&plan) else { return Ok(()) };
+    fn compose(&mut self, number: u64, given: &[GivenInput<'_>]) -> Result<()> {
+        let Some(PartPlan { plan, results, .. }) = self.parts.get(&number) else { return Ok(()) };
         let is_run = given.iter().all(|own| own.input.is_some());
-        if !is_run && plan.results.iter().any(|(_, found)| matches!(found, Found::Given(_))) {
+        if !is_run && results.iter().any(|(_, found)| matches!(found, PartResult::Given(_))) {
             return Ok(());
         }
-        let in_order = |(index, (_, found)): (usize, &(String, Found))| matches!(found, Found::Output(own) if *own == index);
-        let own = &self.outputs;
-        if plan.results.len() == own.len() && plan.results.iter().enumerate().all(in_order) {
-            changing.composed = None;
-            // Under the file's names.
-            if plan.results.iter().zip(own.iter()).any(|((name, _), port)| *name != port.name) {
-                let named = own.iter().zip(&plan.results);
-                let named = named.map(|(port, (name, _))| Port { name: name.clone(), ..port.clone() });
-                self.outputs = named.collect();
-            }
+        let own = &plan.outputs;
+        if are_outputs(results, own.len()) {
+            self.composed = None;
             return Ok(());
         }
-        let inner = self.runner.layout();
+        let inner = plan.runner.layout();
         let reads = inner.places.iter().map(|place| place.read + 1).max().unwrap_or(0);
         let (mut ports, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
         let mut fixed: Vec<Vec<f32>> = Vec::new();
-        for (name, found) in &plan.results {
-            if let Found::Output(index) = found {
+        for (name, found) in results {
+            if let PartResult::Output(index) = found {
                 let missing = || Error::Internal(format!("no output {index} for {name:?}"));
                 let port = own.get(*index).ok_or_else(missing)?;
                 ports.push(Port { name: name.clone(), ..port.clone() });
@@ -382,21 +296,21 @@ impl Session {
         }
         let (places, words, fixed) = (places.into(), words.into(), fixed.into());
         let layout = Layout { places, words, spare: Arc::clone(&inner.spare), fixed };
-        changing.composed = Some(Composed { ports: ports.into(), layout });
+        self.composed = Some(Composed { ports: ports.into(), layout });
         Ok(())
     }
 }
 
-/// A result of a part whose session has these outputs.
-fn result(found: &Found, outputs: &[HostTensor], given: &[Given<'_>]) -> Result<HostTensor> {
+/// A result of a part whose plan has these outputs.
+fn result(found: &PartResult, outputs: &[HostTensor], given: &[GivenInput<'_>]) -> Result<HostTensor> {
     let missing = |what: String| Error::Internal(format!("a part of a network has no {what}"));
     match found {
-        Found::Output(index) => {
+        PartResult::Output(index) => {
             outputs.get(*index).cloned().ok_or_else(|| missing(format!("output {index}")))
         }
-        Found::Constant(tensor) => Ok(tensor.clone()),
-        Found::Given(name) => {
-            let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?;
+        PartResult::Constant(tensor) => Ok(tensor.clone()),
+        PartResult::Given(name) => {
+            let own = given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?;
             own.flatten().map(Cow::into_owned).ok_or_else(|| missing(format!("value {name:?}")))
         }
     }

@@ -4,14 +4,14 @@
 mod interleavings;
 mod kernels;
 mod run;
-mod sets;
 mod states;
 
 use super::flight::{self, Launched, Layout};
 use super::input::{Input, whole};
 use super::memory::CpuMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
-use super::runner::{Next, Run};
+use super::run::{Next, Run};
+use super::sets::Sets;
 use super::shared::Shared;
 use crate::alloc;
 use crate::clock::Instant;
@@ -32,8 +32,7 @@ use crate::sorted;
 use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use kernels::Making;
-use run::Held;
-pub(super) use sets::Sets;
+use run::PictureMedia;
 use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,7 +51,7 @@ enum Holder {
 
 /// Where a value lies during a run.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ValuePlace {
     holder: Holder,
     first: usize,
     elements: usize,
@@ -66,7 +65,7 @@ struct Step {
     source: String,
     kernel: Arc<dyn CpuKernel>,
     flops: u64,
-    inputs: Vec<(Operand, Place)>,
+    inputs: Vec<(Operand, ValuePlace)>,
     /// Where it writes, and how many elements.
     outputs: Vec<(Operand, Target, usize)>,
 }
@@ -86,7 +85,7 @@ struct CpuNetwork {
     /// How many of them are worth it while other programs run.
     load: std::sync::Mutex<workers::Load>,
     steps: Vec<Step>,
-    outputs: Vec<Place>,
+    outputs: Vec<ValuePlace>,
     states: States,
     constants: Vec<Arc<[f32]>>,
     /// Places and bytes of the constants that the graph has.
@@ -125,13 +124,13 @@ struct Places<'n> {
 }
 
 impl Places<'_> {
-    fn of(&mut self, value: Value) -> Result<Place> {
+    fn of(&mut self, value: Value) -> Result<ValuePlace> {
         let each = self.network.word(value).words();
         let elements = self.network.dims(value)?.elements() * each;
         if let Some(tensor) = self.network.constant(value) {
             self.constants.push(tensor.clone().into_words()?);
             let holder = Holder::Constant(self.constants.len() - 1);
-            return Ok(Place { holder, first: 0, elements });
+            return Ok(ValuePlace { holder, first: 0, elements });
         }
         let Alias { of, offset } = self.network.resolve(value);
         let graph = self.network.graph;
@@ -145,7 +144,7 @@ impl Places<'_> {
             (None, Some(&buffer)) => Holder::Buffer(buffer),
             (None, None) => return Err(Error::Internal(format!("nothing writes value {}", of.index()))),
         };
-        Ok(Place { holder, first: offset * each, elements })
+        Ok(ValuePlace { holder, first: offset * each, elements })
     }
 
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
@@ -164,7 +163,7 @@ impl Places<'_> {
                     let elements = words.len();
                     self.constants.push(words);
                     let holder = Holder::Constant(self.constants.len() - 1);
-                    Place { holder, first: 0, elements }
+                    ValuePlace { holder, first: 0, elements }
                 }
             };
             inputs.push((info.operand, place));
@@ -173,10 +172,10 @@ impl Places<'_> {
         let (mut outputs, graph) = (Vec::new(), self.network.graph);
         for (info, &value) in crate::ops::outputs(&*op).zip(&unit.outputs) {
             match self.of(value)? {
-                Place { holder: Holder::Input(input), elements, .. } if in_place.is_some() => {
+                ValuePlace { holder: Holder::Input(input), elements, .. } if in_place.is_some() => {
                     outputs.push((info.operand, Target::State(input - graph.inputs().len()), elements));
                 }
-                Place { holder: Holder::Buffer(buffer), elements, .. } => {
+                ValuePlace { holder: Holder::Buffer(buffer), elements, .. } => {
                     outputs.push((info.operand, Target::Buffer(buffer), elements));
                 }
                 place => return Err(Error::Internal(format!("a step that writes {place:?}"))),
@@ -255,7 +254,7 @@ impl CpuSession {
     }
 
     /// A run on the caller's thread.
-    fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<Held> {
+    fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<PictureMedia> {
         self.0.run(&whole(inputs, &self.0.given)?, clock)
     }
 
@@ -273,7 +272,7 @@ impl CpuSession {
 
     /// A run whose steps take turns with the page's other tasks, where there is one thread.
     #[cfg(target_family = "wasm")]
-    async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<Held> {
+    async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<PictureMedia> {
         let inputs = whole(inputs, &self.0.given)?;
         let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::new());
         for step in &self.0.steps {
@@ -286,7 +285,7 @@ impl CpuSession {
 
 /// A run on a thread of its own.
 #[derive(Debug)]
-struct Computing(Running<Held>);
+struct Computing(Running<PictureMedia>);
 
 impl Pending for Computing {
     fn wait(self: Box<Self>) -> Result<Box<dyn Readback>> {
@@ -299,8 +298,12 @@ impl Pending for Computing {
 }
 
 /// The outputs, each by itself.
-fn layout(outputs: &[Place], words: Arc<[DType]>) -> Layout {
-    let place = |(read, place): (usize, &Place)| flight::Place { read, offset: 0, bytes: 4 * place.elements };
+fn layout(outputs: &[ValuePlace], words: Arc<[DType]>) -> Layout {
+    let place = |(read, place): (usize, &ValuePlace)| flight::OutputPlace {
+        read,
+        offset: 0,
+        bytes: 4 * place.elements,
+    };
     let places = outputs.iter().enumerate().map(place).collect();
     // The caller's thread copies them: it may be a worker that takes up another run meanwhile.
     Layout { places, words, ..Layout::default() }

@@ -4,19 +4,20 @@
 mod lent;
 mod states;
 
-use super::build::Teller;
-use super::flight::{Launched, Layout, Place};
+use super::flight::{Launched, Layout, OutputPlace};
 #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 use super::frame::Uploads;
 use super::input::{Input, whole};
 use super::memory::{DeviceMemory, Release};
+use super::output_memory::OutputMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
-use super::ready::{MadeOf, Ready};
+use super::progress::Teller;
+use super::recorded::{RecordedRun, RunParts};
 use super::resources::{allocate, dispatches, kernels};
-use super::runner::{Next, Run};
-use super::segments::{Segment, SegmentPlan};
+use super::run::{Next, Run};
+use super::segment_plan::SegmentPlan;
+use super::segments::Segment;
 use super::shared::Shared;
-use super::spare::Spare;
 use crate::alloc;
 use crate::clock::Instant;
 use crate::context::Engine;
@@ -38,9 +39,9 @@ use std::sync::Arc;
 pub(super) struct DeviceSession {
     engine: Engine,
     /// Nothing while others have the buffers for its values.
-    ready: Option<Ready>,
+    ready: Option<RecordedRun>,
     /// What it is made of, if it lets others have them.
-    made_of: Option<MadeOf>,
+    made_of: Option<RunParts>,
     /// The states, and what they are at first.
     states: Vec<(Slice, HostTensor)>,
     /// Whether sessions for other extents have the same states.
@@ -150,17 +151,17 @@ impl DeviceSession {
             device.submit(&device.record(&setup)?)?;
         }
         let mut reads: Vec<Part> = Vec::new();
-        let mut places: Vec<Place> = Vec::with_capacity(program.outputs.len());
+        let mut places: Vec<OutputPlace> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| places.get(earlier)) {
-                Some(Place { read, .. }) => *read,
+                Some(OutputPlace { read, .. }) => *read,
                 None => {
                     reads.push(program.whole(part.stored));
                     reads.len() - 1
                 }
             };
-            places.push(Place { read, offset: part.offset as usize, bytes: part.bytes as usize });
+            places.push(OutputPlace { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
@@ -168,7 +169,7 @@ impl DeviceSession {
             program.states.iter().map(|(part, _)| !resources.written.contains(&part.stored)).collect();
         let (count, words, key) = (places.len(), program.output_words.clone().into(), program.key);
         let (used, chosen) = (resources.memory, chosen(&program));
-        let mut made_of = MadeOf { program, reads, memory, kernels: kernels.steps, resources };
+        let mut made_of = RunParts { program, reads, memory, kernels: kernels.steps, resources };
         let ready = made_of.record(device)?;
         made_of.program.let_go_of_constants();
         let session = DeviceSession {
@@ -178,7 +179,8 @@ impl DeviceSession {
             shares_states: shared.is_some_and(Shared::keeps_states),
             key,
             layout: Layout {
-                spare: shared.map_or_else(|| Arc::new(Spare::new(count)), |shared| shared.spare(count)),
+                spare: shared
+                    .map_or_else(|| Arc::new(OutputMemory::new(count)), |shared| shared.spare(count)),
                 places: places.into(),
                 words,
                 fixed: Arc::default(),
@@ -201,7 +203,7 @@ impl DeviceSession {
     }
 
     /// What a run needs.
-    fn ready(&self) -> Result<&Ready> {
+    fn ready(&self) -> Result<&RecordedRun> {
         self.ready.as_ref().ok_or_else(|| Error::Internal("a run without buffers".to_owned()))
     }
 
@@ -290,7 +292,7 @@ impl DeviceSession {
     }
 
     async fn launched(&self, inputs: &[Input<'_>]) -> Result<Launched> {
-        let Ready { segments, reads, .. } = self.ready()?;
+        let RecordedRun { segments, reads, .. } = self.ready()?;
         let mut results = Vec::new();
         let mut given = Vec::new();
         for input in self.for_cpu(inputs)? {
@@ -318,7 +320,7 @@ impl DeviceSession {
 
     async fn staged(&self, inputs: &[Input<'_>], wait: Wait) -> Result<(Box<dyn Readback>, StageTimes)> {
         let device = self.engine.device()?;
-        let Ready { segments, reads, .. } = self.ready()?;
+        let RecordedRun { segments, reads, .. } = self.ready()?;
         let given = self.for_cpu(inputs)?;
         let mut clock = Instant::now();
         let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed();
@@ -390,7 +392,7 @@ impl Run for DeviceSession {
         if self.ready()?.segments.lead().is_empty() && inputs.iter().any(Input::is_frames) {
             crate::task::block_on(self.frames(inputs))?;
         }
-        let Ready { segments, reads, .. } = self.ready()?;
+        let RecordedRun { segments, reads, .. } = self.ready()?;
         let (given, mut results) = (self.for_cpu(inputs)?, Vec::new());
         for segment in segments.lead() {
             let own = made(inputs, &given);

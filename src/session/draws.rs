@@ -1,8 +1,5 @@
 //! Random numbers of a session whose extents each run decides: all parts of a run draw by its number, whichever plans run.
 
-use super::Session;
-use super::plans::Changing;
-use crate::error::Result;
 use crate::graph::{Key, key_of};
 
 /// How many runs there were.
@@ -13,23 +10,17 @@ pub(super) struct Draws {
     next: Option<(u64, u64)>,
 }
 
-impl Changing {
+impl Draws {
     /// The key of the run that begins.
-    pub(super) fn begin_run(&mut self) -> Key {
-        let key = key_of(self.options.seed, self.draws.runs);
-        self.draws.runs = self.draws.runs.wrapping_add(1);
+    pub(super) fn begin(&mut self, seed: u64) -> Key {
+        let key = key_of(seed, self.runs);
+        self.runs = self.runs.wrapping_add(1);
         key
     }
-}
 
-impl Session {
-    /// Has the last part draw by the key of the run that was begun. A plan that runs again has counted by itself.
-    pub(super) fn draw_last(&mut self, plan: u64, key: Key) -> Result<()> {
-        let Some(changing) = &mut self.changing else { return Ok(()) };
-        let Draws { runs, next } = &mut changing.draws;
-        if next.replace((plan, *runs)) != Some((plan, runs.wrapping_sub(1))) {
-            self.runner.draw_by(key)?;
-        }
-        Ok(())
+    /// Notes that the last part of the run that was begun runs by this plan: whether the plan has to be told the run's key. A
+    /// plan that runs again has counted by itself.
+    pub(super) fn end_by(&mut self, plan: u64) -> bool {
+        self.next.replace((plan, self.runs)) != Some((plan, self.runs.wrapping_sub(1)))
     }
 }

@@ -1,10 +1,10 @@
 //! A run recorded into an application's own command encoder.
 
 use super::Session;
-use super::buffers::{BufferBinding, Given};
+use super::buffers::{BufferBinding, PortInput};
 use super::frame::{Frame, Frames};
 use super::framing::Framing;
-use super::picture::{Held, Pictures, Shown};
+use super::picture::{PictureMedia, Pictures, ShownPictures};
 use crate::context::Engine;
 use crate::device::wgpu::WgpuDevice;
 use crate::error::{Error, Result};
@@ -18,10 +18,10 @@ impl<'b> From<&'b wgpu::Buffer> for BufferBinding<&'b wgpu::Buffer> {
 
 /// What an input of [`Session::encode`] is: a `&wgpu::Buffer`, a [`BufferBinding`] of one, [`Pictures`] or [`Frames`].
 #[derive(Debug, Clone, Copy)]
-pub struct WgpuInput<'b>(Source<'b>);
+pub struct WgpuInput<'b>(BoundSource<'b>);
 
 #[derive(Debug, Clone, Copy)]
-enum Source<'b> {
+enum BoundSource<'b> {
     Buffer(BufferBinding<&'b wgpu::Buffer>),
     Pictures(Pictures<'b, &'b wgpu::TextureView>),
     Planes(Frames<'b, &'b wgpu::TextureView>),
@@ -30,31 +30,31 @@ enum Source<'b> {
 
 impl<'b> From<&'b wgpu::Buffer> for WgpuInput<'b> {
     fn from(buffer: &'b wgpu::Buffer) -> Self {
-        WgpuInput(Source::Buffer(buffer.into()))
+        WgpuInput(BoundSource::Buffer(buffer.into()))
     }
 }
 
 impl<'b> From<BufferBinding<&'b wgpu::Buffer>> for WgpuInput<'b> {
     fn from(binding: BufferBinding<&'b wgpu::Buffer>) -> Self {
-        WgpuInput(Source::Buffer(binding))
+        WgpuInput(BoundSource::Buffer(binding))
     }
 }
 
 impl<'b> From<Pictures<'b, &'b wgpu::TextureView>> for WgpuInput<'b> {
     fn from(pictures: Pictures<'b, &'b wgpu::TextureView>) -> Self {
-        WgpuInput(Source::Pictures(pictures))
+        WgpuInput(BoundSource::Pictures(pictures))
     }
 }
 
 impl<'b> From<Frames<'b, &'b wgpu::TextureView>> for WgpuInput<'b> {
     fn from(frames: Frames<'b, &'b wgpu::TextureView>) -> Self {
-        WgpuInput(Source::Planes(frames))
+        WgpuInput(BoundSource::Planes(frames))
     }
 }
 
 impl<'b> From<Frames<'b, &'b wgpu::Buffer>> for WgpuInput<'b> {
     fn from(frames: Frames<'b, &'b wgpu::Buffer>) -> Self {
-        WgpuInput(Source::Frames(frames))
+        WgpuInput(BoundSource::Frames(frames))
     }
 }
 
@@ -135,7 +135,7 @@ impl Session {
         what: &str,
         inputs: &[(&str, I)],
         outputs: &[(&str, O)],
-    ) -> Result<(WgpuDevice, Vec<Given>)>
+    ) -> Result<(WgpuDevice, Vec<PortInput>)>
     where
         I: Into<WgpuInput<'b>> + Clone,
         O: Into<BufferBinding<&'b wgpu::Buffer>> + Clone,
@@ -153,28 +153,31 @@ impl Session {
             inputs,
             outputs,
             &mut |port, end, given| match given.clone().into().0 {
-                Source::Buffer(binding) => Ok(Given::Buffer(of_port(binding, port, end)?)),
-                Source::Pictures(Pictures { pictures, colours }) => {
+                BoundSource::Buffer(binding) => Ok(PortInput::Buffer(of_port(binding, port, end)?)),
+                BoundSource::Pictures(Pictures { pictures, colours }) => {
                     let image = |(view, framing): &(&wgpu::TextureView, Framing)| {
-                        Ok((Held::texture(device.adopt_texture(view)?), *framing))
+                        Ok((PictureMedia::texture(device.adopt_texture(view)?), *framing))
                     };
-                    Shown::given(pictures.iter().map(image), colours)
+                    ShownPictures::of(pictures.iter().map(image), colours).map(PortInput::Pictures)
                 }
-                Source::Planes(Frames { frames, colours }) => {
+                BoundSource::Planes(Frames { frames, colours }) => {
                     let planes = |(frame, framing): &(Frame<&wgpu::TextureView>, Framing)| {
                         let images = frame.planes().enumerate();
                         let images = images.map(|(plane, view)| device.adopt_plane(view, plane));
                         let images = images.collect::<Result<_>>()?;
-                        Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
+                        Ok((PictureMedia::planes(&port.name, images, *frame.layout())?, *framing))
                     };
-                    Shown::given(frames.iter().map(planes), colours)
+                    ShownPictures::of(frames.iter().map(planes), colours).map(PortInput::Pictures)
                 }
-                Source::Frames(Frames { frames, colours }) => {
+                BoundSource::Frames(Frames { frames, colours }) => {
                     let held = |(frame, framing): &(Frame<&wgpu::Buffer>, Framing)| {
                         let buffers = frame.planes().map(|buffer| Ok(device.adopt(buffer)));
-                        Ok((Held::buffers(&port.name, buffers, *frame.layout(), alignment)?, *framing))
+                        Ok((
+                            PictureMedia::buffers(&port.name, buffers, *frame.layout(), alignment)?,
+                            *framing,
+                        ))
                     };
-                    Shown::given(frames.iter().map(held), colours)
+                    ShownPictures::of(frames.iter().map(held), colours).map(PortInput::Pictures)
                 }
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),

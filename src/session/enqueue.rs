@@ -1,10 +1,10 @@
 //! A run enqueued on an application's own OpenCL queue.
 
 use super::Session;
-use super::buffers::{BufferBinding, Given};
+use super::buffers::{BufferBinding, PortInput};
 use super::frame::{Frame, Frames};
 use super::framing::Framing;
-use super::picture::{Held, Pictures, Shown};
+use super::picture::{PictureMedia, Pictures, ShownPictures};
 use crate::context::Engine;
 use crate::device::opencl::adopt::LentBuffer;
 use crate::error::{Error, Result};
@@ -28,10 +28,10 @@ impl<'b, T> From<BufferBinding<&'b Buffer<T>>> for OpenClBinding<'b> {
 
 /// What an input of [`Session::enqueue`] is: a `&Buffer`, a [`BufferBinding`] of one, [`Pictures`] or [`Frames`].
 #[derive(Debug, Clone, Copy)]
-pub struct OpenClInput<'b>(Source<'b>);
+pub struct OpenClInput<'b>(BoundSource<'b>);
 
 #[derive(Debug, Clone, Copy)]
-enum Source<'b> {
+enum BoundSource<'b> {
     Buffer(OpenClBinding<'b>),
     Pictures(Pictures<'b, &'b Image>),
     Planes(Frames<'b, &'b Image>),
@@ -40,31 +40,31 @@ enum Source<'b> {
 
 impl<'b, T> From<&'b Buffer<T>> for OpenClInput<'b> {
     fn from(buffer: &'b Buffer<T>) -> Self {
-        OpenClInput(Source::Buffer(buffer.into()))
+        OpenClInput(BoundSource::Buffer(buffer.into()))
     }
 }
 
 impl<'b, T> From<BufferBinding<&'b Buffer<T>>> for OpenClInput<'b> {
     fn from(binding: BufferBinding<&'b Buffer<T>>) -> Self {
-        OpenClInput(Source::Buffer(binding.into()))
+        OpenClInput(BoundSource::Buffer(binding.into()))
     }
 }
 
 impl<'b> From<Pictures<'b, &'b Image>> for OpenClInput<'b> {
     fn from(pictures: Pictures<'b, &'b Image>) -> Self {
-        OpenClInput(Source::Pictures(pictures))
+        OpenClInput(BoundSource::Pictures(pictures))
     }
 }
 
 impl<'b> From<Frames<'b, &'b Image>> for OpenClInput<'b> {
     fn from(frames: Frames<'b, &'b Image>) -> Self {
-        OpenClInput(Source::Planes(frames))
+        OpenClInput(BoundSource::Planes(frames))
     }
 }
 
 impl<'b> From<Frames<'b, &'b Buffer<u8>>> for OpenClInput<'b> {
     fn from(frames: Frames<'b, &'b Buffer<u8>>) -> Self {
-        OpenClInput(Source::Frames(frames))
+        OpenClInput(BoundSource::Frames(frames))
     }
 }
 
@@ -112,27 +112,30 @@ impl Session {
             inputs,
             outputs,
             &mut |port, end, given| match given.clone().into().0 {
-                Source::Buffer(binding) => Ok(Given::Buffer(of_port(binding, port, end)?)),
-                Source::Pictures(Pictures { pictures, colours }) => {
+                BoundSource::Buffer(binding) => Ok(PortInput::Buffer(of_port(binding, port, end)?)),
+                BoundSource::Pictures(Pictures { pictures, colours }) => {
                     let image = |(image, framing): &(&Image, Framing)| {
-                        Ok((Held::texture(device.adopt_image((*image).into())?), *framing))
+                        Ok((PictureMedia::texture(device.adopt_image((*image).into())?), *framing))
                     };
-                    Shown::given(pictures.iter().map(image), colours)
+                    ShownPictures::of(pictures.iter().map(image), colours).map(PortInput::Pictures)
                 }
-                Source::Planes(Frames { frames, colours }) => {
+                BoundSource::Planes(Frames { frames, colours }) => {
                     let planes = |(frame, framing): &(Frame<&Image>, Framing)| {
                         let images = frame.planes().map(|image| device.adopt_image(image.into()));
                         let images = images.collect::<Result<_>>()?;
-                        Ok((Held::planes(&port.name, images, *frame.layout())?, *framing))
+                        Ok((PictureMedia::planes(&port.name, images, *frame.layout())?, *framing))
                     };
-                    Shown::given(frames.iter().map(planes), colours)
+                    ShownPictures::of(frames.iter().map(planes), colours).map(PortInput::Pictures)
                 }
-                Source::Frames(Frames { frames, colours }) => {
+                BoundSource::Frames(Frames { frames, colours }) => {
                     let held = |(frame, framing): &(Frame<&Buffer<u8>>, Framing)| {
                         let buffers = frame.planes().map(|buffer| device.adopt(buffer.into()));
-                        Ok((Held::buffers(&port.name, buffers, *frame.layout(), alignment)?, *framing))
+                        Ok((
+                            PictureMedia::buffers(&port.name, buffers, *frame.layout(), alignment)?,
+                            *framing,
+                        ))
                     };
-                    Shown::given(frames.iter().map(held), colours)
+                    ShownPictures::of(frames.iter().map(held), colours).map(PortInput::Pictures)
                 }
             },
             &mut |port, end, given| of_port(given.clone().into(), port, end),

@@ -1,8 +1,8 @@
 //! A run that was submitted, and what came of it.
 
 use super::Port;
+use super::output_memory::OutputMemory;
 use super::ports::{targets, unknown};
-use super::spare::Spare;
 use crate::alloc;
 use crate::device::copy::copy;
 use crate::device::{Pending, Readback};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Where an output lies in what a run reads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct OutputPlace {
     pub(super) read: usize,
     pub(super) offset: usize,
     pub(super) bytes: usize,
@@ -25,10 +25,10 @@ pub(super) struct Place {
 /// Where the outputs of a session's runs lie, and memory for copies of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layout {
-    pub(super) places: Arc<[Place]>,
+    pub(super) places: Arc<[OutputPlace]>,
     /// The types of the outputs' words.
     pub(super) words: Arc<[DType]>,
-    pub(super) spare: Arc<Spare>,
+    pub(super) spare: Arc<OutputMemory>,
     /// Words of outputs that no run computes: as many reads more, behind the run's.
     pub(super) fixed: Arc<[Vec<f32>]>,
 }
@@ -457,7 +457,7 @@ impl Outputs {
     }
 }
 
-impl Place {
+impl OutputPlace {
     /// Its bytes among what was read.
     fn of<'a>(&self, parts: &[&'a [u8]]) -> Option<&'a [u8]> {
         parts.get(self.read)?.get(self.offset..self.offset.checked_add(self.bytes)?)

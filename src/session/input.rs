@@ -16,10 +16,10 @@ use std::borrow::Cow;
 /// input has, in the order of its dimensions; dimensions with such a slice; or [`Frames`](crate::Frames) of bytes. Nothing of a
 /// slice is copied on the way to the device.
 #[derive(Debug, Clone)]
-pub struct RunInput<'a>(Source<'a>);
+pub struct RunInput<'a>(InputElements<'a>);
 
 #[derive(Debug, Clone)]
-enum Source<'a> {
+enum InputElements<'a> {
     Tensor(&'a HostTensor),
     Owned(HostTensor),
     Slice(&'a [f32]),
@@ -32,92 +32,94 @@ impl RunInput<'_> {
     /// The dimensions that it has, if it has some: a slice takes those of its input.
     pub(super) fn dims(&self) -> Option<Dims> {
         match &self.0 {
-            Source::Tensor(tensor) => Some(tensor.dims()),
-            Source::Owned(tensor) => Some(tensor.dims()),
-            Source::Shaped(dims, _) => Some(*dims),
-            Source::Slice(_) => None,
+            InputElements::Tensor(tensor) => Some(tensor.dims()),
+            InputElements::Owned(tensor) => Some(tensor.dims()),
+            InputElements::Shaped(dims, _) => Some(*dims),
+            InputElements::Slice(_) => None,
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Source::Frames(_) => None,
+            InputElements::Frames(_) => None,
         }
     }
 
     /// Whether it could be an input of these dimensions.
     pub(super) fn could_be(&self, dims: Dims) -> bool {
         match &self.0 {
-            Source::Tensor(tensor) => tensor.dims().elements() == dims.elements(),
-            Source::Owned(tensor) => tensor.dims().elements() == dims.elements(),
-            Source::Slice(elements) | Source::Shaped(_, elements) => elements.len() == dims.elements(),
+            InputElements::Tensor(tensor) => tensor.dims().elements() == dims.elements(),
+            InputElements::Owned(tensor) => tensor.dims().elements() == dims.elements(),
+            InputElements::Slice(elements) | InputElements::Shaped(_, elements) => {
+                elements.len() == dims.elements()
+            }
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Source::Frames(frames) => frames.places("frames", dims).is_ok(),
+            InputElements::Frames(frames) => frames.places("frames", dims).is_ok(),
         }
     }
 
     /// What it is, for a message that says that it has no dimensions.
     pub(super) fn said(&self) -> String {
         match &self.0 {
-            Source::Slice(elements) | Source::Shaped(_, elements) => {
+            InputElements::Slice(elements) | InputElements::Shaped(_, elements) => {
                 format!("a slice of {} elements", elements.len())
             }
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Source::Frames(frames) => format!("{} frames", frames.frames.len()),
-            Source::Tensor(_) | Source::Owned(_) => "a tensor".to_owned(),
+            InputElements::Frames(frames) => format!("{} frames", frames.frames.len()),
+            InputElements::Tensor(_) | InputElements::Owned(_) => "a tensor".to_owned(),
         }
     }
 
     /// It as a tensor of `dims`, which are of as many elements.
     pub(crate) fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>> {
         match &self.0 {
-            Source::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
-            Source::Tensor(tensor) => (*tensor).clone().reshaped(dims).map(Cow::Owned),
-            Source::Owned(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
-            Source::Slice(elements) | Source::Shaped(_, elements) => {
+            InputElements::Tensor(tensor) if tensor.dims() == dims => Ok(Cow::Borrowed(tensor)),
+            InputElements::Tensor(tensor) => (*tensor).clone().reshaped(dims).map(Cow::Owned),
+            InputElements::Owned(tensor) => tensor.clone().reshaped(dims).map(Cow::Owned),
+            InputElements::Slice(elements) | InputElements::Shaped(_, elements) => {
                 HostTensor::new(dims, *elements).map(Cow::Owned)
             }
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Source::Frames(frames) => frames.to_tensor(dims).map(Cow::Owned),
+            InputElements::Frames(frames) => frames.to_tensor(dims).map(Cow::Owned),
         }
     }
 
     /// A tensor of its own.
     pub(super) fn owned(tensor: HostTensor) -> Self {
-        RunInput(Source::Owned(tensor))
+        RunInput(InputElements::Owned(tensor))
     }
 }
 
 impl<'a> From<&'a HostTensor> for RunInput<'a> {
     fn from(tensor: &'a HostTensor) -> Self {
-        RunInput(Source::Tensor(tensor))
+        RunInput(InputElements::Tensor(tensor))
     }
 }
 
 impl<'a> From<&'a [f32]> for RunInput<'a> {
     fn from(elements: &'a [f32]) -> Self {
-        RunInput(Source::Slice(elements))
+        RunInput(InputElements::Slice(elements))
     }
 }
 
 impl<'a> From<(Dims, &'a [f32])> for RunInput<'a> {
     fn from((dims, elements): (Dims, &'a [f32])) -> Self {
-        RunInput(Source::Shaped(dims, elements))
+        RunInput(InputElements::Shaped(dims, elements))
     }
 }
 
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 impl<'a> From<Frames<'a, &'a [u8]>> for RunInput<'a> {
     fn from(frames: Frames<'a, &'a [u8]>) -> Self {
-        RunInput(Source::Frames(frames))
+        RunInput(InputElements::Frames(frames))
     }
 }
 
 impl<'a> From<&'a Vec<f32>> for RunInput<'a> {
     fn from(elements: &'a Vec<f32>) -> Self {
-        RunInput(Source::Slice(elements))
+        RunInput(InputElements::Slice(elements))
     }
 }
 
 impl<'a, const N: usize> From<&'a [f32; N]> for RunInput<'a> {
     fn from(elements: &'a [f32; N]) -> Self {
-        RunInput(Source::Slice(elements))
+        RunInput(InputElements::Slice(elements))
     }
 }
 
@@ -142,7 +144,7 @@ impl Input<'_> {
         }
     }
 
-    /// The same of its own.
+    /// The input with elements of its own, which are copied if they are borrowed.
     pub(super) fn into_owned(self) -> Result<Input<'static>> {
         match self {
             Input::Whole(Cow::Owned(elements)) => Ok(Input::Whole(Cow::Owned(elements))),
@@ -198,7 +200,7 @@ pub(super) fn arranged<'a>(
         let of_name = ports.iter().zip(&mut found).find(|(port, _)| port.name == name);
         let (port, place) = of_name.ok_or_else(|| unknown("input", name, ports))?;
         #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-        if let (Source::Frames(frames), DType::F32, None) = (&source, word(port.dtype), &place) {
+        if let (InputElements::Frames(frames), DType::F32, None) = (&source, word(port.dtype), &place) {
             frames.check(&port.name, port.dims)?;
             if port.dtype == DType::F32 {
                 *place = Some(Input::Frames(Box::new((*frames, port.clone()))));
@@ -206,16 +208,16 @@ pub(super) fn arranged<'a>(
             }
         }
         let (what, elements) = match source {
-            Source::Tensor(tensor) => {
+            InputElements::Tensor(tensor) => {
                 port.takes(tensor)?;
                 ("tensors", words(port, tensor, word)?)
             }
-            Source::Owned(tensor) => {
+            InputElements::Owned(tensor) => {
                 port.takes(&tensor)?;
                 ("tensors", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }
-            Source::Slice(elements) | Source::Shaped(_, elements) => {
-                if let Source::Shaped(dims, _) = source {
+            InputElements::Slice(elements) | InputElements::Shaped(_, elements) => {
+                if let InputElements::Shaped(dims, _) = source {
                     port.takes_dims(dims)?;
                 }
                 let wanted = port.dims.elements();
@@ -236,7 +238,7 @@ pub(super) fn arranged<'a>(
                 ("slices", elements)
             }
             #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-            Source::Frames(frames) => {
+            InputElements::Frames(frames) => {
                 let tensor = HostTensor::new(port.dims, frames.elements(&port.name, port.dims)?)?;
                 ("frames", Cow::Owned(words(port, &tensor, word)?.into_owned()))
             }

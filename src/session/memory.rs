@@ -1,7 +1,7 @@
 //! The memory that a session takes, worked out before any of it is asked for.
 
 use super::profile::MemoryUse;
-use super::segments::SegmentPlan;
+use super::segment_plan::SegmentPlan;
 use crate::context::Engine;
 use crate::error::Result;
 use crate::lower::{self, Lifetime, MemoryPlan, Network, Program, Stored, least, plan};

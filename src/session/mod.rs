@@ -3,18 +3,20 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `runner` | what a session does, on a device or on the CPU |
-//! | `device`, `ready`, `segments`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
-//! | `cpu` | the session on the CPU |
-//! | `input`, `flight` | what a run is given; a run under way, and what came of it |
+//! | `run`, `runner` | what a plan does, on a device or on the CPU |
+//! | `device`, `recorded`, `segment_plan`, `segments`, `host_steps`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
+//! | `cpu`, `sets` | the session on the CPU, and its buffers |
+//! | `input`, `flight`, `output_memory` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
-//! | `changing`, `plans`, `shared`, `slots`, `source` | sessions whose extents each run decides, what they share, and what makes the graphs |
-//! | `carried` | outputs that are inputs of the next run |
+//! | `plan`, `progress` | a network of fixed extents, ready to run, and how far it is while it is made |
+//! | `changing`, `plans`, `open_inputs`, `shared`, `value_buffers`, `source` | sessions whose extents each run decides, what their plans share, and what makes the graphs |
+//! | `carried_outputs` | outputs that are inputs of the next run |
+//! | `caches`, `cache_state`, `caching` | the keys and values of a decoder, which stay on the device from one run to the next |
 //! | `stream` | frames, several of them under way at once |
 //! | `planned` | the kernels of a session that is not built |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound` | runs on an application's encoder, queue and buffers |
-//! | `picture`, `frame`, `framing`, `places` | inputs that are pictures, and frames of cameras |
+//! | `picture`, `frame`, `framing`, `pixel_layout` | inputs that are pictures, and frames of cameras |
 //! | `watched` | sessions that give what each unit writes |
 //! | `calibrate`, `observe`, `profile` | what runs tell: which nodes f16 serves, which are wrong, how long they take |
 
@@ -25,11 +27,12 @@ mod bound;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod buffers;
 mod build;
-mod cached;
+mod cache_state;
 mod caches;
+mod caching;
 #[cfg(not(target_family = "wasm"))]
 mod calibrate;
-mod carried;
+mod carried_outputs;
 mod changing;
 mod cpu;
 mod device;
@@ -41,7 +44,7 @@ mod enqueue;
 mod flight;
 mod frame;
 mod framing;
-mod given;
+mod host_steps;
 mod input;
 mod memory;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
@@ -49,36 +52,41 @@ mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod online;
 mod open_graph;
+mod open_inputs;
+mod output_memory;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 #[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
-mod places;
+mod pixel_layout;
+mod plan;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 mod planned;
 mod plans;
 mod ports;
 mod profile;
-mod ready;
+mod progress;
 mod rebuild;
+mod recorded;
 mod resources;
 #[cfg(not(target_family = "wasm"))]
 mod rewritten;
+mod run;
 mod runner;
+mod segment_plan;
 mod segments;
+mod sets;
 mod shared;
 #[cfg(not(target_family = "wasm"))]
 mod sizes;
-mod slots;
 mod source;
-mod spare;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
+mod value_buffers;
 #[cfg(not(target_family = "wasm"))]
 mod watched;
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use buffers::{BufferBinding, RequiredUsage};
-pub use build::BuildProgress;
 pub use caches::Caches;
 #[cfg(feature = "wgpu")]
 pub use encode::WgpuInput;
@@ -96,17 +104,17 @@ pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 pub use picture::Pictures;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 pub use planned::PlannedStep;
-pub use ports::Port;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
+pub use ports::{OpenAxis, Port};
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
+pub use progress::BuildProgress;
 #[cfg(not(target_family = "wasm"))]
 pub use rewritten::ComparedRewrites;
-pub use source::OpenAxis;
 #[cfg(feature = "onnx")]
 pub(crate) use source::PLACES;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-pub(crate) use source::{Caching, Filling, Found, Given, OpenInput, Part, Place, Source};
+pub(crate) use source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
@@ -114,14 +122,13 @@ use crate::device::Wait;
 #[cfg(target_family = "wasm")]
 use crate::error::Error;
 use crate::error::Result;
-use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::options::SessionOptions;
-use carried::Carried;
+use carried_outputs::CarriedOutput;
 use flight::{Launched, Layout};
 use input::Input;
-use plans::Changing;
-use runner::{Next, Runner};
+use plan::Plan;
+use plans::Extents;
+use run::Next;
 use std::sync::Arc;
 
 /// A network made ready to run.
@@ -147,18 +154,18 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug)]
 pub struct Session {
-    inputs: Vec<Port>,
-    outputs: Arc<[Port]>,
-    runner: Runner,
-    /// What it was made of, if its kernels are those of a record or the graph is kept.
-    made_of: Option<Box<(Graph, SessionOptions)>>,
-    /// What makes the rest for other extents, in a session of a file: the rest is then for those of the last run.
-    changing: Option<Box<Changing>>,
+    /// Its plan, or its plans if each run decides the extents.
+    extents: Extents,
     /// Outputs that are inputs of the next run.
-    carried: Vec<Carried>,
+    carried: Vec<CarriedOutput>,
 }
 
 impl Session {
+    /// A session of fixed extents.
+    fn of(plan: Plan) -> Self {
+        Session { extents: Extents::Fixed(plan), carried: Vec::new() }
+    }
+
     /// The inputs, in the graph's order.
     ///
     /// ```
@@ -175,7 +182,10 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn inputs(&self) -> &[Port] {
-        self.changing.as_ref().map_or(&self.inputs, |changing| &changing.inputs)
+        match &self.extents {
+            Extents::Fixed(plan) => &plan.inputs,
+            Extents::Open(plans) => &plans.inputs,
+        }
     }
 
     /// The outputs, in the graph's order.
@@ -213,7 +223,7 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn steps(&self) -> Vec<Step> {
-        self.runner.steps()
+        self.extents.plan().runner.steps()
     }
 
     /// Bytes of the memory that it keeps. Before there is a session: [`Session::plan_memory`].
@@ -232,9 +242,9 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn memory(&self) -> MemoryUse {
-        match &self.changing {
-            Some(changing) => changing.memory(&self.runner),
-            None => self.runner.memory(),
+        match &self.extents {
+            Extents::Fixed(plan) => plan.runner.memory(),
+            Extents::Open(plans) => plans.memory(),
         }
     }
 
@@ -259,14 +269,17 @@ impl Session {
     /// If the device fails.
     pub fn reset(&mut self) -> Result<()> {
         self.forget_carried();
-        if let Some(changing) = &mut self.changing {
-            changing.draws = draws::Draws::default();
-            // Plans that keep caches have the same states.
-            if changing.cached.is_none() {
-                changing.others().try_for_each(|other| other.runner.reset())?;
+        match &mut self.extents {
+            Extents::Fixed(plan) => plan.runner.reset(),
+            Extents::Open(plans) => {
+                plans.draws = draws::Draws::default();
+                match plans.cached {
+                    // These plans have the same states.
+                    Some(_) => plans.current().runner.reset(),
+                    None => plans.all().try_for_each(|plan| plan.runner.reset()),
+                }
             }
         }
-        self.runner.reset()
     }
 
     /// Submits a run on the given inputs, by name: tensors, or slices of as many f32 as an input has. Waiting
@@ -334,7 +347,7 @@ impl Session {
     /// Those of [`Session::run`].
     pub async fn run_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = self.arrange_async(inputs).await?;
-        let launched = self.runner.launch_async(&inputs).await?;
+        let launched = self.extents.plan().runner.launch_async(&inputs).await?;
         let outputs = self.flight(launched).await?;
         self.keep_carried(&outputs)?;
         outputs.tensors()
@@ -361,7 +374,7 @@ impl Session {
     /// Those of [`Session::profile`].
     pub async fn profile_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
         let inputs = self.arrange_async(inputs).await?;
-        self.runner.profile(&inputs, Wait::Awaits).await
+        self.extents.plan().runner.profile(&inputs, Wait::Awaits).await
     }
 
     /// A run whose outputs are awaited, with the times of its stages. It waits after each of them, so it takes longer than
@@ -398,7 +411,7 @@ impl Session {
     ) -> Result<(Vec<HostTensor>, StageTimes)> {
         let inputs =
             self.fit(inputs.iter().map(|(name, input)| (*name, (*input).into())).collect(), wait).await?;
-        let (read, times) = self.runner.stages(&inputs, wait).await?;
+        let (read, times) = self.extents.plan().runner.stages(&inputs, wait).await?;
         let outputs = Outputs::new(Arc::clone(self.results()), self.layout().clone(), read)?;
         self.keep_carried(&outputs)?;
         Ok((outputs.tensors()?, times))
@@ -407,8 +420,8 @@ impl Session {
     /// The inputs' elements in the graph's order, after planning for their extents.
     fn arrange<'a, I: Into<RunInput<'a>> + Clone>(&mut self, inputs: &[(&str, I)]) -> Result<Vec<Input<'a>>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, input.clone().into())).collect();
-        if self.changing.is_none() && self.carried.is_empty() {
-            return input::arranged(&self.inputs, inputs, &|dtype| self.runner.word(dtype));
+        if let (Extents::Fixed(plan), []) = (&self.extents, &*self.carried) {
+            return input::arranged(&plan.inputs, inputs, &|dtype| plan.runner.word(dtype));
         }
         #[cfg(not(target_family = "wasm"))]
         return crate::task::block_on(self.fit(inputs, Wait::Blocks));
@@ -429,19 +442,19 @@ impl Session {
 
     /// The network's outputs.
     fn results(&self) -> &Arc<[Port]> {
-        let composed = self.changing.as_ref().and_then(|changing| changing.composed.as_ref());
-        composed.map_or(&self.outputs, |composed| &composed.ports)
+        let composed = self.extents.open().and_then(|plans| plans.composed.as_ref());
+        composed.map_or_else(|| &self.extents.plan().outputs, |composed| &composed.ports)
     }
 
     /// How they lie in what a run reads.
     fn layout(&self) -> &Layout {
-        let composed = self.changing.as_ref().and_then(|changing| changing.composed.as_ref());
-        composed.map_or(self.runner.layout(), |composed| &composed.layout)
+        let composed = self.extents.open().and_then(|plans| plans.composed.as_ref());
+        composed.map_or_else(|| self.extents.plan().runner.layout(), |composed| &composed.layout)
     }
 
     /// Begins a run.
     fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Flight> {
-        Ok(self.flight(self.runner.launch(inputs, next)?))
+        Ok(self.flight(self.extents.plan().runner.launch(inputs, next)?))
     }
 
     fn flight(&self, launched: Launched) -> Flight {

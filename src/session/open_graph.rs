@@ -1,8 +1,8 @@
 //! A graph some of whose named dimensions each run decides.
 
-use super::cached::CACHE;
-use super::ports::Port;
-use super::source::{Caching, Filling, Given, OpenAxis, OpenInput, Part, Place, Source};
+use super::cache_state::CACHE;
+use super::ports::{OpenAxis, Port};
+use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::dims::Dim;
 use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
@@ -76,7 +76,7 @@ fn outputs(graph: &Graph, options: &SessionOptions) -> Result<Vec<Port>> {
     Ok(ports)
 }
 
-impl Source for OpenGraph {
+impl GraphSource for OpenGraph {
     fn inputs(&self) -> &[OpenInput] {
         &self.inputs
     }
@@ -87,8 +87,8 @@ impl Source for OpenGraph {
 
     fn part(
         &self,
-        _: &Place,
-        given: &[Given<'_>],
+        _: &PartStart,
+        given: &[GivenInput<'_>],
         _: &BTreeSet<String>,
         _: Option<Caching<'_>>,
     ) -> Result<Part> {

@@ -1,6 +1,7 @@
 //! The kernels that a session would run, before anything is compiled.
 
-use super::{Session, build, device};
+use super::plan::checked;
+use super::{Session, device};
 use crate::context::{Context, Engine};
 use crate::error::Result;
 use crate::graph::Graph;
@@ -38,7 +39,7 @@ impl Session {
         graph: &Graph,
         options: &SessionOptions,
     ) -> Result<Vec<PlannedStep>> {
-        let graph = &*build::checked(graph, options)?;
+        let graph = &*checked(graph, options)?;
         let engine = match &context.engine {
             Engine::Cpu => return Ok(Vec::new()),
             engine => engine,

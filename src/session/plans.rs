@@ -1,16 +1,16 @@
-//! Plans of a session whose inputs' extents each run decides: sessions for the extents that were met, the least recently
-//! used out, and where they begin in the network.
+//! The plans of a session: one where its extents are fixed; else one for each set of extents of its runs, of which the least
+//! recently used is dropped, and the places of the network where they begin.
 
-use super::cached::Cached;
+use super::cache_state::CacheState;
 use super::draws::Draws;
 use super::flight::Layout;
-use super::given::{check_open, declared, shown};
 use super::input::RunInput;
+use super::open_inputs::{check_open, declared, shown};
+use super::plan::Plan;
 use super::ports::unknown;
 use super::profile::MemoryUse;
-use super::runner::Runner;
 use super::shared::Shared;
-use super::source::{Found, Given, OpenInput, Part, Place, Source};
+use super::source::{GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
 use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -35,29 +35,74 @@ pub(super) const MOST_PARTS: usize = 4096;
 /// Where all begin.
 pub(super) const FIRST: u64 = 0;
 
-/// What a session of open extents knows beside what it runs.
+/// Who decides the extents of a session's runs.
 #[derive(Debug)]
-pub(super) struct Changing {
+pub(super) enum Extents {
+    /// Its graph.
+    Fixed(Plan),
+    /// Each run.
+    Open(Box<Plans>),
+}
+
+impl Extents {
+    /// What runs: where each run decides the extents, for those of the last run.
+    pub(super) fn plan(&self) -> &Plan {
+        match self {
+            Extents::Fixed(plan) => plan,
+            Extents::Open(plans) => plans.current(),
+        }
+    }
+
+    /// [`Extents::plan`], to change.
+    pub(super) fn plan_mut(&mut self) -> &mut Plan {
+        match self {
+            Extents::Fixed(plan) => plan,
+            Extents::Open(plans) => plans.current_mut(),
+        }
+    }
+
+    /// The plans, if each run decides the extents.
+    pub(super) fn open(&self) -> Option<&Plans> {
+        match self {
+            Extents::Fixed(_) => None,
+            Extents::Open(plans) => Some(plans),
+        }
+    }
+
+    /// [`Extents::open`], to change.
+    pub(super) fn open_mut(&mut self) -> Option<&mut Plans> {
+        match self {
+            Extents::Fixed(_) => None,
+            Extents::Open(plans) => Some(plans),
+        }
+    }
+}
+
+/// Plans of a network whose extents each run decides, and what makes them.
+#[derive(Debug)]
+pub(super) struct Plans {
     pub(super) context: Context,
     pub(super) options: SessionOptions,
-    pub(super) source: Arc<dyn Source>,
+    pub(super) source: Arc<dyn GraphSource>,
     pub(super) shared: Arc<Shared>,
     /// The inputs as they are shown: with the extents of the last run.
     pub(super) inputs: Vec<Port>,
     pub(super) stages: BTreeMap<u64, Stage>,
-    pub(super) plans: BTreeMap<u64, Plan>,
+    pub(super) parts: BTreeMap<u64, PartPlan>,
     /// Numbers of stages and plans, and when a plan was used.
     pub(super) next: u64,
-    /// The plan whose session is the outer one's.
+    /// The plan of the last part of the last run.
     pub(super) current: Option<u64>,
+    /// What runs where there is no such plan: nothing, or a plan that was dropped since, whose states the next one takes.
+    pub(super) dropped: Plan,
     pub(super) draws: Draws,
-    /// The outputs of the last run, where they are not just those of the current plan's session.
+    /// The outputs of the last run, where they are not just those of the current plan.
     pub(super) composed: Option<Composed>,
     /// What [`Session::cache`] keeps.
-    pub(super) cached: Option<Cached>,
+    pub(super) cached: Option<CacheState>,
 }
 
-/// Outputs that a session and what is known beside it have between them.
+/// Outputs of which a plan computes some, and others are known beside it.
 #[derive(Debug)]
 pub(super) struct Composed {
     pub(super) ports: Arc<[Port]>,
@@ -67,7 +112,7 @@ pub(super) struct Composed {
 /// A place in the network, and the plans that begin there.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) place: Place,
+    pub(super) place: PartStart,
     pub(super) plans: Vec<u64>,
     /// What some plan depends on the value of.
     pub(super) by_value: BTreeSet<String>,
@@ -75,15 +120,14 @@ pub(super) struct Stage {
     pub(super) behind: BTreeMap<String, u64>,
 }
 
-/// What runs for certain extents and values.
+/// The plan of a part of a network, for certain extents and values.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PartPlan {
     pub(super) extents: Vec<(String, Dims)>,
     pub(super) values: Vec<(String, HostTensor)>,
     pub(super) used: u64,
-    /// Nothing while it is the outer session's, and where there is nothing to compute.
-    pub(super) session: Option<Session>,
-    pub(super) results: Vec<(String, Found)>,
+    pub(super) plan: Plan,
+    pub(super) results: Vec<(String, PartResult)>,
     pub(super) next: Option<u64>,
     /// How many places it adds to each cache.
     pub(super) adds: usize,
@@ -96,8 +140,8 @@ fn same(a: &HostTensor, b: &HostTensor) -> bool {
     a.dims() == b.dims() && a.dtype() == b.dtype() && a.layout() == b.layout() && a.bytes() == b.bytes()
 }
 
-impl Plan {
-    fn fits(&self, given: &[Given<'_>]) -> Result<bool> {
+impl PartPlan {
+    fn fits(&self, given: &[GivenInput<'_>]) -> Result<bool> {
         let same_extents = self.extents.len() == given.len()
             && self
                 .extents
@@ -108,7 +152,8 @@ impl Plan {
             return Ok(false);
         }
         for (name, value) in &self.values {
-            let own = given.iter().find(|given| given.name == *name).map(Given::value).transpose()?.flatten();
+            let own =
+                given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?.flatten();
             if !own.is_some_and(|own| same(&own, value)) {
                 return Ok(false);
             }
@@ -117,8 +162,12 @@ impl Plan {
     }
 }
 
-impl Changing {
-    pub(super) fn new(context: &Context, source: Arc<dyn Source>, options: SessionOptions) -> Result<Self> {
+impl Plans {
+    pub(super) fn new(
+        context: &Context,
+        source: Arc<dyn GraphSource>,
+        options: SessionOptions,
+    ) -> Result<Self> {
         check_open(source.inputs(), &options)?;
         let required = source.inputs().iter().filter(|input| !input.is_optional);
         let inputs = required.map(shown).collect::<Result<_>>()?;
@@ -129,25 +178,39 @@ impl Changing {
             by_value: BTreeSet::new(),
             behind: BTreeMap::new(),
         };
-        Ok(Changing {
+        Ok(Plans {
             context: context.clone(),
             options,
             source,
             shared: Arc::default(),
             inputs,
             stages: BTreeMap::from([(FIRST, first)]),
-            plans: BTreeMap::new(),
+            parts: BTreeMap::new(),
             next: FIRST + 1,
             current: None,
+            dropped: Plan::idle(),
             draws: Draws::default(),
             composed,
             cached: None,
         })
     }
 
+    /// What runs for the extents of the last run.
+    pub(super) fn current(&self) -> &Plan {
+        let part = self.current.and_then(|current| self.parts.get(&current));
+        part.map_or(&self.dropped, |part| &part.plan)
+    }
+
+    /// [`Plans::current`], to change.
+    pub(super) fn current_mut(&mut self) -> &mut Plan {
+        let part = self.current.and_then(|current| self.parts.get_mut(&current));
+        part.map_or(&mut self.dropped, |part| &mut part.plan)
+    }
+
     /// Forgets all plans, and keeps caches from now on.
-    pub(super) fn begin_again(&mut self, cached: Cached) {
-        self.plans.clear();
+    pub(super) fn begin_again(&mut self, cached: CacheState) {
+        self.parts.clear();
+        self.dropped = Plan::idle();
         self.stages.retain(|&stage, _| stage == FIRST);
         for stage in self.stages.values_mut() {
             stage.plans.clear();
@@ -172,7 +235,7 @@ impl Changing {
     }
 
     /// What a run is given, checked against what the network declares, in the order of its inputs.
-    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<Given<'a>>> {
+    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<GivenInput<'a>>> {
         let mut found: Vec<Option<RunInput<'a>>> = vec![None; self.source.inputs().len()];
         for (name, input) in inputs {
             let place = self.source.inputs().iter().position(|own| own.name == name);
@@ -192,7 +255,7 @@ impl Changing {
             match input {
                 Some(input) => {
                     let dims = self.extents(own, &input)?;
-                    given.push(Given { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
+                    given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
                 None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
                 }
@@ -249,12 +312,12 @@ impl Changing {
     }
 
     /// The plan of a stage for what it is given, used now.
-    pub(super) fn planned(&mut self, stage: u64, given: &[Given<'_>]) -> Result<Option<u64>> {
+    pub(super) fn planned(&mut self, stage: u64, given: &[GivenInput<'_>]) -> Result<Option<u64>> {
         for number in self.stage(stage)?.plans.clone() {
-            if self.plans.get(&number).map(|plan| plan.fits(given)).transpose()? == Some(true) {
+            if self.parts.get(&number).map(|part| part.fits(given)).transpose()? == Some(true) {
                 let now = self.number();
-                if let Some(plan) = self.plans.get_mut(&number) {
-                    plan.used = now;
+                if let Some(part) = self.parts.get_mut(&number) {
+                    part.used = now;
                 }
                 return Ok(Some(number));
             }
@@ -264,10 +327,10 @@ impl Changing {
 
     /// Makes room for a plan. Those of `path` stay.
     pub(super) fn make_room(&mut self, path: &[u64]) {
-        while self.plans.len() >= self.most().max(path.len() + 1) {
+        while self.parts.len() >= self.most().max(path.len() + 1) {
             let held = |number: &u64| path.contains(number) || self.current == Some(*number);
-            let oldest = self.plans.iter().filter(|(number, _)| !held(number));
-            let Some(oldest) = oldest.min_by_key(|(_, plan)| plan.used).map(|(&number, _)| number) else {
+            let oldest = self.parts.iter().filter(|(number, _)| !held(number));
+            let Some(oldest) = oldest.min_by_key(|(_, part)| part.used).map(|(&number, _)| number) else {
                 return;
             };
             self.forget(oldest);
@@ -276,10 +339,18 @@ impl Changing {
 
     /// Forgets a plan and all that is behind it.
     fn forget(&mut self, plan: u64) {
-        let gone = self.plans.remove(&plan);
         self.stages.values_mut().for_each(|stage| stage.plans.retain(|&own| own != plan));
-        gone.and_then(|plan| plan.next).into_iter().for_each(|stage| self.forget_stage(stage));
-        self.current = self.current.filter(|&current| current != plan);
+        self.remove(plan).into_iter().for_each(|stage| self.forget_stage(stage));
+    }
+
+    /// Removes a plan: the stage behind it.
+    fn remove(&mut self, number: u64) -> Option<u64> {
+        let PartPlan { plan, next, .. } = self.parts.remove(&number)?;
+        if self.current == Some(number) {
+            self.current = None;
+            self.dropped = plan;
+        }
+        next
     }
 
     /// Forgets a stage and all that is behind it.
@@ -289,10 +360,7 @@ impl Changing {
             let Some(gone) = self.stages.remove(&stage) else { continue };
             stages.extend(gone.behind.into_values());
             for number in gone.plans {
-                stages.extend(self.plans.remove(&number).and_then(|plan| plan.next));
-                if self.current == Some(number) {
-                    self.current = None;
-                }
+                stages.extend(self.remove(number));
             }
         }
     }
@@ -303,7 +371,7 @@ impl Changing {
     }
 
     /// The stage of what begins at `place`.
-    pub(super) fn begun(&mut self, place: Place) -> u64 {
+    pub(super) fn begun(&mut self, place: PartStart) -> u64 {
         let number = self.number();
         let stage = Stage { place, plans: Vec::new(), by_value: BTreeSet::new(), behind: BTreeMap::new() };
         self.stages.insert(number, stage);
@@ -311,7 +379,7 @@ impl Changing {
     }
 
     /// The stage that begins at `place`, behind one that the CPU computes. The one that was begun first makes room for it.
-    pub(super) fn behind(&mut self, stage: u64, place: Place) -> Result<u64> {
+    pub(super) fn behind(&mut self, stage: u64, place: PartStart) -> Result<u64> {
         let known = &self.stage(stage)?.behind;
         if let Some(&known) = known.get(&place.form) {
             return Ok(known);
@@ -335,9 +403,9 @@ impl Changing {
     pub(super) fn keep(
         &mut self,
         stage: u64,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         part: Part,
-        session: Option<Session>,
+        plan: Plan,
     ) -> Result<u64> {
         let mut values = Vec::with_capacity(part.by_value.len());
         for own in given.iter().filter(|own| part.by_value.contains(&*own.name)) {
@@ -347,17 +415,17 @@ impl Changing {
         }
         let next = part.next.map(|place| self.begun(place));
         let number = self.number();
-        let plan = Plan {
+        let part_plan = PartPlan {
             extents: given.iter().map(|own| (own.name.clone().into_owned(), own.dims)).collect(),
             values,
             used: number,
-            session,
+            plan,
             results: part.results,
             next,
             adds: part.adds,
             apart: part.apart,
         };
-        self.plans.insert(number, plan);
+        self.parts.insert(number, part_plan);
         if let Some(stage) = self.stages.get_mut(&stage) {
             stage.plans.push(number);
             stage.by_value.extend(part.by_value);
@@ -370,7 +438,7 @@ impl Changing {
         let mut options = self.options.clone();
         options.open.clear();
         // The budget is for the session, not for each plan.
-        if let (false, Tuning::Online { database, .. }) = (self.plans.is_empty(), &options.tuning) {
+        if let (false, Tuning::Online { database, .. }) = (self.parts.is_empty(), &options.tuning) {
             options.tuning = Tuning::Database(SharedDatabase::clone(database));
         }
         if stage == FIRST && part.next.is_none() {
@@ -383,13 +451,41 @@ impl Changing {
         options
     }
 
-    /// What all plans take together with that of the outer session. What they share counts once.
-    pub(super) fn memory(&self, outer: &Runner) -> MemoryUse {
-        let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
+    /// All plans, and one that was dropped and whose states are wanted.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Plan> {
+        self.parts.values().map(|part| &part.plan).chain([&self.dropped])
+    }
+
+    /// [`Plans::all`], to change.
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Plan> {
+        self.parts.values_mut().map(|part| &mut part.plan).chain([&mut self.dropped])
+    }
+
+    /// Bytes of the buffers that all plans use, of which each is as large as one wants it.
+    pub(super) fn wanted(&self) -> Vec<u64> {
+        let mut most: Vec<u64> = Vec::new();
+        for Plan { runner, .. } in self.all() {
+            let own = runner.shared_values();
+            most.resize(most.len().max(own.len()), 0);
+            most.iter_mut().zip(own).for_each(|(most, own)| *most = (*most).max(*own));
+        }
+        most
+    }
+
+    /// Has plans let go of buffers that were too small for the last one, and frees what no plan wants any more.
+    pub(super) fn tidy(&mut self) {
+        self.shared.sweep(&self.wanted());
+        let (shared, current) = (Arc::clone(&self.shared), self.current);
+        let others = self.parts.iter_mut().filter(|(number, _)| Some(**number) != current);
+        others.for_each(|(_, other)| other.plan.runner.leave_buffers(&shared));
+    }
+
+    /// What all plans take together. What they share counts once.
+    pub(super) fn memory(&self) -> MemoryUse {
         let mut counted = BTreeSet::new();
-        let planned = self.shared.bytes(&self.wanted(outer)) + self.shared.state_bytes();
+        let planned = self.shared.bytes(&self.wanted()) + self.shared.state_bytes();
         let mut sum = MemoryUse { planned, ..MemoryUse::default() };
-        for runner in sessions.map(|session| &session.runner).chain([outer]) {
+        for Plan { runner, .. } in self.all() {
             let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
             let twice: u64 = twice.map(|(_, bytes)| bytes).sum();
             let own = runner.memory();
@@ -400,16 +496,11 @@ impl Changing {
         sum
     }
 
-    /// Whether a run is one of the current plan's session alone.
+    /// Whether a run is one of the current plan alone.
     pub(super) fn is_whole(&self) -> bool {
         let first = self.stages.get(&FIRST);
         self.composed.is_none()
             && self.current.is_some_and(|current| first.is_some_and(|first| first.plans.contains(&current)))
-    }
-
-    /// The sessions of the plans that are not the current one.
-    pub(super) fn others(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.plans.values_mut().filter_map(|plan| plan.session.as_mut())
     }
 
     /// A session of the same network on another context.

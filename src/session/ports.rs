@@ -1,12 +1,20 @@
 //! Where data goes into a session and comes out, by name.
 
-use super::source::OpenAxis;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, TensorType, Value};
 use crate::host::HostTensor;
 use crate::shape::Shape;
+
+/// An axis whose extent each run decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAxis {
+    /// Its place among the dimensions.
+    pub axis: usize,
+    /// Its name in the file, or else the input's and the axis, as `image.1`.
+    pub name: String,
+}
 
 /// A named place where data goes in or comes out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,8 +25,8 @@ impl Session {
     /// # Errors
     /// Those of [`Session::rebuild`].
     pub async fn rebuild_async(&mut self, context: &Context) -> Result<()> {
-        let next = match &self.changing {
-            Some(changing) => changing.again(context, Wait::Awaits).await?,
+        let next = match self.extents.open() {
+            Some(plans) => plans.again(context, Wait::Awaits).await?,
             None => {
                 let (graph, options) = self.made_of()?;
                 Session::build(context, graph, options.clone()).await?
@@ -46,7 +46,7 @@ impl Session {
     }
 
     pub(super) fn made_of(&self) -> Result<(&crate::graph::Graph, &crate::options::SessionOptions)> {
-        let kept = self.made_of.as_deref().map(|(graph, options)| (graph, options));
+        let kept = self.extents.plan().kept.as_deref().map(|(graph, options)| (graph, options));
         kept.ok_or_else(|| {
             Error::unsupported("to build this session again", "the graph was not kept")
                 .with_setting(Setting::KeepGraph)

@@ -1,8 +1,8 @@
 //! What a program becomes on a device: buffers, images and compiled kernels.
 
-use super::build::Teller;
 use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
+use super::progress::Teller;
 use super::shared::{Key, Shared, Uploaded};
 use crate::alloc;
 #[cfg(not(target_family = "wasm"))]

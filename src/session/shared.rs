@@ -1,11 +1,9 @@
 //! What the sessions of one network for several extents have in common: constants, packed and uploaded once, and buffers
 //! for the values of a run.
 
-use super::cpu::Sets;
-use super::plans::Changing;
-use super::runner::Runner;
-use super::slots::Slots;
-use super::spare::Spare;
+use super::output_memory::OutputMemory;
+use super::sets::Sets;
+use super::value_buffers::ValueBuffers;
 use crate::cpu::shelf::Shelves;
 use crate::device::Slice;
 use crate::dims::Dims;
@@ -37,9 +35,9 @@ pub(super) struct Shared {
     /// Buffers of runs on the CPU.
     pub(super) sets: Arc<Sets>,
     /// Buffers on a device.
-    pub(super) slots: Slots,
+    pub(super) slots: ValueBuffers,
     /// Memory of large outputs.
-    spare: OnceLock<Arc<Spare>>,
+    spare: OnceLock<Arc<OutputMemory>>,
     /// Kernels that are compiled.
     pub(super) known: Known,
     /// What lies on a device, by what it was made of.
@@ -79,8 +77,8 @@ impl Shared {
     }
 
     /// Memory of large outputs of any session, of which there are so many.
-    pub(super) fn spare(&self, outputs: usize) -> Arc<Spare> {
-        Arc::clone(self.spare.get_or_init(|| Arc::new(Spare::new(outputs))))
+    pub(super) fn spare(&self, outputs: usize) -> Arc<OutputMemory> {
+        Arc::clone(self.spare.get_or_init(|| Arc::new(OutputMemory::new(outputs))))
     }
 
     /// What has this key, if some session has it.
@@ -109,27 +107,5 @@ impl Shared {
         self.slots.shrink(wanted);
         self.shelves.sweep();
         lock(&self.uploaded).retain(|_, uploaded| uploaded.strong_count() > 0);
-    }
-}
-
-/// What plans have in common.
-impl Changing {
-    /// Bytes of the buffers that all plans use, of which each is as large as one wants it.
-    pub(super) fn wanted(&self, outer: &Runner) -> Vec<u64> {
-        let sessions = self.plans.values().filter_map(|plan| plan.session.as_ref());
-        let mut most: Vec<u64> = Vec::new();
-        for runner in sessions.map(|session| &session.runner).chain([outer]) {
-            let own = runner.shared_values();
-            most.resize(most.len().max(own.len()), 0);
-            most.iter_mut().zip(own).for_each(|(most, own)| *most = (*most).max(*own));
-        }
-        most
-    }
-
-    /// Has plans let go of buffers that were too small for the last one, and frees what no plan wants any more.
-    pub(super) fn tidy(&mut self, outer: &Runner) {
-        self.shared.sweep(&self.wanted(outer));
-        let shared = Arc::clone(&self.shared);
-        self.others().for_each(|other| other.runner.leave_buffers(&shared));
     }
 }

@@ -2,9 +2,9 @@
 //! the weights, and use the same buffers one after the other.
 
 use super::Session;
-use super::plans::Changing;
-use super::ports::Port;
-use super::source::{Caching, Filling, Given, OpenAxis, OpenInput, Part, Place, Source};
+use super::plans::{Extents, Plans};
+use super::ports::{OpenAxis, Port};
+use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -51,7 +51,7 @@ impl Sizes {
     }
 }
 
-impl Source for Sizes {
+impl GraphSource for Sizes {
     fn inputs(&self) -> &[OpenInput] {
         &self.inputs
     }
@@ -62,8 +62,8 @@ impl Source for Sizes {
 
     fn part(
         &self,
-        _: &Place,
-        given: &[Given<'_>],
+        _: &PartStart,
+        given: &[GivenInput<'_>],
         _: &BTreeSet<String>,
         _: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -77,12 +77,12 @@ impl Source for Sizes {
     }
 
     fn filling(&self, _: &[&str]) -> Result<Filling> {
-        Err(Error::unsupported(super::cached::CACHE, "requests of a batch have no order"))
+        Err(Error::unsupported(super::cache_state::CACHE, "requests of a batch have no order"))
     }
 }
 
 /// What a run of so many requests is given, by the inputs of one.
-fn given(inputs: &[Port], size: usize) -> Result<Vec<Given<'_>>> {
+fn given(inputs: &[Port], size: usize) -> Result<Vec<GivenInput<'_>>> {
     let mut given = Vec::with_capacity(inputs.len());
     for port in inputs {
         let mut extents = port.dims.extents().to_vec();
@@ -92,7 +92,7 @@ fn given(inputs: &[Port], size: usize) -> Result<Vec<Given<'_>>> {
             None => {}
         }
         let dims = Dims::new(&extents)?;
-        given.push(Given { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
+        given.push(GivenInput { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
     }
     Ok(given)
 }
@@ -108,7 +108,8 @@ impl Session {
         let mut sizes: Vec<usize> = graphs.iter().map(|(size, _)| *size).collect();
         options.plans = NonZeroUsize::new(sizes.len());
         let source = Arc::new(Sizes::new(graphs.iter().map(|(_, graph)| graph.clone()).collect())?);
-        let mut session = Session::idle(Some(Box::new(Changing::new(context, source, options)?)));
+        let plans = Plans::new(context, source, options)?;
+        let mut session = Session { extents: Extents::Open(Box::new(plans)), carried: Vec::new() };
         // The largest one's buffers are large enough for all.
         sorted::sort_by_key(&mut sizes, |size| Reverse(*size));
         for size in sizes {

@@ -1,7 +1,7 @@
 //! What makes the graphs of a network whose extents each run decides.
 
-use super::Port;
 use super::input::RunInput;
+use super::ports::{OpenAxis, Port};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -13,16 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// An axis whose extent each run decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenAxis {
-    /// Its place among the dimensions.
-    pub axis: usize,
-    /// Its name in the file, or else the input's and the axis, as `image.1`.
-    pub name: String,
-}
-
-/// An input of such a network.
+/// An input of a network whose extents each run decides.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenInput {
     /// Its place among the inputs of the file, those that are given while it is read included.
@@ -42,14 +33,14 @@ pub(crate) struct OpenInput {
 
 /// What a part of a network is given.
 #[derive(Debug, Clone)]
-pub(crate) struct Given<'a> {
+pub(crate) struct GivenInput<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) dims: Dims,
     /// Nothing while a session is planned before its first run.
     pub(crate) input: Option<RunInput<'a>>,
 }
 
-impl Given<'_> {
+impl GivenInput<'_> {
     /// Its elements, if they are there.
     pub(crate) fn value(&self) -> Result<Option<Cow<'_, HostTensor>>> {
         self.input.as_ref().map(|input| input.tensor(self.dims)).transpose()
@@ -58,7 +49,7 @@ impl Given<'_> {
 
 /// Where a part of a network begins.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct PartStart {
     /// Whether it is one operator, which the CPU computes anew at each run because its results' extents depend on values.
     pub(crate) on_host: bool,
     /// What tells it from other places behind the same part.
@@ -68,16 +59,16 @@ pub(crate) struct Place {
     pub(crate) of: Arc<dyn Any + Send + Sync>,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for PartStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("on_host", &self.on_host).finish_non_exhaustive()
+        f.debug_struct("PartStart").field("on_host", &self.on_host).finish_non_exhaustive()
     }
 }
 
 /// Where a result of a part is found.
 #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has one part"))]
 #[derive(Debug, Clone)]
-pub(crate) enum Found {
+pub(crate) enum PartResult {
     /// Among the outputs of its graph.
     Output(usize),
     /// With the part.
@@ -94,8 +85,8 @@ pub(crate) struct Part {
     /// What it was given whose values it depends on.
     pub(crate) by_value: BTreeSet<String>,
     /// What the next part is given, or the network's outputs, by name.
-    pub(crate) results: Vec<(String, Found)>,
-    pub(crate) next: Option<Place>,
+    pub(crate) results: Vec<(String, PartResult)>,
+    pub(crate) next: Option<PartStart>,
     /// How many places it adds to each cache.
     pub(crate) adds: usize,
     /// Whether what attends sees those behind all others ([`Filling::Apart`]).
@@ -105,7 +96,7 @@ pub(crate) struct Part {
 impl Part {
     /// The only part: `graph` computes every one of these outputs, in their order.
     pub(crate) fn whole(graph: Graph, outputs: &[Port]) -> Self {
-        let named = |(index, port): (usize, &Port)| (port.name.clone(), Found::Output(index));
+        let named = |(index, port): (usize, &Port)| (port.name.clone(), PartResult::Output(index));
         let results = outputs.iter().enumerate().map(named).collect();
         Self { graph, by_value: BTreeSet::new(), results, next: None, adds: 0, apart: false }
     }
@@ -144,23 +135,23 @@ pub(crate) enum Filling {
 pub(crate) const PLACES: &str = "(places)";
 
 /// Makes graphs of a network, part by part.
-pub(crate) trait Source: fmt::Debug + Send + Sync {
+pub(crate) trait GraphSource: fmt::Debug + Send + Sync {
     fn inputs(&self) -> &[OpenInput];
 
     /// The outputs, as far as they are known before a run.
     fn outputs(&self) -> Vec<Port>;
 
     /// Where the network begins.
-    fn first(&self) -> Place {
-        Place { on_host: false, form: String::new(), of: Arc::new(()) }
+    fn first(&self) -> PartStart {
+        PartStart { on_host: false, form: String::new(), of: Arc::new(()) }
     }
 
     /// The part at a place that is not on the host, for what it is given. `by_value`: what other parts at this place
     /// depended on the values of.
     fn part(
         &self,
-        at: &Place,
-        given: &[Given<'_>],
+        at: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part>;
@@ -172,7 +163,11 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn filling(&self, inputs: &[&str]) -> Result<Filling>;
 
     /// What the part at a place on the host gives, and where the next one begins.
-    fn on_host(&self, _at: &Place, _given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
+    fn on_host(
+        &self,
+        _at: &PartStart,
+        _given: &[GivenInput<'_>],
+    ) -> Result<(Vec<(String, HostTensor)>, PartStart)> {
         Err(Error::Internal("a network of one part".to_owned()))
     }
 }

@@ -1,9 +1,11 @@
 //! Sessions whose runs give what each unit writes: the kernels, the forms and the fusions are those of a session that does not.
 
-use super::build::{Teller, checked};
 use super::device::{self, DeviceSession};
 use super::flight::Outputs;
-use super::runner::{Next, Runner};
+use super::plan::{Plan, checked};
+use super::progress::Teller;
+use super::run::Next;
+use super::runner::Runner;
 use super::{Port, Session};
 use crate::context::Context;
 use crate::dtype::DType;
@@ -46,8 +48,7 @@ impl Watched {
         let mut outputs = Port::all(graph, graph.outputs())?;
         outputs.extend(written.iter().map(port));
         let inputs = Port::all(graph, graph.inputs())?;
-        let (changing, carried, made_of) = (None, Vec::new(), None);
-        let session = Session { inputs, outputs: outputs.into(), runner, made_of, changing, carried };
+        let session = Session::of(Plan { inputs, outputs: outputs.into(), runner, kept: None });
         Ok(Watched { session, written })
     }
 

@@ -1,6 +1,6 @@
 //! Rules of operators that treat the elements of some axes apart from each other.
 
-use super::rules::{Inputs, find};
+use super::inputs::{Inputs, find};
 use super::{Own, Samples};
 use crate::dims::Dim;
 use crate::emit::Operand;

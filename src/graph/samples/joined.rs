@@ -2,7 +2,7 @@
 
 use super::along::Along;
 use super::along::extent_of;
-use super::rules::{Inputs, find};
+use super::inputs::{Inputs, find};
 use super::{Own, Samples};
 use crate::emit::Operand;
 use crate::error::Result;

@@ -9,6 +9,7 @@
 //! can change the results of another one, whatever the network does along the axis of its batch.
 
 mod along;
+mod inputs;
 mod joined;
 mod place;
 mod products;

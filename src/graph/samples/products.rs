@@ -1,8 +1,8 @@
 //! Rules of matrix products and of attention.
 
 use super::along::extent_of;
+use super::inputs::{Inputs, find};
 use super::place::{grown, inserted};
-use super::rules::{Inputs, find};
 use super::{Own, Samples};
 use crate::emit::Operand;
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! Which rule a node has.
 
 use super::along::Along;
+use super::inputs::{Inputs, find};
 use super::{Own, Samples};
 use crate::dims::{Dim, Dims};
 use crate::emit::Operand;
@@ -36,13 +37,6 @@ use crate::ops::top_k::TopK;
 use crate::ops::view::{Reshape, Slice};
 use std::any::Any;
 use std::sync::Arc;
-
-/// The operands of the current node, with what is known of them.
-pub(super) type Inputs<'i> = &'i [(Operand, Own)];
-
-pub(super) fn find(inputs: Inputs<'_>, operand: Operand) -> Option<Own> {
-    inputs.iter().find(|(own, _)| *own == operand).map(|(_, own)| *own)
-}
 
 /// The axes as places among the extents; none if one is not there.
 pub(super) fn places(dims: Dims, axes: &[isize]) -> Option<Vec<usize>> {

@@ -24,7 +24,7 @@ use crate::ops::attention::Attention;
 use crate::ops::operator::Operator;
 use crate::ops::remap::{BroadcastTo, StridedSlice};
 use crate::ops::view::{Reshape, Slice};
-use crate::session::{Caching, Filling, Given, PLACES, Part, Place};
+use crate::session::{Caching, Filling, GivenInput, PLACES, Part, PartStart};
 use crate::word;
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -164,14 +164,14 @@ impl Import<'_> {
 }
 
 impl OnnxSource {
-    /// [`Source::part`](crate::session::Source::part) behind the first run.
+    /// [`GraphSource::part`](crate::session::GraphSource::part) behind the first run.
     ///
     /// A mask that the file makes of extents is right where the places of the run are behind all others, and one that it
     /// makes of positions where they lie. One place is seen by none of its run, and nothing has to be moved for it.
     pub(super) fn part_behind(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Caching<'_>,
     ) -> Result<Part> {
@@ -192,8 +192,8 @@ impl OnnxSource {
     pub(super) fn check_places(
         &self,
         graph: &Graph,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Caching<'_>,
     ) -> Result<()> {
@@ -243,7 +243,7 @@ impl Caching<'_> {
     }
 
     /// How many places of its caches a network is shown.
-    fn shown(&self, given: &[Given<'_>]) -> Option<usize> {
+    fn shown(&self, given: &[GivenInput<'_>]) -> Option<usize> {
         let cache = given.iter().find(|own| self.is_cache(&own.name))?;
         cache.dims.extents().iter().rev().nth(1).copied()
     }

@@ -10,7 +10,7 @@ use crate::model::LoadOptions;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-use crate::session::{Caching, Found, Given, PLACES};
+use crate::session::{Caching, GivenInput, PLACES, PartResult};
 use crate::sorted;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -38,7 +38,7 @@ pub(super) enum Carried {
 
 /// What a part ends with.
 pub(super) struct End {
-    pub(super) results: BTreeMap<String, Found>,
+    pub(super) results: BTreeMap<String, PartResult>,
     pub(super) at: At,
     pub(super) form: String,
 }
@@ -49,7 +49,7 @@ pub(super) fn begin<'a>(
     network: &'a Network<'a>,
     options: &LoadOptions,
     at: &At,
-    given: &[Given<'_>],
+    given: &[GivenInput<'_>],
     by_value: &BTreeSet<String>,
     caching: Option<Caching<'_>>,
 ) -> Result<(), Reason> {
@@ -146,19 +146,19 @@ impl<'a> Import<'a> {
     }
 
     /// Where a value is found behind a part: an input of the part, a constant of its graph, or an output.
-    fn found(&mut self, name: &str, mapped: Mapped) -> Result<Found, Reason> {
+    fn found(&mut self, name: &str, mapped: Mapped) -> Result<PartResult, Reason> {
         self.current = name.to_owned();
         let dtype = mapped.kind.dtype();
         let mapped = self.typed(mapped)?;
         if mapped.is_plain() && self.graph.inputs().contains(&mapped.value) {
             let own = self.graph.tensor_type(mapped.value)?.dtype;
             if own == dtype {
-                return Ok(Found::Given(self.graph.name(mapped.value)?.to_owned()));
+                return Ok(PartResult::Given(self.graph.name(mapped.value)?.to_owned()));
             }
         }
         let mut value = self.logical(&mapped)?;
         if let Some(tensor) = self.graph.tensor(value)? {
-            return Ok(Found::Constant(of_type(tensor, dtype)?));
+            return Ok(PartResult::Constant(of_type(tensor, dtype)?));
         }
         let other_type = self.graph.tensor_type(value)?.dtype != dtype;
         let is_output = self.graph.outputs().contains(&value);
@@ -172,7 +172,7 @@ impl<'a> Import<'a> {
             self.graph.retype(value, dtype)?;
         }
         let place = self.graph.outputs().iter().position(|&output| output == value);
-        place.map(Found::Output).ok_or_else(|| "found no output".into())
+        place.map(PartResult::Output).ok_or_else(|| "found no output".into())
     }
 
     /// What the nodes from `until` on read of what was computed.
@@ -182,7 +182,7 @@ impl<'a> Import<'a> {
         options: &LoadOptions,
         until: usize,
         at: &At,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
     ) -> Result<End, Reason> {
         let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
         let absorbed = self.scopes.last().map(|scope| scope.absorbed.clone()).unwrap_or_default();
@@ -222,7 +222,7 @@ impl<'a> Import<'a> {
             }
             if is_given && !at.carried.contains_key(name) {
                 end.at.kinds.insert(name.to_owned(), slot.kind());
-                end.results.insert(name.to_owned(), Found::Given(name.to_owned()));
+                end.results.insert(name.to_owned(), PartResult::Given(name.to_owned()));
                 continue;
             }
             let carried = self.passed_on(name, slot, &mut end)?;
@@ -254,7 +254,7 @@ impl<'a> Import<'a> {
             Operand::Constant(constant, kind) => {
                 let tensor = tensor_of(&constant, kind)?;
                 end.at.kinds.insert(name.to_owned(), kind);
-                end.results.insert(name.to_owned(), Found::Constant(tensor));
+                end.results.insert(name.to_owned(), PartResult::Constant(tensor));
                 Carried::Given(name.to_owned())
             }
             Operand::Value(mapped) => {
@@ -263,7 +263,7 @@ impl<'a> Import<'a> {
                     false => self.found(name, mapped)?,
                     true => {
                         let constant = self.known(Operand::Value(mapped))?;
-                        Found::Constant(tensor_of(&constant, kind)?)
+                        PartResult::Constant(tensor_of(&constant, kind)?)
                     }
                 };
                 end.at.kinds.insert(name.to_owned(), kind);
@@ -297,7 +297,7 @@ impl<'a> Import<'a> {
                 Operand::Constant(_, kind) if kind.is_handle() => {
                     refused!("found a sequence or nothing, wanted a tensor")
                 }
-                Operand::Constant(constant, kind) => Ok(Found::Constant(tensor_of(&constant, kind)?)),
+                Operand::Constant(constant, kind) => Ok(PartResult::Constant(tensor_of(&constant, kind)?)),
                 Operand::Value(mapped) => self.found(output.name, mapped),
             });
             let found = found.map_err(|why| why.behind(format_args!("output {:?}: ", output.name)))?;
@@ -313,7 +313,7 @@ fn kept(carried: &Carried, at: &At, end: &mut End) {
         Carried::Constant(..) => (),
         Carried::Given(name) => {
             end.at.kinds.extend(at.kinds.get(name).map(|&kind| (name.clone(), kind)));
-            end.results.insert(name.clone(), Found::Given(name.clone()));
+            end.results.insert(name.clone(), PartResult::Given(name.clone()));
         }
         Carried::Sequence(list) => list.iter().for_each(|own| kept(own, at, end)),
     }

@@ -23,7 +23,9 @@ use crate::model::build::{Kind, Wanted};
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
-use crate::session::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use crate::session::{
+    Caching, Filling, GivenInput, GraphSource, OpenAxis, OpenInput, Part, PartResult, PartStart, Port,
+};
 use crate::sorted;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -162,7 +164,7 @@ impl OnnxSource {
     fn attempt(
         &self,
         at: &At,
-        given: &[Given<'_>],
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         (until, caching): (Option<usize>, Option<Caching<'_>>),
     ) -> Result<std::result::Result<(Made, End), Want>> {
@@ -193,8 +195,8 @@ impl OnnxSource {
     /// The network behind a place as one part, where it is one.
     pub(super) fn graph_of(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Caching<'_>,
     ) -> Result<Option<Graph>> {
@@ -202,7 +204,7 @@ impl OnnxSource {
         Ok(attempt.ok().map(|(made, _)| made.graph))
     }
 
-    fn at<'p>(&self, place: &'p Place) -> Result<&'p At> {
+    fn at<'p>(&self, place: &'p PartStart) -> Result<&'p At> {
         place.of.downcast_ref().ok_or_else(|| Error::Internal("a place of another file".to_owned()))
     }
 
@@ -220,7 +222,7 @@ impl OnnxSource {
 fn want(
     import: &Import<'_>,
     at: &At,
-    given: &[Given<'_>],
+    given: &[GivenInput<'_>],
     by_value: &BTreeSet<String>,
     (index, reason): Trouble,
 ) -> Want {
@@ -248,7 +250,7 @@ fn want(
     Want::Before { index, on_host: true }
 }
 
-impl Source for OnnxSource {
+impl GraphSource for OnnxSource {
     fn inputs(&self) -> &[OpenInput] {
         &self.inputs
     }
@@ -257,8 +259,8 @@ impl Source for OnnxSource {
         self.outputs.clone()
     }
 
-    fn first(&self) -> Place {
-        Place { on_host: false, form: String::new(), of: Arc::new(At::default()) }
+    fn first(&self) -> PartStart {
+        PartStart { on_host: false, form: String::new(), of: Arc::new(At::default()) }
     }
 
     fn filling(&self, inputs: &[&str]) -> Result<Filling> {
@@ -275,8 +277,8 @@ impl Source for OnnxSource {
 
     fn part(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -288,7 +290,11 @@ impl Source for OnnxSource {
         }
     }
 
-    fn on_host(&self, place: &Place, given: &[Given<'_>]) -> Result<(Vec<(String, HostTensor)>, Place)> {
+    fn on_host(
+        &self,
+        place: &PartStart,
+        given: &[GivenInput<'_>],
+    ) -> Result<(Vec<(String, HostTensor)>, PartStart)> {
         let at = self.at(place)?;
         let every = sorted::set(given.iter().map(|own| own.name.clone().into_owned()));
         let ended = self.read(|import, network, options| {
@@ -308,26 +314,27 @@ impl Source for OnnxSource {
         let mut tensors = Vec::with_capacity(results.len());
         for (name, found) in results {
             let tensor = match found {
-                Found::Constant(tensor) => Some(tensor),
-                Found::Given(own) => {
-                    let own = given.iter().find(|given| *given.name == own).map(Given::value).transpose()?;
+                PartResult::Constant(tensor) => Some(tensor),
+                PartResult::Given(own) => {
+                    let own =
+                        given.iter().find(|given| *given.name == own).map(GivenInput::value).transpose()?;
                     own.flatten().map(std::borrow::Cow::into_owned)
                 }
-                Found::Output(_) => None,
+                PartResult::Output(_) => None,
             };
             let missing = || Error::Internal(format!("nothing is known of {name:?}"));
             tensors.push((name.clone(), tensor.ok_or_else(missing)?));
         }
-        Ok((tensors, Place { on_host: false, form, of: Arc::new(at) }))
+        Ok((tensors, PartStart { on_host: false, form, of: Arc::new(at) }))
     }
 }
 
 impl OnnxSource {
-    /// [`Source::part`] for one way to fill caches.
+    /// [`GraphSource::part`] for one way to fill caches.
     pub(super) fn part_filling(
         &self,
-        place: &Place,
-        given: &[Given<'_>],
+        place: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -346,7 +353,7 @@ impl OnnxSource {
                         }
                         self.check_places(&graph, place, given, &by_value, caching)?;
                     }
-                    let next = (!is_last).then(|| Place { on_host, form, of: Arc::new(at) });
+                    let next = (!is_last).then(|| PartStart { on_host, form, of: Arc::new(at) });
                     let results = match is_last {
                         true => {
                             let named = self.outputs.iter();
@@ -384,7 +391,7 @@ impl OnnxSource {
         }
     }
 
-    fn has_value(&self, given: &[Given<'_>], name: &str) -> bool {
+    fn has_value(&self, given: &[GivenInput<'_>], name: &str) -> bool {
         given.iter().any(|own| own.name == name && own.input.is_some())
     }
 }

@@ -12,7 +12,9 @@ use crate::model::behind;
 use crate::model::build::Wanted;
 use crate::model::kept::Kept;
 use crate::model::reason::Reason;
-use crate::session::{Caching, Filling, Found, Given, OpenAxis, OpenInput, Part, Place, Port, Source};
+use crate::session::{
+    Caching, Filling, GivenInput, GraphSource, OpenAxis, OpenInput, Part, PartResult, PartStart, Port,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -106,7 +108,7 @@ impl Import<'_> {
     }
 }
 
-impl Source for TfliteSource {
+impl GraphSource for TfliteSource {
     fn inputs(&self) -> &[OpenInput] {
         &self.inputs
     }
@@ -123,8 +125,8 @@ impl Source for TfliteSource {
 
     fn part(
         &self,
-        _: &Place,
-        given: &[Given<'_>],
+        _: &PartStart,
+        given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         _: Option<Caching<'_>>,
     ) -> Result<Part> {
@@ -157,7 +159,7 @@ impl Source for TfliteSource {
             ) {
                 Ok(loaded) => {
                     let graph = loaded.graph;
-                    let named = |(index, name): (usize, String)| (name, Found::Output(index));
+                    let named = |(index, name): (usize, String)| (name, PartResult::Output(index));
                     let names = graph.outputs().iter().map(|&output| graph.name(output).map(str::to_owned));
                     let names = names.collect::<Result<Vec<String>>>()?;
                     let results = names.into_iter().enumerate().map(named).collect();

@@ -1,14 +1,14 @@
 //! Runs of one session on the CPU in the orders that they may take.
 
 use super::CpuSession;
-use super::sets::MAX_IDLE_SETS;
 use crate::device::Readback;
 use crate::graph::{Graph, Term};
 use crate::ops::elementwise::Function;
 use crate::options::SessionOptions;
 use crate::session::flight::Launched;
 use crate::session::input::Input;
-use crate::session::runner::{Next, Run};
+use crate::session::run::{Next, Run};
+use crate::session::sets::MAX_IDLE_SETS;
 use crate::shape::Shape;
 use crate::sync::interleavings::{check, dropped_after, inline};
 use crate::sync::thread;

@@ -1,6 +1,6 @@
 //! The kernels of a session on the CPU.
 
-use super::{Holder, Place, Places};
+use super::{Holder, Places, ValuePlace};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::emit::Operand;
@@ -23,7 +23,7 @@ impl Places<'_> {
         &mut self,
         unit: &Unit,
         op: &dyn Op,
-        inputs: &[(Operand, Place)],
+        inputs: &[(Operand, ValuePlace)],
     ) -> Result<Arc<dyn CpuKernel>> {
         let constants = || {
             unit.inputs.iter().filter_map(|(operand, input)| match input {

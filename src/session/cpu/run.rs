@@ -1,7 +1,6 @@
 //! A run on the CPU: its steps one after the other.
 
-use super::sets::Buffers;
-use super::{CpuNetwork, Holder, Place, Step, Target};
+use super::{CpuNetwork, Holder, Step, Target, ValuePlace};
 use crate::alloc;
 use crate::clock::Instant;
 use crate::cpu::aligned::Aligned;
@@ -9,6 +8,7 @@ use crate::cpu::workers;
 use crate::device::Readback;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::session::sets::Buffers;
 use crate::sync::lock;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl CpuNetwork {
         self: &Arc<Self>,
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
-    ) -> Result<Held> {
+    ) -> Result<PictureMedia> {
         let mut run = self.begin()?;
         let steps = || {
             for step in &self.steps {
@@ -67,7 +67,7 @@ impl CpuNetwork {
 
     fn read<'a>(
         &'a self,
-        Place { holder, first, elements }: Place,
+        ValuePlace { holder, first, elements }: ValuePlace,
         inputs: &'a [Cow<'_, [f32]>],
         buffers: &'a [Aligned],
     ) -> Result<&'a [f32]> {
@@ -92,20 +92,20 @@ pub(super) struct Run<'n> {
 /// What holds an output of a run that is over.
 #[derive(Debug)]
 enum Output {
-    Place(Place),
+    Place(ValuePlace),
     /// A copy of an input or a state, which may change.
     Own(Arc<[f32]>),
 }
 
 /// The outputs of a run, in the buffers that it wrote: other runs have these once it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct PictureMedia {
     network: Arc<CpuNetwork>,
     buffers: Buffers,
     outputs: Vec<Output>,
 }
 
-impl Readback for Held {
+impl Readback for PictureMedia {
     fn parts(&self) -> Vec<&[u8]> {
         let mut parts = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -120,7 +120,7 @@ impl Readback for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for PictureMedia {
     fn drop(&mut self) {
         self.network.sets.put(std::mem::take(&mut self.buffers));
     }
@@ -156,10 +156,10 @@ impl Run<'_> {
     }
 
     /// The outputs. The states are those of the next run from then on.
-    pub(super) fn end(mut self, inputs: &[Cow<'_, [f32]>]) -> Result<Held> {
+    pub(super) fn end(mut self, inputs: &[Cow<'_, [f32]>]) -> Result<PictureMedia> {
         let inputs = with_states(inputs, &self.held);
         let network = self.network;
-        let output = |place: &Place| {
+        let output = |place: &ValuePlace| {
             let elements = network.read(*place, &inputs, &self.buffers)?;
             if let Holder::Input(_) = place.holder {
                 alloc::expect::<f32>(elements.len(), "an output")?;
@@ -172,7 +172,7 @@ impl Run<'_> {
         drop(inputs);
         // What it took is put back.
         self.held.clear();
-        Ok(Held { network: Arc::clone(network), buffers: std::mem::take(&mut self.buffers), outputs })
+        Ok(PictureMedia { network: Arc::clone(network), buffers: std::mem::take(&mut self.buffers), outputs })
     }
 }
 
@@ -222,7 +222,7 @@ impl Step {
         buffers: &[Aligned],
         (targets, changed): (&mut [Aligned], &mut [Changed]),
     ) -> Result<()> {
-        let read = |(operand, place): &(Operand, Place)| {
+        let read = |(operand, place): &(Operand, ValuePlace)| {
             network.read(*place, inputs, buffers).map(|values| (*operand, values))
         };
         let read = self.inputs.iter().map(read).collect::<Result<Vec<_>>>()?;

@@ -1,9 +1,9 @@
 //! What runs on the CPU leave to the next ones.
 
-use super::{CpuSession, Place};
+use super::{CpuSession, ValuePlace};
 use crate::dims::Dims;
 use crate::graph::Key;
-use crate::session::cached::rows_of;
+use crate::session::cache_state::rows_of;
 use crate::sync::{Mutex, lock};
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct States {
     pub(super) dims: Vec<Dims>,
     pub(super) held: Mutex<Vec<Arc<[f32]>>>,
     /// What each becomes, where it does.
-    pub(super) next: Vec<Option<Place>>,
+    pub(super) next: Vec<Option<ValuePlace>>,
     /// Those that a run changes in place, in order: it takes them, and puts them back.
     pub(super) changed: Vec<usize>,
     /// Which of them is the key of random numbers.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::session::Port;
 use crate::session::bound::{Bindings, Bound, PortBuffer};
 use crate::session::input::Input;
-use crate::session::picture::Shown;
+use crate::session::picture::ShownPictures;
 use std::sync::Arc;
 
 impl DeviceSession {
@@ -41,7 +41,7 @@ impl DeviceSession {
         &mut self,
         index: usize,
         port: &Port,
-        shown: Shown,
+        shown: ShownPictures,
     ) -> Result<(PortBuffer, Arc<Recording>)> {
         let missing = || Error::Internal("a session that binds no buffers".to_owned());
         let bindings = self.ready.as_mut().and_then(|ready| ready.bindings.as_mut()).ok_or_else(missing)?;

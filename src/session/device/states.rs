@@ -5,7 +5,7 @@ use crate::alloc;
 use crate::device::{Slice, Wait};
 use crate::error::Result;
 use crate::graph::Key;
-use crate::session::cached::rows_of;
+use crate::session::cache_state::rows_of;
 use std::ops::Range;
 
 impl DeviceSession {

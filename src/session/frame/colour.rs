@@ -43,10 +43,10 @@ impl ColourMatrix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ColourRange {
-    /// As video and most cameras have it. It is also called limited or studio range.
+    /// Video levels, of most cameras too: luma from 16 to 235. It is also called limited or studio range.
     #[default]
     Video,
-    /// As JPEG, and what is decoded from it, has it.
+    /// All levels, 0 to 255, of JPEG and of what is decoded from it.
     Full,
 }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::host::HostTensor;
 use crate::parallel;
 use crate::session::framing::{Colours, Framing};
-use crate::session::places::Places;
+use crate::session::pixel_layout::PixelLayout;
 
 /// Rows of the target that a thread computes at a time.
 const ROWS: usize = 16;
@@ -37,9 +37,9 @@ impl Frames<'_, &[u8]> {
     }
 
     /// How their pixels lie in an input of these dimensions, if they fit.
-    pub(in crate::session) fn places(&self, name: &str, dims: Dims) -> Result<Places> {
+    pub(in crate::session) fn places(&self, name: &str, dims: Dims) -> Result<PixelLayout> {
         let framings = self.frames.iter().map(|(_, framing)| framing);
-        Places::checked(name, dims, framings, &self.colours)
+        PixelLayout::checked(name, dims, framings, &self.colours)
     }
 
     /// Checks that they fit an input of these dimensions.
@@ -56,7 +56,7 @@ impl Frames<'_, &[u8]> {
         let image = places.width * places.height * places.channels;
         for ((frame, framing), target) in self.frames.iter().zip(elements.chunks_mut(image.max(1))) {
             frame.check(name, framing)?;
-            let source = Source::new(frame);
+            let source = FrameSamples::new(frame);
             fill(&source, framing, &self.colours, places, target);
         }
         Ok(elements)
@@ -95,8 +95,8 @@ impl<'a> Component<'a> {
         f32::from(byte) * (1.0 / 255.0)
     }
 
-    fn between(&self, place: &Place) -> f32 {
-        let Place { x: [x0, x1], y: [y0, y1], fx, fy } = *place;
+    fn between(&self, place: &Neighbours) -> f32 {
+        let Neighbours { x: [x0, x1], y: [y0, y1], fx, fy } = *place;
         let (a, b) = (self.at(x0, y0), self.at(x1, y0));
         let (c, d) = (self.at(x0, y1), self.at(x1, y1));
         let (above, below) = (a + (b - a) * fx, c + (d - c) * fx);
@@ -105,14 +105,14 @@ impl<'a> Component<'a> {
 }
 
 /// Four samples, and what part of the way from the first to the others the place between them is.
-struct Place {
+struct Neighbours {
     x: [usize; 2],
     y: [usize; 2],
     fx: f32,
     fy: f32,
 }
 
-impl Place {
+impl Neighbours {
     /// A place among the centres of so many samples each way.
     fn new(s: f32, t: f32, [width, height]: [u32; 2]) -> Self {
         let one = |place: f32, extent: u32| {
@@ -121,12 +121,12 @@ impl Place {
             ([first, (first + 1).min(extent as usize - 1)], place - first as f32)
         };
         let ((x, fx), (y, fy)) = (one(s, width), one(t, height));
-        Place { x, y, fx, fy }
+        Neighbours { x, y, fx, fy }
     }
 }
 
 /// What a frame's components are.
-struct Source<'a> {
+struct FrameSamples<'a> {
     size: [u32; 2],
     components: Read<'a>,
 }
@@ -137,7 +137,7 @@ enum Read<'a> {
     Colours([Component<'a>; 3], Option<Component<'a>>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> FrameSamples<'a> {
     fn new(frame: &Frame<&'a [u8]>) -> Self {
         let layout: &FrameLayout = &frame.layout;
         let size = layout.size();
@@ -156,16 +156,16 @@ impl<'a> Source<'a> {
                 Read::Colours(colours.map(component), alpha.map(component))
             }
         };
-        Source { size, components }
+        FrameSamples { size, components }
     }
 
     /// Red, green, blue and alpha at a place.
     fn colour(&self, u: f32, v: f32) -> [f32; 4] {
-        let place = Place::new(u - 0.5, v - 0.5, self.size);
+        let place = Neighbours::new(u - 0.5, v - 0.5, self.size);
         match &self.components {
             Read::Chroma { of: [luma, cb, cr], extent, rows, shift, conversion } => {
                 let t = if *rows == 2 { v * 0.5 - shift[1] } else { v - 0.5 };
-                let chroma = Place::new(u * 0.5 - shift[0], t, *extent);
+                let chroma = Neighbours::new(u * 0.5 - shift[0], t, *extent);
                 let [r, g, b] =
                     conversion.colours(luma.between(&place), cb.between(&chroma), cr.between(&chroma));
                 [r, g, b, 1.0]
@@ -183,8 +183,14 @@ impl<'a> Source<'a> {
 }
 
 /// One image of the network's input.
-fn fill(source: &Source<'_>, framing: &Framing, colours: &Colours, places: Places, target: &mut [f32]) {
-    let Places { width, height, channels, planar, .. } = places;
+fn fill(
+    source: &FrameSamples<'_>,
+    framing: &Framing,
+    colours: &Colours,
+    places: PixelLayout,
+    target: &mut [f32],
+) {
+    let PixelLayout { width, height, channels, planar, .. } = places;
     let [[xx, xy, xo], [yx, yy, yo]] = framing.matrix().map(|row| row.map(|number| number as f32));
     let (rows, border) = (colours.rows(), colours.border_colour());
     let [right, bottom] = source.size.map(|extent| extent as f32);

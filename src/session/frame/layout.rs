@@ -189,7 +189,7 @@ impl FrameLayout {
         u64::from(rows - 1) * u64::from(stride) + u64::from(samples) * u64::from(sample)
     }
 
-    /// The same for planes that have memory of their own.
+    /// The layout for planes that each have memory of their own: each begins at 0 unless the caller placed it.
     pub(super) fn apart(self) -> Self {
         let first = |plane: FramePlane| FramePlane { offset: 0, ..plane };
         if self.placed { self } else { FrameLayout { planes: self.planes.map(first), ..self } }

@@ -6,7 +6,7 @@ use crate::device::{Buffer, Device, Memory, Slice};
 use crate::error::{Error, Result};
 use crate::lower::Arrangement;
 use crate::session::input::Input;
-use crate::session::picture::{Held, PictureInput, Shown};
+use crate::session::picture::{PictureInput, PictureMedia, ShownPictures};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
 
@@ -90,9 +90,9 @@ impl Uploads {
                 let planes = (0..layout.format().planes())
                     .filter_map(|plane| buffers.get(plane.min(buffers.len() - 1)))
                     .map(|buffer| Ok(Adopted::own(buffer.clone())));
-                pictures.push((Held::buffers(&port.name, planes, layout, alignment)?, *framing));
+                pictures.push((PictureMedia::buffers(&port.name, planes, layout, alignment)?, *framing));
             }
-            let shown = Shown { pictures, colours: frames.colours };
+            let shown = ShownPictures { pictures, colours: frames.colours };
             let recording = own.input.recording(device, port, shown).await;
             lock(&self.0).insert(index, own);
             device.submit(&*recording?)?;

@@ -1,15 +1,13 @@
 //! The kernel that makes an input of a picture: one text from pieces for what the picture lies in and what it becomes.
 
-use super::held::Held;
 use crate::dtype::DType;
 use crate::emit::{
-    Access, Binding, Dialect, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
+    Access, Binding, Dialect, Element, Interface, KernelSource, Least, Operand, Param, ParamType,
 };
 use crate::layout::Layout;
 use crate::lower::Arrangement;
-use crate::session::frame::{Components, Conversion, FrameLayout, MIDDLE, PixelFormat, Tap};
-use crate::session::framing::{Colours, Framing};
-use crate::session::places::Places;
+use crate::session::frame::{Components, FrameLayout, MIDDLE, PixelFormat, Tap};
+use crate::session::pixel_layout::PixelLayout;
 
 const TEXT: &str = include_str!("picture.wgsl");
 const COLOURS: &str = include_str!("colours.wgsl");
@@ -47,7 +45,7 @@ pub(in crate::session) enum Medium {
 }
 
 impl Medium {
-    fn layout(&self) -> Option<&FrameLayout> {
+    pub(super) fn layout(&self) -> Option<&FrameLayout> {
         match self {
             Medium::Texture => None,
             Medium::Planes(layout) | Medium::Buffers(layout) => Some(layout),
@@ -58,7 +56,7 @@ impl Medium {
         self.layout().map_or(1, |layout| layout.format().planes())
     }
 
-    fn has_luma(&self) -> bool {
+    pub(super) fn has_luma(&self) -> bool {
         let of = |layout: &FrameLayout| layout.format().components();
         self.layout().is_some_and(|layout| !matches!(of(layout), Components::Colours(..)))
     }
@@ -76,28 +74,11 @@ impl Medium {
     }
 }
 
-/// The parameters of a picture's kernel.
-pub(super) fn params(held: &Held, framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
-    let ([width, height], [source_width, source_height]) = (framing.target(), framing.source());
-    let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-    let mut whole = vec![width, height, slot, source_width, source_height];
-    whole.extend(held.places.iter().flatten());
-    let places = framing.matrix();
-    let places = places.iter().flatten().map(|&number| number as f32);
-    let mut numbers: Vec<f32> = places.chain(colours.border_colour()).collect();
-    numbers.extend(colours.rows().iter().flatten());
-    if let Some(layout) = held.medium.layout().filter(|_| held.medium.has_luma()) {
-        let (matrix, range, _) = layout.colour();
-        numbers.extend(Conversion::new(matrix, range).0.iter().flatten());
-    }
-    whole.into_iter().map(Scalar::U32).chain(numbers.into_iter().map(Scalar::F32)).collect()
-}
-
 /// The kernel that writes pictures of such media so arranged, to a buffer of `bytes` bytes, for a device of `dialect`.
 pub(super) fn source(
     medium: &Medium,
     arrangement: Arrangement,
-    places: Places,
+    places: PixelLayout,
     bytes: u64,
     dialect: Dialect,
 ) -> KernelSource {
@@ -145,8 +126,8 @@ pub(super) fn source(
 }
 
 /// How pixels are written: the buffer's elements, their type in the text, the statements, and a name for it.
-fn stored(arrangement: Arrangement, places: Places) -> (Element, &'static str, String, &'static str) {
-    let Places { channels, planar, .. } = places;
+fn stored(arrangement: Arrangement, places: PixelLayout) -> (Element, &'static str, String, &'static str) {
+    let PixelLayout { channels, planar, .. } = places;
     // Lanes beyond the channels are zero.
     let [v0, v1, v2, v3] =
         std::array::from_fn(|lane| if lane < channels { format!("v{lane}") } else { "0.0".to_owned() });

@@ -1,13 +1,13 @@
 //! Pictures as an input: textures of wgpu, images of OpenCL and frames, by one kernel for each picture.
 
-mod held;
 mod kernel;
+mod media;
 
-pub(super) use held::{Held, Shown};
+pub(super) use media::{PictureMedia, ShownPictures};
 
 use super::Port;
 use super::framing::{Colours, Framing};
-use super::places::Places;
+use super::pixel_layout::PixelLayout;
 use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, Slice, compile_planned_async};
 use crate::error::Result;
 use crate::lower::Arrangement;
@@ -65,13 +65,13 @@ pub(super) struct PictureInput {
     pub(super) target: Slice,
     pub(super) arrangement: Arrangement,
     /// The latest last.
-    kept: Vec<(Shown, Arc<Recording>)>,
+    kept: Vec<(ShownPictures, Arc<Recording>)>,
 }
 
 impl PictureInput {
     /// With memory of its own, for a port whose pixels are best so arranged.
     pub(super) fn new(device: &dyn Device, port: &Port, preferred: Arrangement) -> Result<Self> {
-        let planar = Places::of(port.dims).is_some_and(|places| places.planar);
+        let planar = PixelLayout::of(port.dims).is_some_and(|places| places.planar);
         let arrangement = if planar { Arrangement::ROWS } else { preferred };
         let buffer: Buffer = device.alloc(arrangement.bytes(&port.shape), Memory::Device)?;
         Ok(PictureInput::of(buffer.whole(), arrangement))
@@ -85,7 +85,7 @@ impl PictureInput {
     /// Whether it lies there.
     #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
     pub(super) fn is_of(&self, target: &Slice) -> bool {
-        held::is_slice(&self.target, target)
+        media::is_slice(&self.target, target)
     }
 
     pub(super) fn clear(&mut self) {
@@ -97,7 +97,7 @@ impl PictureInput {
         &mut self,
         device: &dyn Device,
         port: &Port,
-        shown: Shown,
+        shown: ShownPictures,
     ) -> Result<Arc<Recording>> {
         if let Some(place) = self.kept.iter().position(|(kept, _)| kept.is(&shown)) {
             let known = self.kept.remove(place);
@@ -117,7 +117,7 @@ impl PictureInput {
             dispatches.push(Dispatch {
                 pipeline: compile_planned_async(device, &source).await?,
                 resources,
-                params: kernel::params(held, framing, &shown.colours, slot),
+                params: held.params(framing, &shown.colours, slot),
                 groups: [width.div_ceil(WORK_GROUP[0]), height.div_ceil(WORK_GROUP[1]), 1],
             });
         }

@@ -14,15 +14,15 @@ const RUNS: usize = 2;
 
 /// Large outputs of the last runs.
 #[derive(Debug, Default)]
-pub(super) struct Spare {
+pub(super) struct OutputMemory {
     kept: Mutex<Vec<Arc<[f32]>>>,
     most: usize,
 }
 
-impl Spare {
+impl OutputMemory {
     /// For a session of so many outputs; without any nothing is kept.
     pub(super) fn new(outputs: usize) -> Self {
-        Spare { kept: Mutex::default(), most: RUNS * outputs }
+        OutputMemory { kept: Mutex::default(), most: RUNS * outputs }
     }
 
     /// The elements that `bytes` are.
@@ -65,14 +65,14 @@ fn new(bytes: &[u8]) -> Result<Arc<[f32]>> {
 mod tests {
     use super::*;
 
-    fn elements(spare: &Spare, values: &[f32]) -> Arc<[f32]> {
+    fn elements(spare: &OutputMemory, values: &[f32]) -> Arc<[f32]> {
         spare.elements(bytemuck::cast_slice(values)).expect("memory")
     }
 
     #[test]
     fn what_is_held_is_left_alone_and_what_is_not_is_used_again() {
         let of = |value: f32| vec![value; MIN_PARALLEL_BYTES / 4 + 3];
-        let spare = Spare::new(1);
+        let spare = OutputMemory::new(1);
         let all: Vec<Arc<[f32]>> = (0..4).map(|run| elements(&spare, &of(run as f32))).collect();
         for (run, elements) in all.iter().enumerate() {
             assert_eq!(**elements, of(run as f32)[..]);

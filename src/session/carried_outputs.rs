@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// An output, and the input of the next run that it is.
 #[derive(Debug)]
-pub(super) struct Carried {
+pub(super) struct CarriedOutput {
     output: String,
     input: String,
     /// What the last run left; none before the first one.
@@ -60,7 +60,7 @@ impl Session {
     /// # Errors
     /// If there is no such output or input, or an input is in two pairs. Nothing is carried then that was not before.
     pub fn carry(&mut self, pairs: &[(&str, &str)]) -> Result<()> {
-        let mut carried: Vec<Carried> = Vec::with_capacity(pairs.len());
+        let mut carried: Vec<CarriedOutput> = Vec::with_capacity(pairs.len());
         for (output, input) in pairs {
             if !self.outputs().iter().any(|port| port.name == *output) {
                 return Err(unknown("output", output, self.outputs()));
@@ -72,7 +72,7 @@ impl Session {
                 return Err(Error::input(format!("input {input:?}"), "two outputs carried to it", "one"));
             }
             let (output, input) = ((*output).to_owned(), (*input).to_owned());
-            carried.push(Carried { output, input, value: None });
+            carried.push(CarriedOutput { output, input, value: None });
         }
         self.carried.extend(carried);
         Ok(())
@@ -80,7 +80,7 @@ impl Session {
 
     /// The inputs of a run with those that are carried to it.
     pub(super) fn with_carried<'n, 'a>(&self, mut inputs: Inputs<'n, 'a>) -> Result<Inputs<'n, 'a>> {
-        let own: Vec<&Carried> =
+        let own: Vec<&CarriedOutput> =
             self.carried.iter().filter(|own| inputs.iter().all(|(name, _)| *name != own.input)).collect();
         if own.is_empty() {
             return Ok(inputs);
@@ -139,7 +139,7 @@ impl Session {
 
     /// Refuses runs that do not follow each other.
     pub(super) fn check_not_carrying(&self, what: &str) -> Result<()> {
-        let caches = self.changing.as_ref().is_some_and(|changing| changing.cached.is_some());
+        let caches = self.extents.open().is_some_and(|plans| plans.cached.is_some());
         match self.carried.is_empty() && !caches {
             true => Ok(()),
             false => Err(Error::unsupported(

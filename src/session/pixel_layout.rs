@@ -10,7 +10,7 @@ const MAX_CHANNELS: usize = 4;
 
 /// How the pictures of an input lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct PixelLayout {
     pub(super) pictures: usize,
     pub(super) height: usize,
     pub(super) width: usize,
@@ -19,22 +19,22 @@ pub(super) struct Places {
     pub(super) planar: bool,
 }
 
-impl Places {
+impl PixelLayout {
     /// Of an input of these dimensions, if they are those of pictures.
     pub(super) fn of(dims: Dims) -> Option<Self> {
         let Shape { n, h, w, c } = dims.shape();
         if c <= MAX_CHANNELS {
-            return Some(Places { pictures: n, height: h, width: w, channels: c, planar: false });
+            return Some(PixelLayout { pictures: n, height: h, width: w, channels: c, planar: false });
         }
         let (pictures, channels, height, width) = match *dims.extents() {
             [pictures, channels, height, width] => (pictures, channels, height, width),
             [channels, height, width] => (1, channels, height, width),
             _ => return None,
         };
-        (channels <= MAX_CHANNELS).then_some(Places { pictures, height, width, channels, planar: true })
+        (channels <= MAX_CHANNELS).then_some(PixelLayout { pictures, height, width, channels, planar: true })
     }
 
-    /// [`Places::of`] an input that is given pictures with these framings and colours, if they fit.
+    /// [`PixelLayout::of`] an input that is given pictures with these framings and colours, if they fit.
     pub(super) fn checked<'f>(
         name: &str,
         dims: Dims,
@@ -42,12 +42,12 @@ impl Places {
         colours: &Colours,
     ) -> Result<Self> {
         let (what, count) = (format!("pictures of {name:?}"), framings.len());
-        let places = Places::of(dims).filter(|places| count == places.pictures);
+        let places = PixelLayout::of(dims).filter(|places| count == places.pictures);
         let Some(places) = places else {
             let found = format!("{count} pictures of 1 to 4 channels");
             return Err(Error::input(what, found, format!("dimensions {dims}")));
         };
-        let Places { width, height, channels, .. } = places;
+        let PixelLayout { width, height, channels, .. } = places;
         if channels == 1 && !colours.have_one_channel() {
             let wanted = "`Colours::gray` for an input of one channel, or `Colours::first_channel` for a texture of one";
             return Err(Error::input(what, "colours of several channels", wanted));

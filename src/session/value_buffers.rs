@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 /// The buffers that plans take from now on, each as large as the largest plan wants it.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Mutex<State>);
+pub(super) struct ValueBuffers(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -20,7 +20,7 @@ struct State {
     made: Vec<Weak<Buffer>>,
 }
 
-impl Slots {
+impl ValueBuffers {
     /// Buffers of at least so many bytes each. Plans have their largest one first, so that what one has grown serves the
     /// others. A plan that has smaller ones keeps them until it is asked for these.
     pub(super) fn take(&self, device: &dyn Device, wanted: &[u64]) -> Result<Vec<Arc<Buffer>>> {

@@ -2,7 +2,7 @@
 
 use super::Port;
 use super::input::RunInput;
-use super::source::{Given, OpenInput, Source};
+use super::source::{GivenInput, GraphSource, OpenInput};
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
@@ -39,8 +39,11 @@ pub(super) fn declared(input: &OpenInput) -> String {
 }
 
 /// The extents of what a run is given, by the names of open axes.
-pub(super) fn known_extents<'s>(source: &'s Arc<dyn Source>, given: &[Given<'_>]) -> Vec<(&'s str, usize)> {
-    let of = |own: &Given<'_>| {
+pub(super) fn known_extents<'s>(
+    source: &'s Arc<dyn GraphSource>,
+    given: &[GivenInput<'_>],
+) -> Vec<(&'s str, usize)> {
+    let of = |own: &GivenInput<'_>| {
         let (dims, input) = (own.dims, source.inputs().iter().find(|input| *own.name == input.name));
         let open = input.into_iter().flat_map(|input| &input.open);
         open.filter_map(move |open| Some((open.name.as_str(), *dims.extents().get(open.axis)?)))
@@ -50,8 +53,8 @@ pub(super) fn known_extents<'s>(source: &'s Arc<dyn Source>, given: &[Given<'_>]
 }
 
 /// What a part is given of the results of the one before it.
-pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<Given<'_>> {
-    let given = tensors.iter().map(|(name, tensor)| Given {
+pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<GivenInput<'_>> {
+    let given = tensors.iter().map(|(name, tensor)| GivenInput {
         name: Cow::Borrowed(name.as_str()),
         dims: tensor.dims(),
         input: Some(RunInput::from(tensor)),

@@ -5,7 +5,8 @@
 use super::bound::Bindings;
 use super::memory::DeviceMemory;
 use super::resources::{Resources, dispatches};
-use super::segments::{SegmentPlan, Segments};
+use super::segment_plan::SegmentPlan;
+use super::segments::Segments;
 use super::shared::Shared;
 use crate::device::{Device, Pipeline, Slice};
 use crate::error::Result;
@@ -15,7 +16,7 @@ use crate::lower::{Part, Program};
 
 /// A run that is recorded.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct RecordedRun {
     pub(super) segments: Segments,
     pub(super) inputs: Vec<Slice>,
     /// The buffers that the outputs lie in: what a run reads.
@@ -27,7 +28,7 @@ pub(super) struct Ready {
 
 /// What a run is recorded of with other buffers for its values.
 #[derive(Debug)]
-pub(super) struct MadeOf {
+pub(super) struct RunParts {
     /// Without constants.
     pub(super) program: Program,
     /// Where the outputs lie.
@@ -38,15 +39,15 @@ pub(super) struct MadeOf {
     pub(super) resources: Resources,
 }
 
-impl MadeOf {
-    pub(super) fn record(&self, device: &dyn Device) -> Result<Ready> {
-        let MadeOf { program, resources, .. } = self;
+impl RunParts {
+    pub(super) fn record(&self, device: &dyn Device) -> Result<RecordedRun> {
+        let RunParts { program, resources, .. } = self;
         let steps = dispatches(&program.steps, &self.kernels, resources)?;
         let segments = Segments::new(device, SegmentPlan::of(program)?, resources, &steps)?;
         let slice = |part: &Part| resources.slice(part);
         #[cfg(any(feature = "wgpu", feature = "opencl"))]
         let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources.clone()));
-        Ok(Ready {
+        Ok(RecordedRun {
             segments,
             inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
             reads: self.reads.iter().map(slice).collect::<Result<_>>()?,
@@ -56,7 +57,7 @@ impl MadeOf {
     }
 
     /// Takes the buffers that plans share, and records a run in them.
-    pub(super) fn take_buffers(&mut self, device: &dyn Device, shared: &Shared) -> Result<Ready> {
+    pub(super) fn take_buffers(&mut self, device: &dyn Device, shared: &Shared) -> Result<RecordedRun> {
         let slots = shared.slots.take(device, &self.memory.plan.buffers)?;
         self.resources.take_slots(&self.memory, slots);
         self.record(device)

@@ -13,7 +13,7 @@ pub(super) type Buffers = Vec<Aligned>;
 /// Sets of buffers that no run uses, which all plans of a session share. A run takes one or makes one, and never waits
 /// for another run: a worker that waits for a part of one run may begin the next on the same stack.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Sets(Mutex<Vec<Buffers>>);
+pub(super) struct Sets(Mutex<Vec<Buffers>>);
 
 impl Sets {
     /// Buffers that no other run uses, of at least so many elements each. Plans have their largest buffer first: a set

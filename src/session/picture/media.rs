@@ -3,16 +3,16 @@
 use super::kernel::Medium;
 use crate::device::adopt::Adopted;
 use crate::device::{Image, Resource, Slice};
+use crate::emit::Scalar;
 use crate::error::{Error, Result};
-use crate::session::Port;
-use crate::session::buffers::Given;
-use crate::session::frame::{FrameLayout, PixelFormat};
+use crate::session::frame::{Conversion, FrameLayout, PixelFormat};
 use crate::session::framing::{Colours, Framing};
-use crate::session::places::Places;
+use crate::session::pixel_layout::PixelLayout;
+use crate::session::ports::Port;
 
 /// What a picture lies in.
 #[derive(Debug, Clone)]
-pub(in crate::session) struct Held {
+pub(in crate::session) struct PictureMedia {
     pub(super) medium: Medium,
     /// A texture or a buffer for each plane.
     pub(super) resources: Vec<Resource>,
@@ -20,10 +20,10 @@ pub(in crate::session) struct Held {
     pub(super) places: Vec<[u32; 2]>,
 }
 
-impl Held {
+impl PictureMedia {
     /// A texture of red, green and blue.
     pub(in crate::session) fn texture(image: Image) -> Self {
-        Held { medium: Medium::Texture, resources: vec![Resource::Image(image)], places: Vec::new() }
+        PictureMedia { medium: Medium::Texture, resources: vec![Resource::Image(image)], places: Vec::new() }
     }
 
     /// A frame whose planes are textures.
@@ -68,7 +68,7 @@ impl Held {
             return Err(Error::input(what(), found, "`Frame::of_planes`, with a texture for each"));
         }
         let resources = images.into_iter().map(Resource::Image).collect();
-        Ok(Held { medium: Medium::Planes(layout), resources, places: Vec::new() })
+        Ok(PictureMedia { medium: Medium::Planes(layout), resources, places: Vec::new() })
     }
 
     /// A frame whose planes lie in buffers that kernels may read, bound at multiples of `alignment`.
@@ -110,10 +110,27 @@ impl Held {
                 offset.map_err(|_| Error::Internal(format!("a binding at multiples of {alignment}")))?;
             places.push([offset, own.stride]);
         }
-        Ok(Held { medium: Medium::Buffers(layout), resources, places })
+        Ok(PictureMedia { medium: Medium::Buffers(layout), resources, places })
     }
 
-    fn is(&self, other: &Held) -> bool {
+    /// The parameters of the picture's kernel.
+    pub(super) fn params(&self, framing: &Framing, colours: &Colours, slot: usize) -> Vec<Scalar> {
+        let ([width, height], [source_width, source_height]) = (framing.target(), framing.source());
+        let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+        let mut whole = vec![width, height, slot, source_width, source_height];
+        whole.extend(self.places.iter().flatten());
+        let places = framing.matrix();
+        let places = places.iter().flatten().map(|&number| number as f32);
+        let mut numbers: Vec<f32> = places.chain(colours.border_colour()).collect();
+        numbers.extend(colours.rows().iter().flatten());
+        if let Some(layout) = self.medium.layout().filter(|_| self.medium.has_luma()) {
+            let (matrix, range, _) = layout.colour();
+            numbers.extend(Conversion::new(matrix, range).0.iter().flatten());
+        }
+        whole.into_iter().map(Scalar::U32).chain(numbers.into_iter().map(Scalar::F32)).collect()
+    }
+
+    fn is(&self, other: &PictureMedia) -> bool {
         let mut pairs = self.resources.iter().zip(&other.resources);
         let same = |(one, other): (&Resource, &Resource)| match (one, other) {
             (Resource::Image(one), Resource::Image(other)) => one.is(other),
@@ -134,21 +151,20 @@ fn channels_said(count: usize) -> String {
 
 /// Pictures of an input, and how their colours become its numbers.
 #[derive(Debug, Clone)]
-pub(in crate::session) struct Shown {
-    pub(in crate::session) pictures: Vec<(Held, Framing)>,
+pub(in crate::session) struct ShownPictures {
+    pub(in crate::session) pictures: Vec<(PictureMedia, Framing)>,
     pub(in crate::session) colours: Colours,
 }
 
-impl Shown {
-    /// What an input is given.
-    pub(in crate::session) fn given(
-        pictures: impl Iterator<Item = Result<(Held, Framing)>>,
+impl ShownPictures {
+    pub(in crate::session) fn of(
+        pictures: impl Iterator<Item = Result<(PictureMedia, Framing)>>,
         colours: Colours,
-    ) -> Result<Given> {
-        Ok(Given::Pictures(Shown { pictures: pictures.collect::<Result<_>>()?, colours }))
+    ) -> Result<Self> {
+        Ok(ShownPictures { pictures: pictures.collect::<Result<_>>()?, colours })
     }
 
-    pub(super) fn is(&self, other: &Shown) -> bool {
+    pub(super) fn is(&self, other: &ShownPictures) -> bool {
         let mut pairs = self.pictures.iter().zip(&other.pictures);
         self.colours == other.colours
             && self.pictures.len() == other.pictures.len()
@@ -162,9 +178,9 @@ impl Shown {
         (0..3).rev().find(is_read).map_or(0, |last| last + 1)
     }
 
-    pub(super) fn check(&self, port: &Port) -> Result<Places> {
+    pub(super) fn check(&self, port: &Port) -> Result<PixelLayout> {
         let framings = self.pictures.iter().map(|(_, framing)| framing);
-        let places = Places::checked(&port.name, port.dims, framings, &self.colours)?;
+        let places = PixelLayout::checked(&port.name, port.dims, framings, &self.colours)?;
         for (held, framing) in &self.pictures {
             match (&held.medium, held.resources.first()) {
                 (Medium::Planes(layout) | Medium::Buffers(layout), _) => {

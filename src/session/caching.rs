@@ -1,151 +1,21 @@
 //! Caches that stay where they are: the keys and values of a decoder, which each run adds places to.
 
 use super::Session;
+use super::cache_state::{CACHE, CacheState, extended, moved_behind};
 use super::caches::Caches;
-use super::given::known_extents;
 use super::input::RunInput;
-use super::plans::Changing;
+use super::open_inputs::known_extents;
+use super::plans::Plans;
 use super::ports::unknown;
-use super::source::{Caching, Filling, Given, OpenInput, PLACES};
-use crate::alloc;
+use super::source::{Filling, GivenInput, PLACES};
 use crate::dims::Dims;
 use crate::error::{Error, Hint, Result, Setting};
 use crate::host::HostTensor;
-use crate::word;
 use std::borrow::Cow;
-use std::ops::Range;
 
-/// What a session may be asked for and does not have.
-pub(super) const CACHE: &str = "a cache between runs";
-
-/// The caches of a session.
-#[derive(Debug)]
-pub(super) struct Cached {
-    caches: Caches,
-    grown: Vec<(String, usize)>,
-    /// How runs fill them behind the first one.
-    filling: Filling,
-    /// How many places the runs have filled.
-    pub(super) filled: usize,
-    /// How many the last planned run adds.
-    adds: usize,
-    /// The masks of the run that begins, and how many places each has.
-    masks: Vec<(String, usize)>,
-    /// The extents of a feature map of each cache in the first run, places left out.
-    held: Vec<Vec<usize>>,
-}
-
-impl Cached {
-    /// How the next run fills them.
-    fn way(&self) -> Filling {
-        match self.filling {
-            Filling::Whole => Filling::Whole,
-            _ if self.filled == 0 => Filling::First,
-            way => way,
-        }
-    }
-
-    pub(super) fn caching(&self) -> Caching<'_> {
-        Caching { pairs: &self.caches.pairs, places: self.caches.places, grown: &self.grown, way: self.way() }
-    }
-
-    pub(super) fn has_input(&self, name: &str) -> bool {
-        self.caches.pairs.iter().any(|(_, input)| input == name)
-    }
-
-    pub(super) fn has_output(&self, name: &str) -> bool {
-        self.caches.pairs.iter().any(|(output, _)| output == name)
-    }
-
-    /// How many places the masks of the run that begins have more than the runs before: one where there are no masks.
-    fn more(&self, given: &[Given<'_>]) -> usize {
-        let extents = self.grown.iter().filter_map(|(name, axis)| {
-            let own = given.iter().find(|given| *given.name == *name)?;
-            own.dims.extents().get(*axis)?.checked_sub(self.filled)
-        });
-        extents.max().filter(|more| (1..self.caches.places).contains(more)).unwrap_or(1)
-    }
-
-    /// The dimensions of a cache in the next run, which adds so many places.
-    fn dims(&self, own: &OpenInput, known: &[(&str, usize)], adds: usize) -> Result<Dims> {
-        let extents = own.extents.as_deref().unwrap_or_default();
-        let places = extents.len().wrapping_sub(2);
-        let shown = match self.way() {
-            Filling::First => 0,
-            Filling::Next | Filling::Apart => self.caches.places - adds,
-            Filling::Whole => self.caches.places,
-        };
-        let mut dims = Vec::with_capacity(extents.len());
-        for (axis, extent) in extents.iter().enumerate() {
-            let name = own.open.iter().find(|open| open.axis == axis).map(|open| open.name.as_str());
-            let known =
-                name.and_then(|name| known.iter().find(|(own, _)| *own == name)).map(|(_, extent)| *extent);
-            let extent = match (axis == places, extent, known, axis) {
-                (true, ..) => shown,
-                (false, Some(extent), ..) => *extent,
-                (false, None, Some(known), _) => known,
-                (false, None, None, 0) => 1,
-                (false, None, None, _) => {
-                    let name = name.unwrap_or_default();
-                    let found = format!("an axis {axis}, {name:?}, whose extent no input says");
-                    let error = Error::input(format!("cache {:?}", own.name), found, "a fixed one");
-                    return Err(error.with_setting(Setting::Dimension(name.to_owned())));
-                }
-            };
-            dims.push(extent);
-        }
-        Dims::new_or_empty(&dims)
-    }
-}
-
-/// A tensor with zeros behind its elements along an axis.
-fn extended(tensor: &HostTensor, axis: usize, extent: usize) -> Result<HostTensor> {
-    let (own, dtype) = (tensor.dims(), tensor.dtype());
-    let mut extents = own.extents().to_vec();
-    let before = std::mem::replace(&mut extents[axis], extent);
-    let inner: usize = extents[axis + 1..].iter().product::<usize>() * dtype.word().words();
-    let dims = Dims::new_or_empty(&extents)?;
-    let mut words = alloc::zeros(dims.elements() * dtype.word().words(), "a mask")?;
-    let given = tensor.words()?;
-    for (to, from) in words.chunks_mut((extent * inner).max(1)).zip(given.chunks((before * inner).max(1))) {
-        to[..from.len()].copy_from_slice(from);
-    }
-    word::to_tensor(dims, dtype, dtype.word(), &words)
-}
-
-/// A tensor whose `count` elements from `first` on along an axis are the last ones, and zeros in between.
-fn moved_behind(tensor: &HostTensor, axis: usize, first: usize, count: usize) -> Result<HostTensor> {
-    let (dims, dtype) = (tensor.dims(), tensor.dtype());
-    let inner: usize = dims.extents()[axis + 1..].iter().product::<usize>() * dtype.word().words();
-    let mut words = tensor.words()?.into_owned();
-    let (begin, end) = (first * inner, (first + count) * inner);
-    for row in words.chunks_mut((dims.extents()[axis] * inner).max(1)).filter(|row| row.len() >= end) {
-        let to = row.len() - (end - begin);
-        row.copy_within(begin..end, to);
-        row[begin..to].fill(0.0);
-    }
-    word::to_tensor(dims, dtype, dtype.word(), &words)
-}
-
-/// Where some places of a cache of `whole` places lie, in ranges of its `words`; nothing of what is no such cache.
-pub(super) fn rows_of(
-    dims: Dims,
-    whole: usize,
-    places: &Range<usize>,
-    words: usize,
-) -> impl Iterator<Item = Range<usize>> {
-    let own = dims.extents().iter().rev().nth(1).is_some_and(|&own| own == whole);
-    let places = Some(places.clone()).filter(|places| own && !places.is_empty());
-    let outer: usize = dims.extents().iter().rev().skip(2).product();
-    let each = words.checked_div(outer * whole).unwrap_or(0);
-    let rows =
-        places.into_iter().flat_map(move |places| (0..outer).map(move |row| (row * whole, places.clone())));
-    rows.map(move |(row, places)| (row + places.start) * each..(row + places.end) * each)
-}
-
-impl Changing {
+impl Plans {
     /// What a run is given with its caches, and with masks of as many places as these have.
-    pub(super) fn with_caches<'a>(&mut self, given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
+    pub(super) fn with_caches<'a>(&mut self, given: Vec<GivenInput<'a>>) -> Result<Vec<GivenInput<'a>>> {
         let Some(cached) = &mut self.cached else { return Ok(given) };
         if cached.filled == 0 && cached.filling != Filling::Whole {
             cached.held.clear();
@@ -166,7 +36,7 @@ impl Changing {
                     return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties the caches")));
                 }
                 held.push(others);
-                all.push(Given { name: Cow::Owned(input.name.clone()), dims, input: None });
+                all.push(GivenInput { name: Cow::Owned(input.name.clone()), dims, input: None });
                 continue;
             }
             let Some(given) = own.next_if(|given| *given.name == input.name) else { continue };
@@ -189,12 +59,12 @@ impl Changing {
                 Some(tensor) => extended(&tensor, axis, places)?,
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
             };
-            all.push(Given { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
+            all.push(GivenInput { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
         }
         if way == Filling::Next {
             let filled = HostTensor::of(Dims::new(&[1])?, vec![cached.filled as i32])?;
             let dims = filled.dims();
-            all.push(Given { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
+            all.push(GivenInput { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
         }
         if let Some(cached) = &mut self.cached {
             (cached.held, cached.masks) = (held, masks);
@@ -204,7 +74,7 @@ impl Changing {
 
     /// Notes how many places the run adds that is about to begin. A run that has too many does not begin.
     pub(super) fn adds(&mut self, plan: u64) -> Result<()> {
-        let adds = self.plans.get(&plan).map_or(0, |plan| plan.adds);
+        let adds = self.parts.get(&plan).map_or(0, |part| part.adds);
         let Some(cached) = &mut self.cached else { return Ok(()) };
         let (places, filled) = (cached.caches.places, cached.filled);
         if filled + adds > places {
@@ -223,8 +93,12 @@ impl Changing {
     }
 
     /// What the run of a plan is given, with its own places of masks where the plan has them.
-    pub(super) fn with_masks<'a>(&self, plan: u64, mut given: Vec<Given<'a>>) -> Result<Vec<Given<'a>>> {
-        let plan = self.plans.get(&plan).filter(|plan| plan.apart);
+    pub(super) fn with_masks<'a>(
+        &self,
+        plan: u64,
+        mut given: Vec<GivenInput<'a>>,
+    ) -> Result<Vec<GivenInput<'a>>> {
+        let plan = self.parts.get(&plan).filter(|part| part.apart);
         let Some((cached, plan)) = self.cached.as_ref().zip(plan) else { return Ok(given) };
         for (name, axis) in &cached.grown {
             let Some(own) = given.iter_mut().find(|own| *own.name == *name) else { continue };
@@ -288,11 +162,11 @@ impl Session {
         if !self.carried.is_empty() {
             return Err(Error::unsupported(CACHE, "this session carries outputs"));
         }
-        let Some(changing) = self.changing.as_deref_mut() else {
+        let Some(plans) = self.extents.open_mut() else {
             let why = "a session of a Graph has states (Graph::state) for what it keeps: it needs no caches";
             return Err(Error::unsupported(CACHE, why));
         };
-        let (inputs, outputs) = (changing.source.inputs(), changing.source.outputs());
+        let (inputs, outputs) = (plans.source.inputs(), plans.source.outputs());
         if caches.places < 2 {
             return Err(Error::input("caches", format!("{} places", caches.places), "at least 2"));
         }
@@ -302,7 +176,7 @@ impl Session {
                 return Err(unknown("output", output, &outputs));
             }
             let Some(own) = inputs.iter().find(|own| own.name == *input) else {
-                return Err(unknown("input", input, &changing.inputs));
+                return Err(unknown("input", input, &plans.inputs));
             };
             let others = &caches.pairs[..index];
             if others.iter().any(|(other, own)| other == output || own == input) {
@@ -320,7 +194,7 @@ impl Session {
             return Err(error.with_setting(Setting::Caches));
         }
         let names: Vec<&str> = caches.pairs.iter().map(|(_, input)| input.as_str()).collect();
-        let filling = changing.source.filling(&names)?;
+        let filling = plans.source.filling(&names)?;
         let fits = |extent: usize| filling == Filling::Whole && extent == caches.places;
         if let Some((input, extent)) = fixed.into_iter().find(|(_, extent)| !fits(*extent)) {
             let wanted = match filling {
@@ -335,14 +209,14 @@ impl Session {
         let grown = caches.masks(inputs, &outputs);
         for (name, axis) in &grown {
             let own = inputs.iter().find(|own| own.name == *name);
-            let own = own.ok_or_else(|| unknown("input", name, &changing.inputs))?;
+            let own = own.ok_or_else(|| unknown("input", name, &plans.inputs))?;
             let rank = own.extents.as_ref().map_or(0, Vec::len);
             if *axis >= rank {
                 let found = format!("axis {axis} of rank {rank}");
                 return Err(Error::input(format!("mask {name:?}"), found, "an axis of the input"));
             }
         }
-        let cached = Cached {
+        let cached = CacheState {
             caches: caches.clone(),
             grown,
             filling,
@@ -351,10 +225,8 @@ impl Session {
             masks: Vec::new(),
             held: Vec::new(),
         };
-        changing.inputs.retain(|port| !cached.has_input(&port.name));
-        changing.begin_again(cached);
-        let changing = self.changing.take();
-        *self = Session::idle(changing);
+        plans.inputs.retain(|port| !cached.has_input(&port.name));
+        plans.begin_again(cached);
         Ok(())
     }
 
@@ -369,19 +241,19 @@ impl Session {
     /// # Ok::<(), diptych::Error>(())
     /// ```
     pub fn cached(&self) -> usize {
-        let cached = self.changing.as_ref().and_then(|changing| changing.cached.as_ref());
+        let cached = self.extents.open().and_then(|plans| plans.cached.as_ref());
         cached.map_or(0, |cached| cached.filled)
     }
 
     /// The caches that it keeps.
     pub(super) fn caches(&self) -> Option<&Caches> {
-        let cached = self.changing.as_ref().and_then(|changing| changing.cached.as_ref());
+        let cached = self.extents.open().and_then(|plans| plans.cached.as_ref());
         cached.map(|cached| &cached.caches)
     }
 
     /// Notes that a run is over.
     pub(super) fn fill_caches(&mut self) {
-        if let Some(cached) = self.changing.as_mut().and_then(|changing| changing.cached.as_mut()) {
+        if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
             cached.filled += std::mem::take(&mut cached.adds);
         }
     }
@@ -420,8 +292,8 @@ impl Session {
     /// If the session keeps no caches, fewer places are filled, or the file keeps its caches otherwise than by places, as
     /// the last places of a sequence alone or a sum of them: [`Session::reset`] empties these. If the device fails.
     pub fn truncate(&mut self, places: usize) -> Result<()> {
-        let changing = self.changing.as_deref_mut();
-        let cached = changing.as_ref().and_then(|changing| changing.cached.as_ref());
+        let plans = self.extents.open_mut();
+        let cached = plans.as_ref().and_then(|plans| plans.cached.as_ref());
         let Some((filled, whole, way)) =
             cached.map(|cached| (cached.filled, cached.caches.places, cached.filling))
         else {
@@ -429,8 +301,8 @@ impl Session {
             let error = Error::unsupported("going back to a place of the caches", why);
             return Err(error.hinted(Hint::new(": ", Setting::Reset, " sets states back")));
         };
-        let by_places = changing.as_ref().and_then(|changing| changing.plans.get(&changing.current?));
-        if way == Filling::Whole && by_places.is_some_and(|plan| plan.adds == 0) {
+        let by_places = plans.as_ref().and_then(|plans| plans.parts.get(&plans.current?));
+        if way == Filling::Whole && by_places.is_some_and(|part| part.adds == 0) {
             let why = "the file does not keep its caches by places";
             let error = Error::unsupported("going back to a place of the caches", why);
             return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties them")));
@@ -440,8 +312,9 @@ impl Session {
             return Err(Error::input("a place of the caches", found, format!("{filled} at most")));
         }
         // Nothing of them is left: a NaN among values that a mask hides would make others NaN.
-        self.runner.clear_places(whole, places..filled)?;
-        if let Some(cached) = changing.and_then(|changing| changing.cached.as_mut()) {
+        let Some(plans) = plans else { return Ok(()) };
+        plans.current().runner.clear_places(whole, places..filled)?;
+        if let Some(cached) = &mut plans.cached {
             (cached.filled, cached.adds) = (places, 0);
         }
         Ok(())
@@ -449,7 +322,7 @@ impl Session {
 
     /// Empties the caches.
     pub(super) fn empty_caches(&mut self) {
-        if let Some(cached) = self.changing.as_mut().and_then(|changing| changing.cached.as_mut()) {
+        if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
             (cached.filled, cached.adds) = (0, 0);
             cached.held.clear();
         }
