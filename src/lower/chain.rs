@@ -15,7 +15,7 @@
 //! the reader's place: all that it reads is there by then. The reader may see the result in other dimensions, with the
 //! same channels (`seen.rs`).
 
-use super::seen::seen_as;
+use super::function_dims::seen_as;
 use super::simplify::Rewrites;
 use super::unit::{Input, Network, Unit};
 use crate::dims::Dims;

@@ -6,9 +6,9 @@
 //! do.
 
 use super::choose::Kernel;
-use super::kind::{Kind, same_kind, stored_bytes};
 use super::program::Builder;
 use super::step::Part;
+use super::stored_as::{Kind, same_kind, stored_bytes};
 use super::unit::{Input, Unit};
 use crate::error::{Error, Result};
 use crate::graph::Value;

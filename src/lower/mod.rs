@@ -28,36 +28,36 @@ mod arrangement;
 mod border;
 mod by;
 mod chain;
-#[cfg(not(target_family = "wasm"))]
-mod change;
 mod choose;
 mod constants;
+mod conversions;
 mod cut;
-#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-mod followed;
+mod def_use;
 mod forms;
+mod function_dims;
 mod halves;
 mod host;
 mod idioms;
+#[cfg(not(target_family = "wasm"))]
+mod image_conversion;
 mod join;
-mod kind;
 mod known;
 mod memory;
 mod mistakes;
-mod moved;
+mod network_values;
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+mod observed_units;
 mod parts;
 mod precision;
 mod prepare;
 mod program;
-mod seen;
 mod simplify;
 mod stack;
 mod states;
 mod step;
+mod stored_as;
 mod unit;
 mod unread;
-mod uses;
-mod values;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod wiring;
 #[cfg(not(target_family = "wasm"))]
@@ -67,15 +67,15 @@ mod written;
 pub(crate) use arrangement::{Arrangement, check_arrangement};
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 pub use by::By;
-#[cfg(not(target_family = "wasm"))]
-pub(crate) use change::change_times;
 pub(crate) use choose::on_cpu;
 pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
-#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
-pub(crate) use followed::{Followed, Given, followed};
 pub(crate) use halves::op_on;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use image_conversion::change_times;
 pub(crate) use known::{Known, decisive};
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};
+#[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+pub(crate) use observed_units::{ObservedOperand, ObservedUnit, observed_units};
 pub(crate) use precision::has_halves;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use precision::{Observed, observed};

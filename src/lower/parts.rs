@@ -1,9 +1,9 @@
 //! The steps of stacks: where each part of a stacked result lies.
 
 use super::choose::Kernel;
-use super::kind::{Kind, stored_bytes};
 use super::program::Builder;
 use super::step::Part;
+use super::stored_as::{Kind, stored_bytes};
 use super::unit::Unit;
 use crate::emit::Operand;
 use crate::error::{Error, Result};

@@ -4,11 +4,11 @@
 use super::alike::Alike;
 use super::choose::{ChangeTimes, Choosing, Kernel, known_limits};
 use super::constants::Constant;
-use super::kind::{Kind, same_bytes, same_kind, stored_bytes};
 use super::known::Known;
 use super::memory::Lifetime;
 use super::prepare::{base, prepared};
 use super::step::{Part, Source, Step, Stored, StoredValue, Work};
+use super::stored_as::{Kind, same_bytes, same_kind, stored_bytes};
 use super::unit::{Input, Network, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::wiring::Forms;

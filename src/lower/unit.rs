@@ -1,7 +1,7 @@
 //! The units of a network: what runs as one step.
 
+use super::def_use::Uses;
 use super::step::TOGETHER;
-use super::uses::Uses;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;

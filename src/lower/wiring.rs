@@ -5,9 +5,9 @@
 //! elements. What no wanted output and no state depends on is left out.
 
 use super::arrangement::{Arrangement, vectors};
-use super::kind::Kind;
 use super::program::{Builder, Program};
 use super::step::{Part, Source, Stored, Work};
+use super::stored_as::Kind;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Least};
 use crate::error::{Error, Result};

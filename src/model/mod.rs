@@ -2,8 +2,6 @@
 
 #[macro_use]
 mod reason;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
-mod behind;
 mod budget;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 #[cfg_attr(
@@ -12,15 +10,18 @@ mod budget;
 )]
 mod build;
 mod constant;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
+mod constant_cache;
 #[cfg(test)]
 mod corpus;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod file;
 mod fold;
+mod gathered_constants;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-mod kept;
+mod input_dependence;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
-mod narrow;
+mod narrow_integers;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 mod numbers;
 #[cfg(feature = "onnx")]
@@ -33,7 +34,6 @@ pub(crate) mod package;
 mod pixels;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 mod spans;
-mod taken;
 #[cfg(feature = "tflite")]
 pub mod tflite;
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]

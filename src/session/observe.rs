@@ -9,7 +9,7 @@ use crate::emit::dialect::Dialect;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
-use crate::lower::{Followed, Given, Work, followed};
+use crate::lower::{ObservedOperand, ObservedUnit, Work, observed_units};
 use crate::ops::{Answer, OperandInfo, Operands, Role, expected_tolerance};
 use crate::options::SessionOptions;
 use crate::word;
@@ -154,7 +154,7 @@ impl Session {
         let graph = &graph.with_dimensions(&fixed)?;
         let options = SessionOptions { dimensions: [].into(), ..options.clone() };
         let device = context.engine.device().ok();
-        let units = followed(graph, &options, device.map(|device| device.info()))?;
+        let units = observed_units(graph, &options, device.map(|device| device.info()))?;
         let mut all = graph.clone();
         for &value in units.iter().flat_map(|unit| &unit.writes) {
             if !all.outputs().contains(&value) {
@@ -207,15 +207,15 @@ fn kernels(context: &Context, graph: &Graph, options: &SessionOptions) -> Result
 }
 
 fn step(
-    unit: Followed,
+    unit: ObservedUnit,
     kernels: &BTreeMap<String, Kernel>,
     values: &BTreeMap<Value, HostTensor>,
 ) -> ObservedStep {
     let kernel = kernels.get(&unit.name);
     let deviation = deviation(&unit, kernel.map(|kernel| kernel.variant), values);
     let reads = unit.reads.iter().filter_map(|(operand, given)| match given {
-        Given::Value(_, value) => Some((operand.name(), *value)),
-        Given::Constant(_) | Given::Inside => None,
+        ObservedOperand::Value(_, value) => Some((operand.name(), *value)),
+        ObservedOperand::Constant(_) | ObservedOperand::Inside => None,
     });
     ObservedStep {
         op: unit.op.name(),
@@ -233,7 +233,7 @@ fn step(
 
 /// The operands of `unit` as it read them.
 fn operands<'a>(
-    unit: &'a Followed,
+    unit: &'a ObservedUnit,
     values: &'a BTreeMap<Value, HostTensor>,
 ) -> std::result::Result<Operands<'a>, String> {
     let infos = unit.op.operands();
@@ -243,12 +243,12 @@ fn operands<'a>(
         let elements = info.map_or(0, OperandInfo::words);
         let word = info.map_or(DType::F32, |info| info.dtype);
         let (tensor, first) = match given {
-            Given::Constant(tensor) => (tensor, 0),
-            Given::Value(alias, value) => {
+            ObservedOperand::Constant(tensor) => (tensor, 0),
+            ObservedOperand::Value(alias, value) => {
                 let unknown = || format!("it reads value {}, which no step of this run wrote", value.index());
                 (values.get(&alias.of).ok_or_else(unknown)?, alias.offset)
             }
-            Given::Inside => return Err("it computes a part of a node".to_owned()),
+            ObservedOperand::Inside => return Err("it computes a part of a node".to_owned()),
         };
         let first = first * word.words();
         let words = word::of_tensor(tensor, word, tensor.dtype(), operand.name());
@@ -263,7 +263,7 @@ fn operands<'a>(
 }
 
 fn deviation(
-    unit: &Followed,
+    unit: &ObservedUnit,
     variant: Option<&str>,
     values: &BTreeMap<Value, HostTensor>,
 ) -> std::result::Result<Deviation, String> {

@@ -7,7 +7,7 @@ use super::operand::{Mapped, Operand};
 use crate::dtype::DType;
 use crate::graph::Term;
 use crate::model::constant::{Constant, Integers, broadcast, broadcast_position, elements_of, indices};
-use crate::model::narrow::Narrow;
+use crate::model::narrow_integers::Narrow;
 use crate::model::reason::Reason;
 use crate::ops::integer::IntegerFunction;
 

@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, Wanted};
 use super::operand::{Mapped, Operand};
-use crate::model::behind::help;
+use crate::model::input_dependence::help;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 

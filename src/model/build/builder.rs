@@ -8,7 +8,7 @@ use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Budget;
 use crate::model::constant::Constant;
-use crate::model::kept::{self, Kept};
+use crate::model::constant_cache::{self, Kept};
 use crate::model::reason::Reason;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -129,7 +129,7 @@ impl Builder {
         what: &str,
         make: impl FnOnce(&mut Self) -> Result<HostTensor, Reason>,
     ) -> Result<HostTensor, Reason> {
-        let kept = self.kept.clone().filter(|_| of.dims().elements() > kept::FEW);
+        let kept = self.kept.clone().filter(|_| of.dims().elements() > constant_cache::FEW);
         let name = kept.and_then(|kept| {
             let identity = kept.identity(&Constant::Floats(of.clone()))?;
             Some((kept, format!("{what} of {identity}")))

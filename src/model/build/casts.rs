@@ -10,7 +10,7 @@ use super::operand::{Mapped, Operand};
 use crate::dtype::DType;
 use crate::host::HostTensor;
 use crate::model::constant::{Constant, Integers};
-use crate::model::narrow;
+use crate::model::narrow_integers;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
@@ -157,7 +157,7 @@ pub(crate) fn quotient(b: &mut Builder, part: &str, args: [Arg; 2]) -> Result<Op
     if all_constant(&args).is_some() {
         return b.apply(part, Function::Div, &args);
     }
-    narrow::quotient(part, args, &mut |part: &str, function, args: &[Arg]| {
+    narrow_integers::quotient(part, args, &mut |part: &str, function, args: &[Arg]| {
         b.apply(part, function, args).map(Arg::Operand)
     })?
     .operand()

@@ -1,7 +1,7 @@
 //! Element types.
 
 use crate::dtype::DType;
-use crate::model::narrow::Narrow;
+use crate::model::narrow_integers::Narrow;
 use crate::model::reason::Reason;
 
 /// The type of a tensor's elements in the file. On a device all are f32.

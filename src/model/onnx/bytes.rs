@@ -4,8 +4,8 @@
 //! left in the network. It is noted of a value of floats which operator made it of bytes; `QuantizeLinear` of it adds that
 //! operator on bytes.
 
+use super::byte_origins::{Known, Made, Origin, convolution_weights, matrix, of_32_bits};
 use super::import::{Import, Op};
-use super::made::{Known, Made, Origin, convolution_weights, matrix, of_32_bits};
 use crate::emit::Bits;
 use crate::model::build::{Bytes, Grid, Kind, Mapped, Operand, Windows, channels_last, rescaled, table};
 use crate::model::constant::Constant;

@@ -9,7 +9,7 @@
 //! extents. Then the attention is given them there, too, behind what is not filled ([`Filling::Apart`]).
 
 use super::import::Import;
-use super::parts::OnnxSource;
+use super::source::OnnxSource;
 use crate::alloc;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;

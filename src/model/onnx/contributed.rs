@@ -1,7 +1,7 @@
 //! Operators of com.microsoft that runtimes' optimisers write: several standard ones as one.
 
-use super::at_run;
 use super::import::{Import, Op};
+use super::integer_products;
 use super::norms::{layer_of, root_of};
 use crate::model::build::{self, Kind, Operand, by_range, converted, one_of, product};
 use crate::model::reason::Reason;
@@ -74,10 +74,11 @@ pub(super) fn embed<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `DynamicQuantizeMatMul`: the left factor rounded to 8 bits of its own range, the right one integers with scales.
 pub(super) fn dynamic_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if let Some(rounded) = at_run::rounded(i, op)?
-        && let Some(sums) = at_run::floats_of_product(i, op, &at_run::left_of(&rounded), [1, 3])?
+    if let Some(rounded) = integer_products::rounded(i, op)?
+        && let Some(sums) =
+            integer_products::floats_of_product(i, op, &integer_products::left_of(&rounded), [1, 3])?
     {
-        let scale = at_run::scale(i, &rounded)?;
+        let scale = integer_products::scale(i, &rounded)?;
         return scaled(i, op, sums, scale, 2, 4);
     }
     let x = i.slot(op, 0)?;
@@ -91,8 +92,8 @@ pub(super) fn dynamic_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `MatMulIntegerToFloat`: the product of integers less their zero points, times their scales.
 pub(super) fn integer_product<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let scale = i.slot(op, 2)?;
-    if let Some(left) = at_run::left(i, op, [0, 4])?
-        && let Some(sums) = at_run::floats_of_product(i, op, &left, [1, 5])?
+    if let Some(left) = integer_products::left(i, op, [0, 4])?
+        && let Some(sums) = integer_products::floats_of_product(i, op, &left, [1, 5])?
     {
         return scaled(i, op, sums, scale, 3, 6);
     }

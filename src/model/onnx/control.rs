@@ -1,8 +1,8 @@
 //! Branches and loops whose conditions are known while the file is read.
 
 use super::import::{Import, Op};
+use super::runtime_loops::{self, Start, inner};
 use super::schema::{Extent, Graph as Network};
-use super::turns::{self, Start, inner};
 use crate::model::build::{Condition, Kind, Mapped, Operand, axis, stacked};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
@@ -66,7 +66,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if computed(0) || computed(1) {
         let given = |i: &Import<'a>, index: usize| op.has(index).then(|| i.slot(op, index)).transpose();
         let start = Start { turn: 0, most: given(i, 0)?, go_on: given(i, 1)? };
-        return turns::repeat(i, op, start, carried);
+        return runtime_loops::repeat(i, op, start, carried);
     }
     let most = match op.has(0) {
         true => i.integers(op, 0)?.first().copied().unwrap_or(0).max(0) as usize,
@@ -91,7 +91,7 @@ pub(super) fn repeat<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             None => {
                 let most = (most != usize::MAX).then(|| Operand::integers(Vec::new(), vec![most as i64]));
                 let start = Start { turn: turn as u32, most, go_on: Some(go_on) };
-                return turns::repeat(i, op, start, carried);
+                return runtime_loops::repeat(i, op, start, carried);
             }
         }
         if turn >= MAX_TURNS {

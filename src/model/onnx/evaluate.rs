@@ -6,7 +6,7 @@ use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
-use crate::model::kept::{self, Kept};
+use crate::model::constant_cache::{self, Kept};
 use crate::model::reason::Reason;
 use crate::session::Session;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl<'a> Import<'a> {
                 continue;
             }
             let Ok(Operand::Constant(constant, kind)) = self.find(input) else { return None };
-            is_large |= constant.elements() > kept::FEW;
+            is_large |= constant.elements() > constant_cache::FEW;
             name.push_str(&format!("{kind:?} {}", kept.identity(&constant)?));
         }
         is_large.then_some((kept, name))

@@ -1,6 +1,6 @@
 //! A graph in the making: the tensors of a file's networks, and its operators one after the other.
 
-use super::made::Origins;
+use super::byte_origins::Origins;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
 use crate::graph::Value;

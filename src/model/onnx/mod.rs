@@ -25,9 +25,9 @@
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
-mod at_run;
 mod attention;
 mod bits;
+mod byte_origins;
 mod bytes;
 mod cached;
 mod columns;
@@ -35,11 +35,10 @@ mod contributed;
 mod control;
 mod convolution;
 mod decode;
-mod divided;
+mod division;
 mod einsum;
 mod elementwise;
 mod empty;
-mod ends;
 mod evaluate;
 mod filter;
 mod functions;
@@ -49,16 +48,17 @@ mod grouped_attention;
 mod hosted;
 mod import;
 mod indexing;
+mod integer_matrices;
+mod integer_products;
 mod load;
-mod made;
 mod moves;
 mod norms;
 mod operands;
 mod operators;
 mod packed;
-mod parts;
 mod pixels;
 mod pooling;
+mod ports;
 mod products;
 mod quantised;
 mod random;
@@ -67,11 +67,13 @@ mod reductions;
 mod regions;
 mod resize;
 mod rotary;
+mod runtime_loops;
 mod schema;
 mod sequences;
 mod shapes;
-mod small;
+mod small_elements;
 mod sorted;
+mod source;
 mod spectra;
 mod states;
 mod suppression;
@@ -80,9 +82,7 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 mod transposed;
-mod turns;
 mod unpool;
-mod unread;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod weights;
 mod wire;
@@ -125,7 +125,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Graph> {
 }
 
 pub(super) use operators::names as operators;
-pub(super) use parts::OnnxSource;
+pub(super) use source::OnnxSource;
 
 pub(super) fn parse(file: &str, bytes: &[u8], path: Option<&Path>, options: &LoadOptions) -> Result<Loaded> {
     load::load(file, bytes, path, options)

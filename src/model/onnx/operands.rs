@@ -4,9 +4,9 @@ use super::import::{Import, Op};
 use super::schema::{Graph as Network, Tensor};
 use crate::graph::Value;
 use crate::host::HostTensor;
-use crate::model::behind::help;
 use crate::model::build::{Kind, MOST_LISTED, Mapped, Operand, Wanted, channels_last};
 use crate::model::constant::{Constant, Integers};
+use crate::model::input_dependence::help;
 use crate::model::reason::Reason;
 
 impl<'a> Op<'a> {

@@ -5,9 +5,9 @@ use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
     attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise, empty,
-    functions, fused_attention, grids, grouped_attention, hosted, indexing, moves, norms, packed, pooling,
-    products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes, spectra,
-    states, suppression, transposed, unpool, unread,
+    functions, fused_attention, grids, grouped_attention, hosted, indexing, integer_matrices, moves, norms,
+    packed, pooling, products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences,
+    shapes, spectra, states, suppression, transposed, unpool,
 };
 use crate::model::build::{arc_cosine, arc_sine, arc_tangent};
 use crate::ops::elementwise::Function;
@@ -23,7 +23,7 @@ pub(super) const HANDLERS: Handlers = Handlers {
     of_nothing: empty::of_nothing,
     on_bytes: bytes::added,
     noted: bytes::noted,
-    keep: unread::kept,
+    keep: integer_matrices::kept,
 };
 
 /// Domain and name of each operator.

@@ -1,7 +1,7 @@
 //! Matrix products.
 
-use super::at_run;
 use super::import::{Import, Op};
+use super::integer_products;
 use crate::graph::{Extras, Right};
 use crate::model::build::{
     self, Factor, Kind, Mapped, Operand, axis_added, factor, packed_product, product, swapped,
@@ -177,7 +177,7 @@ pub(super) fn determinant<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 /// `MatMulInteger`: of integers less their zero points. Of two values it is a product of floats, which is exact while sums are
 /// within 2^24.
 pub(super) fn integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if at_run::matmul(i, op)? {
+    if integer_products::matmul(i, op)? {
         return Ok(());
     }
     let (a, b) = (centred(i, op, 0, 2, true)?, centred(i, op, 1, 3, false)?);

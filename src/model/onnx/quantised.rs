@@ -1,7 +1,7 @@
 //! Operators on quantised tensors, as floats that are rounded to the integers' grid.
 
-use super::at_run;
 use super::import::{Import, Op};
+use super::integer_products;
 use crate::model::build::{self, Kind, Mapped, Operand, axis, by_range, product};
 use crate::model::constant::position;
 use crate::model::reason::Reason;
@@ -161,7 +161,7 @@ pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
 pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if at_run::linear(i, op)? {
+    if integer_products::linear(i, op)? {
         return Ok(());
     }
     let x = i.slot(op, 0)?;
@@ -182,7 +182,7 @@ fn centred<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize, zero: usize) -> Re
 /// `ConvInteger`: of integers less their zero points. With groups, computed weights or in one or three dimensions it is one of
 /// floats, which is exact while sums are within 2^24.
 pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    if at_run::conv(i, op)? {
+    if integer_products::conv(i, op)? {
         return Ok(());
     }
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 1, 3)?);

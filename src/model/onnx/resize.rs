@@ -6,9 +6,9 @@
 use super::import::{Import, Op};
 use crate::graph::{Extras, Right};
 use crate::host::HostTensor;
-use crate::model::behind::help;
 use crate::model::build::{Kind, Mapped, Operand, Wanted, axis, channels_last, sizes};
 use crate::model::constant::{Constant, Integers, dims_of};
+use crate::model::input_dependence::help;
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::gemm::Gemm;

@@ -1,14 +1,14 @@
 //! Constants of a file, and of the files beside it.
 
 use super::schema::Tensor;
-use super::small::Small;
+use super::small_elements::Small;
 use crate::error::{Hint, Setting};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, floats, integers};
 use crate::model::constant::{Constant, Integers, dims_of, elements_of};
-use crate::model::kept::{self, Kept};
+use crate::model::constant_cache::{self, Kept};
 use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
@@ -70,7 +70,7 @@ impl Files {
         if tensor.is_external {
             return Some(format!("file {:?} {kind} {dims:?}", tensor.external));
         }
-        let raw = tensor.raw.filter(|raw| raw.len() > kept::FEW)?;
+        let raw = tensor.raw.filter(|raw| raw.len() > constant_cache::FEW)?;
         Some(format!("bytes {:?} {} {kind} {dims:?}", raw.as_ptr(), raw.len()))
     }
 

@@ -7,8 +7,8 @@ use super::slots::{Input, Slot, Variable};
 use super::tables::at;
 use crate::graph::Value;
 use crate::host::HostTensor;
-use crate::model::behind::help;
 use crate::model::build::{Condition, Kind, Mapped, Operand};
+use crate::model::input_dependence::help;
 use crate::model::reason::Reason;
 use std::collections::HashSet;
 

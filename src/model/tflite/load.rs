@@ -12,7 +12,7 @@ use super::{on_bytes, operators};
 use crate::error::{Error, Result};
 use crate::model::Quantised;
 use crate::model::build::Builder;
-use crate::model::kept::Kept;
+use crate::model::constant_cache::Kept;
 use crate::model::reason::Reason;
 use crate::session::{OpenInput, Port};
 use std::collections::{BTreeSet, HashMap};

@@ -8,9 +8,9 @@ use super::tensors::Extent;
 use super::{LoadOptions, ModelInfo};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::model::behind;
 use crate::model::build::Wanted;
-use crate::model::kept::Kept;
+use crate::model::constant_cache::Kept;
+use crate::model::input_dependence;
 use crate::model::reason::Reason;
 use crate::session::{
     Caching, Filling, GivenInput, GraphSource, OpenAxis, OpenInput, Part, PartResult, PartStart, Port,
@@ -102,7 +102,7 @@ impl Import<'_> {
     /// The inputs that were to be known where an operator was refused.
     pub(super) fn wanted_inputs(&self) -> BTreeSet<String> {
         match self.build.wanted.get() {
-            Wanted::Value(value) => behind::inputs(&self.build.graph, &[value]),
+            Wanted::Value(value) => input_dependence::inputs(&self.build.graph, &[value]),
             Wanted::Nothing | Wanted::Host => BTreeSet::new(),
         }
     }
@@ -168,8 +168,9 @@ impl GraphSource for TfliteSource {
                 Err(Failed { error, wanted }) => (error, wanted),
             };
             let own = |name: &String| given.iter().find(|own| own.name == *name);
-            let few =
-                |name: &String| own(name).is_some_and(|own| own.dims.elements() <= behind::MOST_BY_VALUE);
+            let few = |name: &String| {
+                own(name).is_some_and(|own| own.dims.elements() <= input_dependence::MOST_BY_VALUE)
+            };
             if wanted.is_empty() || !wanted.iter().all(|name| few(name) && !by_value.contains(name)) {
                 return Err(error);
             }

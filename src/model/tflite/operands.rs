@@ -9,8 +9,8 @@ use crate::dims::Dims;
 use crate::error::Error;
 use crate::graph::Value;
 use crate::host::HostTensor;
-use crate::model::behind::help;
 use crate::model::build::{Builder, Kind, Mapped, Operand, Wanted};
+use crate::model::input_dependence::help;
 use crate::model::reason::Reason;
 
 /// Operators whose outputs are elements of their inputs.

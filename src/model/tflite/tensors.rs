@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 pub(super) use crate::model::budget::Budget;
 use crate::model::build::Builder;
-use crate::model::kept;
+use crate::model::constant_cache;
 use crate::model::reason::Reason;
 
 /// The largest rank that TensorFlow Lite knows.
@@ -221,7 +221,7 @@ impl<'a> Tensors<'a> {
         // A tensor that says how its elements are stored has a place of its own in the file.
         let (begin, table) = (bytes.as_ptr(), own.map(|_| tensor.0.loc()));
         let name = format!("bytes {begin:?} {} {:?} {} {table:?}", bytes.len(), key.1, key.2);
-        let kept = build.kept.clone().filter(|_| bytes.len() > kept::FEW);
+        let kept = build.kept.clone().filter(|_| bytes.len() > constant_cache::FEW);
         let known = kept.as_ref().and_then(|kept| kept.known(&name)?.into_iter().next());
         let constant = match known {
             Some((known, _)) => known,

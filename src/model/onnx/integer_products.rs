@@ -1,8 +1,8 @@
 //! Products of integers whose zero points are found at the run or known: `DynamicQuantizeLinear`, `MatMulInteger`, `ConvInteger` and
 //! what com.microsoft has of these, on bytes. Sums are exact in 32 bits.
 
+use super::byte_origins::Rounded;
 use super::import::{Import, Op};
-use super::made::Rounded;
 use crate::dims::{Dim, Dims};
 use crate::emit::Activation;
 use crate::graph::{DynamicWeights, Extras, Value};

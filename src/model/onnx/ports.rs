@@ -5,9 +5,9 @@ use super::schema::{Described, Extent, Graph as Network};
 use crate::dims::Dim;
 use crate::host::HostTensor;
 use crate::model::LoadOptions;
-use crate::model::behind::of_dimension;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers, whole};
+use crate::model::input_dependence::of_dimension;
 use crate::model::reason::Reason;
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -6,7 +6,7 @@
 //! to the next one. An operator whose results' extents depend on values, as `NonZero`, and one that can only be made of
 //! constants, is a part by itself, which the CPU computes at each run.
 
-use super::divided::{At, End, begin};
+use super::division::{At, End, begin};
 use super::import::{Import, Trouble};
 use super::operators;
 use super::schema::{Described, Extent, Graph as Network, Model};
@@ -17,10 +17,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-use crate::model::behind;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, Wanted};
-use crate::model::kept::Kept;
+use crate::model::constant_cache::Kept;
+use crate::model::input_dependence;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
 use crate::session::{
@@ -237,9 +237,9 @@ fn want(
         Wanted::Value(value) => Some(value),
     };
     if let Some(value) = value {
-        let names = behind::inputs(&import.graph, &[value]);
+        let names = input_dependence::inputs(&import.graph, &[value]);
         let is_input = import.graph.inputs().contains(&value);
-        let most = if is_input { behind::MOST_BY_VALUE } else { behind::FEW };
+        let most = if is_input { input_dependence::MOST_BY_VALUE } else { input_dependence::FEW };
         if !names.is_empty() && names.iter().all(|name| few(name, most)) {
             return Want::Values(names);
         }

@@ -4,7 +4,7 @@
 use super::import::{Import, Op, Unread};
 use crate::model::build::{Kind, Operand, Packed, Quantised, Shared, axis};
 use crate::model::constant::{Constant, Integers};
-use crate::model::kept::Kept;
+use crate::model::constant_cache::Kept;
 use crate::model::reason::Reason;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Values in other forms and places than they were written in: steps that move them, and rows that others hold.
 
 use super::by::By;
-use super::kind::{Kind, stored_bytes};
 use super::program::Builder;
 use super::step::{Part, Source, Step, Work};
+use super::stored_as::{Kind, stored_bytes};
 use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
 use crate::graph::{State, Value};

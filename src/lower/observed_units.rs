@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// What an operand is given.
 #[derive(Debug)]
-pub(crate) enum Given {
+pub(crate) enum ObservedOperand {
     /// A part of a value of the graph: what it shows, and its value of the graph.
     Value(Alias, Value),
     Constant(HostTensor),
@@ -28,11 +28,11 @@ pub(crate) enum Given {
 
 /// A unit, or a part of one that is several stacked ones.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct ObservedUnit {
     /// The name of the step that runs it.
     pub(crate) name: String,
     pub(crate) op: Arc<dyn Op>,
-    pub(crate) reads: Vec<(Operand, Given)>,
+    pub(crate) reads: Vec<(Operand, ObservedOperand)>,
     /// The values of the graph that it writes, in the order of the op's outputs.
     pub(crate) writes: Vec<Value>,
     /// The last of the op's outputs, if it is a value of the graph: what oracles compute.
@@ -40,11 +40,11 @@ pub(crate) struct Followed {
 }
 
 /// The units of `graph` as the device runs them, or the CPU. One that writes no value of the graph is left out.
-pub(crate) fn followed(
+pub(crate) fn observed_units(
     graph: &Graph,
     asked: &SessionOptions,
     device: Option<&DeviceInfo>,
-) -> Result<Vec<Followed>> {
+) -> Result<Vec<ObservedUnit>> {
     let options = &*base(asked);
     let graph = &*if device.is_some() { graph.on_device()? } else { Cow::Borrowed(graph) };
     let network = match device {
@@ -75,7 +75,7 @@ pub(crate) fn followed(
     Ok(all)
 }
 
-fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> Result<Option<Followed>> {
+fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> Result<Option<ObservedUnit>> {
     let graph = network.graph;
     let reads = unit.inputs.iter().map(|(operand, input)| (*operand, given(network, input))).collect();
     let writes: Vec<Value> =
@@ -85,18 +85,18 @@ fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> 
     }
     let op = unit.op(graph, precision)?;
     let last = unit.outputs.last().copied().filter(|value| writes.contains(value));
-    Ok(Some(Followed { name: name.to_owned(), op, reads, writes, last }))
+    Ok(Some(ObservedUnit { name: name.to_owned(), op, reads, writes, last }))
 }
 
-fn given(network: &Network<'_>, input: &Input) -> Given {
+fn given(network: &Network<'_>, input: &Input) -> ObservedOperand {
     let value = match input {
-        Input::Constant(tensor, _) => return Given::Constant(tensor.clone()),
+        Input::Constant(tensor, _) => return ObservedOperand::Constant(tensor.clone()),
         Input::Value(value) => *value,
     };
     let alias = network.resolve(value);
     match network.constant(value) {
-        Some(tensor) => Given::Constant(tensor.clone()),
-        None if network.graph.info(alias.of).is_ok() => Given::Value(alias, value),
-        None => Given::Inside,
+        Some(tensor) => ObservedOperand::Constant(tensor.clone()),
+        None if network.graph.info(alias.of).is_ok() => ObservedOperand::Value(alias, value),
+        None => ObservedOperand::Inside,
     }
 }
