@@ -70,7 +70,7 @@ fn the_table_has_the_operators_that_the_loaders_read() {
 #[rustfmt::skip]
 const NUMBERS: &[(&str, &str, &str)] = &[
     ("dims.rs", "const MAX_RANK: usize = 6;", "at most six axes"),
-    ("model/behind.rs", "const MOST_BY_VALUE: usize = 4096;", "at most 4,096 elements"),
+    ("model/input_dependence.rs", "const MOST_BY_VALUE: usize = 4096;", "at most 4,096 elements"),
     ("model/build/axes.rs", "const MOST_LISTED: usize = 1 << 16;", "at most 65,536 numbers"),
     ("model/build/unfolded.rs", "const MOST_TAPS: usize = 1 << 10;", "at most 1,024 taps"),
     ("model/build/pooling.rs", "const MAX_TAPS: usize = 256;", "Windows with dilations have at most 256 taps"),
