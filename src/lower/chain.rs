@@ -223,7 +223,7 @@ fn operand(pair: &Pair<'_>, function: Function) -> Option<(Input, Dims)> {
 /// Whether a constant of `dims` has a number for each channel of what lies between.
 fn is_per_channel(pair: &Pair<'_>, dims: Dims) -> bool {
     let channels = pair.dims.extents().last().copied();
-    let along = dims.extents().last().copied() == channels || planted("channels");
+    let along = dims.extents().last().copied() == channels || planted("epilogue_channels");
     along && channels == Some(dims.elements()) && pair.keeps_extents()
 }
 

@@ -240,7 +240,13 @@ fn normalisation(draft: &mut Draft) -> Drawn {
             let root = binary(draft, Function::Mul, root, scale)?;
             let scaled = binary(draft, Function::Mul, x, root)?;
             let mean = binary(draft, Function::Mul, mean, root)?;
-            binary(draft, Function::Sub, scaled, mean)?
+            if draft.random.one_in(2) {
+                binary(draft, Function::Sub, scaled, mean)?
+            } else {
+                let bias = operand(draft, &extents, Kind::Positive, Origin::Constant)?;
+                let moved = binary(draft, Function::Sub, bias, mean)?;
+                binary(draft, Function::Add, scaled, moved)?
+            }
         }
     };
     affine(draft, y, &extents)
@@ -273,7 +279,12 @@ fn root_mean_square(draft: &mut Draft) -> Drawn {
     let mean = reduced(draft, Reduction::Mean, &axes, squares)?;
     let moved = number(draft, Function::Add, mean, if other == x { 1e-2 } else { 8.0 })?;
     let y = if draft.random.one_in(2) {
-        let root = unary(draft, Function::Rsqrt, moved)?;
+        let mut root = unary(draft, Function::Rsqrt, moved)?;
+        // A scale is a part of the factor.
+        if draft.random.one_in(2) {
+            let scale = operand(draft, &[*dims.last()?], Kind::Positive, Origin::Constant)?;
+            root = binary(draft, Function::Mul, root, scale)?;
+        }
         binary(draft, Function::Mul, x, root)?
     } else {
         let root = unary(draft, Function::Sqrt, moved)?;
@@ -410,7 +421,7 @@ fn epilogue(draft: &mut Draft) -> Drawn {
     // A vector for each channel, or a near miss: one for each place of another axis.
     let extents = match draft.random.below(4) {
         0 if dims.len() == 2 => vec![dims[0], 1],
-        0 if dims.len() == 4 => vec![1, dims[1], 1, 1],
+        0 if dims.len() == 4 => vec![dims[1], 1, 1],
         1 => [vec![1; dims.len() - 1], vec![c]].concat(),
         _ => vec![c],
     };
@@ -527,7 +538,10 @@ fn patches(draft: &mut Draft) -> Drawn {
 fn mean(draft: &mut Draft, x: usize) -> Drawn {
     let [_, h, w, _] = draft.dims(x)[..] else { return None };
     match draft.random.below(8) {
-        0 => reduced(draft, Reduction::Mean, &[1], x),
+        0 => {
+            let axis = draft.random.pick(&[1, 2]);
+            reduced(draft, Reduction::Mean, &[axis], x)
+        }
         1..=3 => draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x])),
         _ => reduced(draft, Reduction::Mean, &[1, 2], x),
     }

@@ -65,7 +65,8 @@ impl Finder<'_, '_> {
                 && !over(0)
                 && !over(3)
         };
-        let all = alias.offset == 0 && of.elements() == shape.n * shape.c && shape.h * shape.w > 1;
+        let each = of.elements() == shape.n * shape.c || planted("squeeze_axes");
+        let all = alias.offset == 0 && each && shape.h * shape.w > 1;
         (is_mean && all && dims.rank() == 4).then_some(Mean { src: (*input, dims), index })
     }
 
