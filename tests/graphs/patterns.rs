@@ -214,23 +214,26 @@ fn normalisation(draft: &mut Draft) -> Drawn {
     let x = input(draft, &dims)?;
     let axes = if rank == 4 && draft.random.one_in(2) { vec![1, 2] } else { vec![-1] };
     let mean = reduced(draft, Reduction::Mean, &axes, x)?;
-    let difference = binary(draft, Function::Sub, x, mean)?;
-    let squares = match draft.random.below(3) {
-        0 => binary(draft, Function::SquaredDifference, x, mean)?,
-        1 => unary(draft, Function::Square, difference)?,
-        _ => binary(draft, Function::Mul, difference, difference)?,
+    let (form, of_squares) = (draft.random.below(3), draft.random.below(3));
+    // Where nothing reads the differences, the mean is not read by them either.
+    let difference =
+        if form < 2 || of_squares > 0 { Some(binary(draft, Function::Sub, x, mean)?) } else { None };
+    let squares = match (of_squares, difference) {
+        (1, Some(difference)) => unary(draft, Function::Square, difference)?,
+        (2, Some(difference)) => binary(draft, Function::Mul, difference, difference)?,
+        _ => binary(draft, Function::SquaredDifference, x, mean)?,
     };
     let axes = other_axes(draft, &axes, rank);
     let variance = reduced(draft, Reduction::Mean, &axes, squares)?;
     let moved = number(draft, Function::Add, variance, 1e-2)?;
     let c = *dims.last()?;
     let extents = if draft.random.one_in(3) { vec![1, c] } else { vec![c] };
-    let y = match draft.random.below(3) {
-        0 => {
+    let y = match (form, difference) {
+        (0, Some(difference)) => {
             let root = unary(draft, Function::Sqrt, moved)?;
             binary(draft, Function::Div, difference, root)?
         }
-        1 => {
+        (1, Some(difference)) => {
             let root = unary(draft, Function::Rsqrt, moved)?;
             binary(draft, Function::Mul, difference, root)?
         }
@@ -542,7 +545,11 @@ fn mean(draft: &mut Draft, x: usize) -> Drawn {
             let axis = draft.random.pick(&[1, 2]);
             reduced(draft, Reduction::Mean, &[axis], x)
         }
-        1..=3 => draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x])),
+        1 => {
+            let reduction = draft.random.pick(&[Reduction::Sum, Reduction::Max]);
+            reduced(draft, reduction, &[1, 2], x)
+        }
+        2..=4 => draft.add(Step::of(Make::Pool(Pool::new(Pooling::Average, [h, w])), vec![x])),
         _ => reduced(draft, Reduction::Mean, &[1, 2], x),
     }
 }

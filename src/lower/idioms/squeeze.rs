@@ -59,14 +59,10 @@ impl Finder<'_, '_> {
         } else {
             let reduce = any.downcast_ref::<Reduce>()?;
             let over = |axis: isize| reduce.axes.iter().any(|&other| other.rem_euclid(4) == axis);
-            reduce.reduction == Reduction::Mean
-                && (over(1) || planted("squeeze_axes"))
-                && over(2)
-                && !over(0)
-                && !over(3)
+            let is_mean = reduce.reduction == Reduction::Mean || planted("squeeze_reduction");
+            is_mean && over(1) && over(2) && !over(0) && !over(3)
         };
-        let each = of.elements() == shape.n * shape.c || planted("squeeze_axes");
-        let all = alias.offset == 0 && each && shape.h * shape.w > 1;
+        let all = alias.offset == 0 && of.elements() == shape.n * shape.c && shape.h * shape.w > 1;
         (is_mean && all && dims.rank() == 4).then_some(Mean { src: (*input, dims), index })
     }
 
