@@ -5,7 +5,7 @@ use super::bound::{BoundKernel, Kernels};
 use super::definition::{Definition, computed};
 use super::effort::Effort;
 use super::halves::{Reach, Reaches};
-use super::kernel::{Kernel, Offer, Ordinary};
+use super::kernel::{Kernel, Offer, VariantEntry};
 use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
@@ -150,9 +150,7 @@ impl<'a, O: Definition> Bound<'a, O> {
         if limits.dialect != Dialect::Wgsl || limits.native_half {
             return None;
         }
-        let layout = self.kernel.layouts().first().copied().unwrap_or_default();
-        let any = Choice::new(self.kernel.entry().name, [1; 3], [1; 3]).with_layout(layout);
-        let bindings = self.kernel.bindings(self.op, &any);
+        let bindings = self.kernel.bindings(self.op, &self.choice([1; 3], [1; 3]));
         let scalar = |binding: &Binding| binding.element == Element::Scalar(DType::F16);
         bindings
             .iter()
@@ -221,7 +219,7 @@ impl<O: Definition> Asked for Bound<'_, O> {
 
 /// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
 fn layout_obstacle(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Option<String> {
-    let layouts = kernel.layouts();
+    let layouts = kernel.entry().layouts;
     if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
         let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
         let offered = layouts.contains(&choice.layout);
@@ -292,12 +290,8 @@ fn constant(op: &'static str, info: Option<OperandInfo>, operand: Operand, data:
 }
 
 impl<O: Definition> BoundKernel for Bound<'_, O> {
-    fn name(&self) -> &'static str {
-        self.kernel.entry().name
-    }
-
-    fn solo(&self) -> Option<(Dialect, &'static str)> {
-        self.kernel.entry().solo
+    fn entry(&self) -> VariantEntry {
+        self.kernel.entry()
     }
 
     fn offers(&self, limits: &Limits) -> Vec<Offer> {
@@ -315,20 +309,8 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         self.kernel.work_groups(self.op, tile)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        self.kernel.ordinary()
-    }
-
     fn dst_depth(&self) -> u32 {
         self.op.dst_depth()
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        self.kernel.layouts()
-    }
-
-    fn place(&self) -> Layout {
-        self.kernel.place()
     }
 
     fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
@@ -356,10 +338,6 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         self.kernel.estimate(self.op, choice, limits)
     }
 
-    fn ordered(&self) -> bool {
-        self.kernel.ordered()
-    }
-
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         fits(self, choice, limits)?;
         let few = self.too_few_registers(choice, limits);
@@ -373,6 +351,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         let form = |operand| self.stored(operand, choice);
         let mut params = kernel.params(op, choice);
         params.extend(channels(op, infos.last(), &form));
+        let entry = kernel.entry();
         let precision =
             kernel.precision(op).unwrap_or_else(|| Definition::precision(op).without_matrix_units());
         let mut bindings = kernel.bindings(op, choice);
@@ -381,12 +360,12 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         let spec = KernelSpec {
             op: O::NAME,
             variant: choice.variant,
-            template: Some(kernel.entry().template),
+            template: Some(entry.template),
             constants: kernel.constants(op, choice, limits),
             tile: choice.tile,
             work_group: choice.work_group,
             precision,
-            native_half: precision == Precision::F16 || kernel.native_half(),
+            native_half: precision == Precision::F16 || entry.native_half,
             between: op.between(),
             epilogue: op.epilogue(),
             body: kernel.body(op, choice),
@@ -407,10 +386,6 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             // A constant that is read as it is.
             _ => data.to_vec(),
         })
-    }
-
-    fn sums_otherwise(&self) -> bool {
-        self.kernel.sums_otherwise()
     }
 
     fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {

@@ -53,7 +53,8 @@ pub(super) struct Matrix {
 impl Matrix {
     /// By cooperative matrices.
     pub(super) const fn cooperative(text: &'static str) -> Self {
-        let entry = VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices");
+        let entry =
+            VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices").with_native_half();
         Matrix { entry, cooperative: true }
     }
 

@@ -218,6 +218,9 @@ pub(super) struct Rows;
 impl<O: RowsOp> Kernel<O> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl(O::KERNEL, O::TEXT)
+            .with_layouts(O::LAYOUTS)
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer> {
@@ -228,20 +231,8 @@ impl<O: RowsOp> Kernel<O> for Rows {
         lines(op.invocations())
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
     fn obstacle(&self, op: &O, _limits: &Limits) -> Option<String> {
         Definition::operands(op).into_iter().find_map(|info| wide_obstacle(info.dtype))
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        O::LAYOUTS
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {

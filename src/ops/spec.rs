@@ -49,9 +49,6 @@ pub(super) const fn binding(operand: Operand, element: Element, access: Access) 
     Binding::new(operand, element, access)
 }
 
-/// The layouts of a convolution's kernels that can have their feature maps in images.
-pub(super) const MAPS: &[Layout] = &[Layout::C4, Layout::Image2d];
-
 /// Why feature maps of these shapes cannot lie in the layout of `choice`, if they cannot; the layouts of
 /// its kernel are `offered`.
 pub(super) fn map_obstacle(

@@ -2,7 +2,6 @@
 
 use super::ArgOp;
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -15,7 +14,7 @@ pub(super) struct Group;
 
 impl Kernel<ArgOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &ArgOp, limits: &Limits) -> Vec<Offer> {
@@ -33,10 +32,6 @@ impl Kernel<ArgOp> for Group {
 
     fn choice_obstacle(&self, _op: &ArgOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn obstacle(&self, op: &ArgOp, _limits: &Limits) -> Option<String> {

@@ -47,7 +47,10 @@ pub(super) const MATRIX: Matrix = Matrix {
         "matrix",
         crate::emit::text!("../../../shaders/attention/matrix.wgsl"),
         "OpenCL C has no cooperative matrices",
-    ),
+    )
+    .with_native_half()
+    .listed_as(Layout::Nhwc)
+    .by_estimate(),
     cooperative: true,
 };
 
@@ -56,7 +59,9 @@ pub(super) const MATRIX_PTX: Matrix = Matrix {
         "matrix_ptx",
         include_str!("../../../cl/attention/matrix_ptx.cl"),
         "WGSL has no inline assembly",
-    ),
+    )
+    .listed_as(Layout::Nhwc)
+    .by_estimate(),
     cooperative: false,
 };
 
@@ -199,10 +204,6 @@ impl Kernel<AttentionOp> for Matrix {
         fit.map(|waves| [extent(WAVE) * waves, 1, 1]).collect()
     }
 
-    fn native_half(&self) -> bool {
-        self.cooperative
-    }
-
     fn counted(&self, op: &AttentionOp, choice: &Choice) -> u64 {
         4 * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
@@ -218,14 +219,6 @@ impl Kernel<AttentionOp> for Matrix {
             blocks: choice.tile[1],
         };
         estimate::clocks(op, &group, limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

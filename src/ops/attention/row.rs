@@ -49,6 +49,8 @@ fn kept(op: &AttentionOp, tile: [u32; 3]) -> [usize; 4] {
 impl Kernel<AttentionOp> for Row {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("row", crate::emit::text!("../../../shaders/attention/row.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
@@ -87,14 +89,6 @@ impl Kernel<AttentionOp> for Row {
         let [_, slices, columns] = shared(op, choice.tile[0] as usize).map(extent);
         let bytes = 4 * extent(kept(op, choice.tile).iter().sum());
         Some(effort::row(op, choice, self.grid(op, choice.tile), bytes, [slices, columns]))
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

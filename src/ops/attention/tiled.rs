@@ -63,6 +63,8 @@ pub(super) struct Tiled;
 impl Kernel<AttentionOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/attention/tiled.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
@@ -118,14 +120,6 @@ impl Kernel<AttentionOp> for Tiled {
         let bytes = extent(16 * (queries + staged + shares + largest));
         let [_, keys, values] = loads(op, choice);
         Some(effort::tiled(op, choice, self.grid(op, choice.tile), bytes, extent(keys + values)))
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

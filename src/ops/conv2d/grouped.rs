@@ -32,6 +32,7 @@ pub(super) struct Grouped;
 impl Kernel<Conv2dOp> for Grouped {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("grouped", crate::emit::text!("../../../shaders/conv2d/grouped.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     /// Pixels of a row by slices, the most reuse first.
@@ -49,10 +50,6 @@ impl Kernel<Conv2dOp> for Grouped {
 
     fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
         Direct.grid(op, tile)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {

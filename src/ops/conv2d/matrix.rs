@@ -51,10 +51,6 @@ impl Kernel<Conv2dOp> for Matrix {
         Some(Precision::F16Storage)
     }
 
-    fn native_half(&self) -> bool {
-        self.cooperative
-    }
-
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
         Matrix::counted(*self, &op.0, choice)
     }

@@ -41,7 +41,9 @@ pub(super) fn takes(problem: &Convolution, limits: &Limits) -> bool {
 
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("shallow", crate::emit::text!("../../../shaders/conv2d/shallow.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -67,11 +69,6 @@ impl Kernel<Conv2dOp> for Shallow {
             extent(output.slices()).div_ceil(tile[2]) * extent(output.n),
             1,
         ]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
     }
 
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {

@@ -28,7 +28,9 @@ pub(super) struct Sliding;
 
 impl Kernel<Conv2dOp> for Sliding {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("sliding", crate::emit::text!("../../../shaders/conv2d/sliding.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -45,11 +47,6 @@ impl Kernel<Conv2dOp> for Sliding {
 
     fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
         Direct.grid(op, tile)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
     }
 
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {

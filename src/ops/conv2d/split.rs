@@ -24,6 +24,7 @@ pub(super) struct Split;
 impl Kernel<Conv2dOp> for Split {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/conv2d/split.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -49,10 +50,6 @@ impl Kernel<Conv2dOp> for Split {
 
     fn work_groups(&self, _op: &Conv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         split::work_groups(tile[2])
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {

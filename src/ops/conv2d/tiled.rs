@@ -20,6 +20,7 @@ pub(super) struct Tiled;
 impl Kernel<Conv2dOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/conv2d/tiled.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -39,10 +40,6 @@ impl Kernel<Conv2dOp> for Tiled {
 
     fn work_groups(&self, op: &Conv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         tiled::work_groups(tile, Extents::of(&op.0))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {

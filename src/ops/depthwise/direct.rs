@@ -3,7 +3,6 @@
 use super::DepthwiseOp;
 use super::arguments::{grid, pack, params};
 use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -14,7 +13,7 @@ pub(super) struct Direct;
 
 impl Kernel<DepthwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/depthwise/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/depthwise/direct.wgsl")).in_maps()
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -23,10 +22,6 @@ impl Kernel<DepthwiseOp> for Direct {
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
         grid(op, tile)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
     }
 
     fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {

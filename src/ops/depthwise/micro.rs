@@ -14,7 +14,9 @@ pub(super) struct Micro;
 
 impl Kernel<DepthwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/depthwise/micro.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &DepthwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -34,11 +36,6 @@ impl Kernel<DepthwiseOp> for Micro {
         let output = op.0.output;
         let tiles = extent(output.w).div_ceil(tile[0]) * extent(output.h).div_ceil(tile[1]);
         [tiles, extent(output.slices()) * extent(output.n), 1]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
     }
 
     /// The loads of all taps are more than the registers of these hold: Mesa's compilers spill some for any tile.

@@ -3,7 +3,6 @@
 use super::{DynamicRangeOp, RangeRule};
 use crate::dtype::DType;
 use crate::emit::{Binding, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -19,7 +18,7 @@ pub(super) struct Group;
 
 impl Kernel<DynamicRangeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", DynamicRangeOp::TEXT)
+        VariantEntry::wgsl("group", DynamicRangeOp::TEXT).in_rows()
     }
 
     fn offers(&self, op: &DynamicRangeOp, _limits: &Limits) -> Vec<Offer> {
@@ -39,14 +38,6 @@ impl Kernel<DynamicRangeOp> for Group {
 
     fn choice_obstacle(&self, _op: &DynamicRangeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &DynamicRangeOp, _choice: &Choice) -> Vec<Binding> {

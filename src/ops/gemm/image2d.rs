@@ -15,6 +15,8 @@ pub(super) struct Image2d;
 impl Kernel<GemmOp> for Image2d {
     fn entry(&self) -> VariantEntry {
         VariantEntry::image("image2d", crate::emit::text!("../../../shaders/gemm/image2d.wgsl"))
+            .listed_as(Layout::Image2d)
+            .with_ordinary(Ordinary::Size(SQUARE))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -45,14 +47,6 @@ impl Kernel<GemmOp> for Image2d {
 
     fn form(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> Option<Form> {
         Some(if operand == Operand::B { Form::Image } else { Form::Rows })
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Image2d
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

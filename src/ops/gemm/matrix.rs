@@ -60,7 +60,9 @@ pub(super) const MATRIX: Matrix = Matrix {
         "matrix",
         crate::emit::text!("../../../shaders/gemm/matrix.wgsl"),
         "OpenCL C has no cooperative matrices",
-    ),
+    )
+    .with_native_half()
+    .listed_as(Layout::Nhwc),
     cooperative: true,
     columns: 16,
     whole: 4,
@@ -68,7 +70,8 @@ pub(super) const MATRIX: Matrix = Matrix {
 };
 
 pub(super) const MATRIX_PTX: Matrix = Matrix {
-    entry: VariantEntry::opencl("matrix_ptx", include_str!("../../../cl/gemm/matrix_ptx.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("matrix_ptx", include_str!("../../../cl/gemm/matrix_ptx.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     cooperative: false,
     columns: 8,
     whole: 8,
@@ -80,7 +83,8 @@ pub(super) const MATRIX_SPLIT_PTX: Matrix = Matrix {
         "matrix_split_ptx",
         include_str!("../../../cl/gemm/matrix_split_ptx.cl"),
         NO_ASSEMBLY,
-    ),
+    )
+    .listed_as(Layout::Nhwc),
     cooperative: false,
     columns: 8,
     whole: 4,
@@ -307,10 +311,6 @@ impl Kernel<GemmOp> for Matrix {
         Some(op.precision)
     }
 
-    fn native_half(&self) -> bool {
-        self.cooperative
-    }
-
     /// A matrix unit is kept busy by fewer invocations, most of all where copies are asynchronous. Half as
     /// many of the smallest cooperative tile are still faster than the kernels without such a unit.
     fn counted(&self, op: &GemmOp, choice: &Choice) -> u64 {
@@ -318,10 +318,6 @@ impl Kernel<GemmOp> for Matrix {
         let few = self.cooperative && choice.tile == [1, 2, 1];
         let copies = Way::of(self, op.precision) == Way::Copies;
         if few || copies { 4 * invocations } else { 2 * invocations }
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

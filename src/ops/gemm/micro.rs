@@ -17,6 +17,9 @@ pub(super) struct Micro;
 impl Kernel<GemmOp> for Micro {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/gemm/micro.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size(SQUARE))
+            .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -31,10 +34,6 @@ impl Kernel<GemmOp> for Micro {
         op.scalar_obstacle(limits)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
     fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_loads(choice.tile[0], choice.tile[1], limits)))
     }
@@ -45,14 +44,6 @@ impl Kernel<GemmOp> for Micro {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -38,6 +38,7 @@ pub(super) struct Split;
 impl Kernel<GemmOp> for Split {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/gemm/split.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     /// Where the sums are long enough to be split. None if a whole device has enough to do without.
@@ -78,10 +79,6 @@ impl Kernel<GemmOp> for Split {
         }
         let sizes = widths.into_iter().map(|x| [x, 1, tile[2]]);
         sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {

@@ -33,6 +33,8 @@ fn loads(choice: &Choice) -> [u32; 2] {
 impl Kernel<GemmOp> for Staged {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("staged", crate::emit::text!("../../../shaders/gemm/staged.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     /// Where whole vec4s cannot be read, of products that are no strips.
@@ -72,14 +74,6 @@ impl Kernel<GemmOp> for Staged {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         limits.family.has_local_memory() && !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -28,6 +28,7 @@ impl Kernel<GemmOp> for Subgroup {
             crate::emit::text!("../../../shaders/gemm/subgroup.wgsl"),
             "no OpenCL driver at hand lists cl_khr_subgroups",
         )
+        .listed_as(Layout::Nhwc)
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -61,10 +62,6 @@ impl Kernel<GemmOp> for Subgroup {
     /// It runs where it was measured or asked for.
     fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
         false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -52,6 +52,8 @@ pub(super) struct Thin;
 impl Kernel<GemmOp> for Thin {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("thin", crate::emit::text!("../../../shaders/gemm/thin.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.
@@ -125,14 +127,6 @@ impl Kernel<GemmOp> for Thin {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

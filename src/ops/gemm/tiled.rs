@@ -40,6 +40,8 @@ pub(super) struct Tiled;
 impl Kernel<GemmOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/gemm/tiled.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -79,14 +81,6 @@ impl Kernel<GemmOp> for Tiled {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -17,6 +17,9 @@ pub(super) struct Vec4;
 impl Kernel<GemmOp> for Vec4 {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("vec4", crate::emit::text!("../../../shaders/gemm/vec4.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size(SQUARE))
+            .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -31,10 +34,6 @@ impl Kernel<GemmOp> for Vec4 {
         op.vec4_obstacle()
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
     fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_loads(choice.tile[0], choice.tile[1], limits)))
     }
@@ -45,14 +44,6 @@ impl Kernel<GemmOp> for Vec4 {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -49,13 +49,15 @@ pub(super) struct WarpGroups {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const WGMMA: WarpGroups = WarpGroups {
-    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     halves: true,
     tiles: &TILES,
 };
 
 pub(super) const WGMMA_TF32: WarpGroups = WarpGroups {
-    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     halves: false,
     tiles: &TF32_TILES,
 };
@@ -158,10 +160,6 @@ impl Kernel<GemmOp> for WarpGroups {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| u64::from(extent)).product::<u64>();
         let size = product(choice.work_group);
         product(self.grid(op, choice.tile)) * 131_072 / (size * size).max(1)
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -30,6 +30,8 @@ impl Kernel<GemmOp> for Wide {
             include_str!("../../../cl/gemm/wide.cl"),
             "WGSL has no vectors longer than four",
         )
+        .listed_as(Layout::Nhwc)
+        .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -76,14 +78,6 @@ impl Kernel<GemmOp> for Wide {
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
         !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -5,7 +5,6 @@ use super::arguments::{self, SIZE, words_of};
 use super::last::{Last, pays};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::group_product::{local_obstacle, shares};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -18,7 +17,7 @@ pub(super) struct Group;
 
 impl Kernel<MlpOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/mlp/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/mlp/group.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
@@ -47,10 +46,6 @@ impl Kernel<MlpOp> for Group {
 
     fn choice_obstacle(&self, _op: &MlpOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

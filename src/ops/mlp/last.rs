@@ -6,7 +6,6 @@ use super::arguments::{self, SIZE, words_of};
 use super::group::Group;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::arrival::{self, Arrival};
 use crate::ops::group_product::{local_obstacle, shares};
@@ -36,7 +35,7 @@ fn arrival(op: &MlpOp) -> Option<Arrival> {
 
 impl Kernel<MlpOp> for Last {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/mlp/last.wgsl"))
+        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/mlp/last.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
@@ -69,10 +68,6 @@ impl Kernel<MlpOp> for Last {
 
     fn choice_obstacle(&self, _op: &MlpOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -6,7 +6,6 @@ use super::arguments::{self, SIZE, words_of};
 use crate::dtype::Precision;
 use crate::emit::Binding;
 use crate::emit::Operand;
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::limits::machine::Machine;
 use crate::ops::group_product::local_obstacle;
@@ -33,7 +32,7 @@ fn rows(op: &MlpOp) -> usize {
 
 impl Kernel<MlpOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl")).in_rows()
     }
 
     /// As few work-groups as there are units to keep busy: each normalises the rows once more.
@@ -73,10 +72,6 @@ impl Kernel<MlpOp> for Rows {
             return Some(format!("{shares} of {size} invocations share a sum"));
         }
         wrong_group(choice).or_else(|| local_obstacle(size, values(op, rows as usize), limits.local_memory))
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -5,7 +5,6 @@ use super::arguments::{constants, epsilon};
 use super::{NormalizeOp, Vector};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -50,7 +49,7 @@ pub(super) struct Group;
 
 impl Kernel<NormalizeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
@@ -70,10 +69,6 @@ impl Kernel<NormalizeOp> for Group {
 
     fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
@@ -105,6 +100,8 @@ pub(super) struct Serial;
 impl Kernel<NormalizeOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/normalize/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     /// Before work-groups where elements are few.
@@ -117,14 +114,6 @@ impl Kernel<NormalizeOp> for Serial {
 
     fn grid(&self, op: &NormalizeOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.merged().outputs())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

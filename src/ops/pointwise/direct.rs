@@ -4,7 +4,6 @@
 use super::PointwiseOp;
 use super::micro::pack;
 use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -18,6 +17,8 @@ pub(super) struct Direct;
 impl Kernel<PointwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pointwise/direct.wgsl"))
+            .in_maps()
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, _op: &PointwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -37,14 +38,6 @@ impl Kernel<PointwiseOp> for Direct {
     fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
         let [x, y, z] = choice.work_group;
         Some(effort::of_map(&op.0, choice, [1, 1], [x * y, z], self.grid(op, choice.tile)))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
     }
 
     fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {

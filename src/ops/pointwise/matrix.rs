@@ -49,10 +49,6 @@ impl Kernel<PointwiseOp> for Matrix {
         Some(Precision::F16Storage)
     }
 
-    fn native_half(&self) -> bool {
-        self.cooperative
-    }
-
     fn counted(&self, op: &PointwiseOp, choice: &Choice) -> u64 {
         Matrix::counted(*self, &op.0, choice)
     }

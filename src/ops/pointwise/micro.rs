@@ -63,6 +63,7 @@ pub(super) fn grid(op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/pointwise/micro.wgsl"))
+            .with_ordinary(Ordinary::Folded)
     }
 
     fn offers(&self, _op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -92,10 +93,6 @@ impl Kernel<PointwiseOp> for Micro {
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
         grid(op, tile)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Folded
     }
 
     fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {

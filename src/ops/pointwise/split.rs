@@ -25,6 +25,7 @@ pub(super) struct Split;
 impl Kernel<PointwiseOp> for Split {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/pointwise/split.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -45,10 +46,6 @@ impl Kernel<PointwiseOp> for Split {
 
     fn work_groups(&self, _op: &PointwiseOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         split::work_groups(tile[2])
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {

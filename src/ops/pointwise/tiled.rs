@@ -20,6 +20,7 @@ pub(super) struct Tiled;
 impl Kernel<PointwiseOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/pointwise/tiled.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -36,10 +37,6 @@ impl Kernel<PointwiseOp> for Tiled {
 
     fn work_groups(&self, op: &PointwiseOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         tiled::work_groups(tile, Extents::of(&op.0))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::layout::Layout;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{self, Params, binding, extent};
 
@@ -14,7 +14,7 @@ pub(super) struct Direct;
 
 impl Kernel<PoolOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pool/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pool/direct.wgsl")).in_maps()
     }
 
     fn offers(&self, _op: &PoolOp, _limits: &Limits) -> Vec<Offer> {
@@ -24,14 +24,6 @@ impl Kernel<PoolOp> for Direct {
     fn grid(&self, op: &PoolOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.windows.output;
         [extent(output.w), extent(output.h), extent(output.slices()) * extent(output.n)]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Workload
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
     }
 
     fn bindings(&self, op: &PoolOp, choice: &Choice) -> Vec<Binding> {

@@ -4,7 +4,6 @@
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
@@ -40,6 +39,8 @@ pub(super) struct Direct;
 impl Kernel<QuantizedConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/quantized_conv2d/direct.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &QuantizedConv2dOp, _limits: &Limits) -> Vec<Offer> {
@@ -72,18 +73,6 @@ impl Kernel<QuantizedConv2dOp> for Direct {
         let bytes = 16 * u64::from(sums(choice.tile, choice.work_group));
         (bytes > u64::from(limits.local_memory))
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {

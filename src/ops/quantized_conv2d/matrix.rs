@@ -6,7 +6,6 @@
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -72,7 +71,7 @@ fn passed([columns, blocks, layers]: [u32; 3], [x, y, _]: [u32; 3]) -> u32 {
 impl Kernel<QuantizedConv2dOp> for MatrixPtx {
     fn entry(&self) -> VariantEntry {
         let text = include_str!("../../../cl/quantized_conv2d/matrix_ptx.cl");
-        VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly")
+        VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly").in_rows().by_estimate()
     }
 
     /// None where most of a small matrix would be zeros.
@@ -139,18 +138,6 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         let step = STEP_WAIT + MATRIX_CYCLES * f64::from(columns * blocks);
         let joined = if layers > 1 { LAYERS_WAIT } else { 0.0 };
         Some((warps / at_once).max(1.0) * (steps * step + joined))
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {

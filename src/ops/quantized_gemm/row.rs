@@ -45,6 +45,7 @@ fn kept(choice: &Choice) -> u32 {
 impl Kernel<QuantizedGemmOp> for Row {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("row", crate::emit::text!("../../../shaders/quantized_gemm/row.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     /// With so many invocations for a column that each has something to read.
@@ -89,10 +90,6 @@ impl Kernel<QuantizedGemmOp> for Row {
         let mut sizes: Vec<[u32; 3]> = sizes.into_iter().map(|y| [sharing, y, 1]).collect();
         sizes.dedup();
         sizes
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &QuantizedGemmOp, _choice: &Choice) -> Vec<Binding> {

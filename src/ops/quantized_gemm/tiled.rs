@@ -49,6 +49,7 @@ impl QuantizedGemmOp {
 impl Kernel<QuantizedGemmOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/quantized_gemm/tiled.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     fn offers(&self, op: &QuantizedGemmOp, _limits: &Limits) -> Vec<Offer> {
@@ -84,10 +85,6 @@ impl Kernel<QuantizedGemmOp> for Tiled {
     fn work_groups(&self, op: &QuantizedGemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let even = |size: &[u32; 3]| op.loads(&self.choice_of(tile, *size)).is_some();
         GROUPS.into_iter().map(|[x, y]| [x, y, 1]).filter(even).collect()
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &QuantizedGemmOp, _choice: &Choice) -> Vec<Binding> {

@@ -87,6 +87,7 @@ pub(super) struct Maps;
 impl Kernel<ReduceOp> for Maps {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/reduce/maps.wgsl"))
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -103,10 +104,6 @@ impl Kernel<ReduceOp> for Maps {
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
         obstacle(&op.input, op.reduced)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

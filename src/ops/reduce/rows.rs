@@ -5,7 +5,6 @@ use super::ReduceOp;
 use super::arguments::constants;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Dialect, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::definition::Definition;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -97,6 +96,8 @@ pub(super) struct Serial;
 impl Kernel<ReduceOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/reduce/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -105,14 +106,6 @@ impl Kernel<ReduceOp> for Serial {
 
     fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.merged().outputs())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
@@ -143,7 +136,7 @@ pub(super) struct Group;
 
 impl Kernel<ReduceOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -167,10 +160,6 @@ impl Kernel<ReduceOp> for Group {
 
     fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

@@ -3,7 +3,7 @@
 use super::{ResizeMode, ResizeOp};
 use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
@@ -22,10 +22,6 @@ impl Kernel<ResizeOp> for Maps {
     fn grid(&self, op: &ResizeOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.output;
         [extent(output.w), extent(output.h), extent(output.slices() * output.n)]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Workload
     }
 
     fn bindings(&self, op: &ResizeOp, _choice: &Choice) -> Vec<Binding> {

@@ -3,7 +3,6 @@
 use super::SoftmaxOp;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Scalar, Value};
-use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -32,6 +31,8 @@ pub(super) struct Serial;
 impl Kernel<SoftmaxOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/softmax/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &SoftmaxOp, _limits: &Limits) -> Vec<Offer> {
@@ -40,14 +41,6 @@ impl Kernel<SoftmaxOp> for Serial {
 
     fn grid(&self, op: &SoftmaxOp, _tile: [u32; 3]) -> [u32; 3] {
         rows::lines(lines(op))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
@@ -72,7 +65,7 @@ pub(super) struct Group;
 
 impl Kernel<SoftmaxOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl")).in_rows()
     }
 
     /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
@@ -97,10 +90,6 @@ impl Kernel<SoftmaxOp> for Group {
 
     fn choice_obstacle(&self, _op: &SoftmaxOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {

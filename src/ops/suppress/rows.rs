@@ -3,7 +3,6 @@
 use super::{NONE, SuppressOp};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Bits, Element, Operand, Scalar, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -15,7 +14,7 @@ pub(super) struct Rows;
 
 impl Kernel<SuppressOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/suppress/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/suppress/rows.wgsl")).in_rows()
     }
 
     fn offers(&self, _op: &SuppressOp, _limits: &Limits) -> Vec<Offer> {
@@ -33,10 +32,6 @@ impl Kernel<SuppressOp> for Rows {
 
     fn choice_obstacle(&self, _op: &SuppressOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, _op: &SuppressOp, _choice: &Choice) -> Vec<Binding> {

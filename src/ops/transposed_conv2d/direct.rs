@@ -23,6 +23,7 @@ pub(super) struct Direct;
 impl Kernel<TransposedConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/transposed_conv2d/direct.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, _op: &TransposedConv2dOp, _limits: &Limits) -> Vec<Offer> {
@@ -37,10 +38,6 @@ impl Kernel<TransposedConv2dOp> for Direct {
 
     fn registers(&self, _op: &TransposedConv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_pixels(2 * choice.tile[0], choice.tile[2])))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
     }
 
     fn bindings(&self, op: &TransposedConv2dOp, choice: &Choice) -> Vec<Binding> {
