@@ -4,49 +4,33 @@ use super::{OP, Pointwise, PointwiseOp};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::ops::activated::{ActivatedLast, ConvolutionOptions};
+use crate::ops::activated::{self, ConvolutionOptions};
 use crate::ops::op::Op;
-use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
-use crate::shape::{Border, Shape};
+use crate::ops::operator::{Arguments, Lowered, Operator, Options};
+use crate::shape::Shape;
 use std::sync::Arc;
 
-impl Operator for Pointwise {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Pointwise {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let shapes = operator::maps(OP, arguments)?;
-        let [bias, residual] = operator::extras(arguments);
-        Ok(Lowered::Op(self.op(shapes, (bias, residual.into()), precision)?))
+        activated::lower(self, Residual::AfterActivation, arguments, precision)
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None;
-        free.then(|| Arc::new(Pointwise { activation }) as Arc<dyn Operator>)
+    fn activated(&self, activation: Activation) -> Option<Self> {
+        (self.activation == Activation::None).then_some(Pointwise { activation })
     }
 
     fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None;
-        free.then(|| Arc::new(ActivatedLast(Pointwise { activation })) as Arc<dyn Operator>)
+        activated::last(self, activation)
     }
 
-    fn adds_bias(&self) -> bool {
-        true
-    }
-
-    fn adds_residual(&self) -> bool {
-        true
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn adds(&self) -> [bool; 2] {
+        [true, true]
     }
 }
 
 impl ConvolutionOptions for Pointwise {
-    const NAME: &'static str = OP;
-
     fn op(
         &self,
         [input, weights]: [Shape; 2],
@@ -54,9 +38,5 @@ impl ConvolutionOptions for Pointwise {
         precision: Precision,
     ) -> Result<Arc<dyn Op>> {
         Ok(Arc::new(PointwiseOp::new(input, weights, self, bias, residual, precision)?))
-    }
-
-    fn bordered(&self, _border: Border, _extents: [usize; 4]) -> Option<Self> {
-        None
     }
 }
