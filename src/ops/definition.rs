@@ -22,6 +22,25 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// The op's name: that of its folders.
     const NAME: &'static str;
 
+    /// Whether its values lie in rows: its record names no layout of feature maps.
+    const ROWS: bool = false;
+
+    /// Whether its values may be stored in halves, as [`Op::halves`] says.
+    const HALVES: bool = false;
+
+    /// Its kernels are kept busy by an invocation where others need so many.
+    const SHARE: u64 = 1;
+
+    /// Whether each output channel is a sum over input channels. The lanes beyond the output's channels are then
+    /// sums with weights of zero, which are NaN where the input is infinite or NaN.
+    const MIXES_CHANNELS: bool = false;
+
+    /// Why the tuner does not measure its kernels, if so.
+    const UNTUNABLE: Option<&'static str> = None;
+
+    /// Why the CPU does not run it, if so.
+    const CPU_OBSTACLE: Option<&'static str> = None;
+
     /// Its kernels. An untuned session prefers those whose tiles come first ([`super::kernel::Offer`]).
     fn kernels() -> &'static [&'static dyn Kernel<Self>];
 
@@ -39,9 +58,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
 
     fn operands(&self) -> Vec<OperandInfo>;
 
-    /// The form of its values where a kernel has no other: feature maps in the layout of `choice`.
+    /// The form of its values where a kernel has no other: rows, or feature maps in the layout of `choice`.
     fn form(&self, _operand: Operand, choice: &Choice) -> Form {
         match choice.layout {
+            _ if Self::ROWS => Form::Rows,
             Layout::Image2d => Form::Image,
             Layout::Nhwc => Form::Rows,
             _ => Form::C4,
@@ -79,13 +99,8 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
 
     fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>>;
 
-    /// Why the CPU does not run it, if so.
-    fn cpu_obstacle(&self) -> Option<&'static str> {
-        None
-    }
-
     fn halves(&self) -> bool {
-        false
+        Self::HALVES
     }
 
     fn reach(&self, _inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
@@ -113,24 +128,9 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    fn record_layout() -> Layout {
-        Layout::C4
-    }
-
-    /// Why the tuner does not measure its kernels, if so.
+    /// Why the tuner does not measure these kernels, if so.
     fn untunable(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Its kernels are kept busy by an invocation where others need so many.
-    fn share() -> u64 {
-        1
-    }
-
-    /// Whether each output channel is a sum over input channels. The lanes beyond the output's channels are then
-    /// sums with weights of zero, which are NaN where the input is infinite or NaN.
-    fn mixes_channels() -> bool {
-        false
+        Self::UNTUNABLE
     }
 }
 

@@ -29,7 +29,7 @@ impl<O: Definition> Bound<'_, O> {
             let better = others.is_none_or(|others| {
                 others.wanted < wanted || registers::obstacle(others, other, limits).is_none()
             });
-            better && bound.fits_otherwise(other, limits)
+            better && bound.fits_otherwise(other, limits).is_ok()
         };
         let mut bounds = kernels.map(|&kernel| Bound { op: self.op, kernel });
         !bounds.any(|bound| {

@@ -13,7 +13,7 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::shape::Shape;
 use std::fmt;
@@ -154,6 +154,8 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
 
 impl<O: RowsOp> Definition for O {
     const NAME: &'static str = O::NAME;
+    const ROWS: bool = true;
+    const UNTUNABLE: Option<&'static str> = Some(O::UNTUNABLE);
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         <O as RowsOp>::kernels()
@@ -182,10 +184,6 @@ impl<O: RowsOp> Definition for O {
         infos.map(|info| info.of(self.dtype(info.operand))).collect()
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         RowsOp::oracle(self, operands)
     }
@@ -194,20 +192,12 @@ impl<O: RowsOp> Definition for O {
         Ok(Box::new(OnCpu(self.clone())))
     }
 
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
     fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         RowsOp::usual(self, operand, noise)
     }
 
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         RowsOp::in_place(self)
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some(O::UNTUNABLE)
     }
 }
 

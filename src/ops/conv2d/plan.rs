@@ -18,6 +18,8 @@ use crate::shape::Shape;
 
 impl Definition for Conv2dOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
@@ -84,15 +86,7 @@ impl Definition for Conv2dOp {
         cpu::kernel(self, constants, shelf)
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.0, false, inputs, constants)
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }

@@ -19,6 +19,10 @@ use crate::shape::Shape;
 impl Definition for DepthwiseOp {
     const NAME: &'static str = OP;
 
+    /// A window is short: its loads are in flight together, and few invocations suffice.
+    const SHARE: u64 = 4;
+    const HALVES: bool = true;
+
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         // `local` pays where caches are poor, and that a measurement says.
         &[&micro::Micro, &rows::Rows, &direct::Direct, &local::Local, &multiplier::Multiplier]
@@ -70,16 +74,7 @@ impl Definition for DepthwiseOp {
         cpu::kernel(self, constants, shelf)
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.0, true, inputs, constants)
-    }
-
-    /// A window is short: its loads are in flight together, and few invocations suffice.
-    fn share() -> u64 {
-        4
     }
 }

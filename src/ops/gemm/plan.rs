@@ -11,12 +11,10 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Epilogue, Operand};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
-use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 use crate::ops::{convolution, expected, problem};
@@ -24,6 +22,8 @@ use crate::shape::Shape;
 
 impl Definition for GemmOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
@@ -110,10 +110,6 @@ impl Definition for GemmOp {
         operands
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn epilogue(&self) -> Epilogue {
         self.epilogue
     }
@@ -138,14 +134,6 @@ impl Definition for GemmOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
-    fn halves(&self) -> bool {
-        true
     }
 
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {

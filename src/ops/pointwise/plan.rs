@@ -20,6 +20,8 @@ use crate::shape::Shape;
 
 impl Definition for PointwiseOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
@@ -70,10 +72,6 @@ impl Definition for PointwiseOp {
         Ok(Box::new(cpu::kernel(self, constants, shelf)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.0, false, inputs, constants)
     }
@@ -96,9 +94,5 @@ impl Definition for PointwiseOp {
         let (options, weights) = (Pointwise { activation }, Shape::nhwc(channels, 1, 1, input.c));
         let bias = parts.iter().any(|(_, bias)| *bias);
         PointwiseOp::new(input, weights, &options, bias, false, precision).ok()
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }

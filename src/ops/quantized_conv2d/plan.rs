@@ -4,20 +4,18 @@ use super::{OP, QuantizedConv2dOp, cpu, direct, matrix, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::bytes::{self, LANES};
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands};
-use crate::ops::plan::Choice;
 use crate::ops::problem;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 
 impl Definition for QuantizedConv2dOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&matrix::MatrixPtx, &direct::Direct]
@@ -51,19 +49,11 @@ impl Definition for QuantizedConv2dOp {
         bytes::operands(&self.windows, self.weights(), self.channels)
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         cpu::kernel(self, constants)
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
     }
 }

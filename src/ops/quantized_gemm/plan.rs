@@ -6,13 +6,11 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role, get};
-use crate::ops::plan::Choice;
 use crate::ops::reference::{Reference, Sum};
 use crate::ops::spec::extent;
 use crate::ops::{convolution, expected, problem};
@@ -25,6 +23,8 @@ const ROUNDED: f64 = 1.001;
 
 impl Definition for QuantizedGemmOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&row::Row, &tiled::Tiled]
@@ -79,10 +79,6 @@ impl Definition for QuantizedGemmOp {
         operands
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn epilogue(&self) -> Epilogue {
         self.epilogue
     }
@@ -124,14 +120,6 @@ impl Definition for QuantizedGemmOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::QuantizedKernel::new(self, constants)?))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
-    fn halves(&self) -> bool {
-        true
     }
 
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {

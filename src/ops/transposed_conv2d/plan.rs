@@ -18,6 +18,8 @@ use crate::shape::Shape;
 
 impl Definition for TransposedConv2dOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&direct::Direct]
@@ -76,16 +78,8 @@ impl Definition for TransposedConv2dOp {
         Ok(Box::new(cpu::Transposed::new(self, constants, shelf)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::finished(&self.0.epilogue, Reach::ALL, inputs, constants)
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }
 
