@@ -3,23 +3,17 @@
 //! In a graph this is three nodes, as in residual networks (He et al., *Deep Residual Learning for Image
 //! Recognition*, 2016); the lowering makes one of them.
 
-use super::op::Op;
 use super::operator::{self, Arguments, Lowered, Operator, Options};
+use super::windowed::ConvolutionOptions;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::shape::{Border, Shape};
+use crate::shape::Border;
 use std::sync::Arc;
 
 /// A convolution's options whose activation is applied last.
 #[derive(Debug, Clone, PartialEq)]
 struct ActivatedLast<O>(O);
-
-/// The options of a convolution that may add its residual before its activation.
-pub(super) trait ConvolutionOptions: Options {
-    /// The op for these shapes, a bias if the first of `extras` says so, and a residual.
-    fn op(&self, shapes: [Shape; 2], extras: (bool, Residual), precision: Precision) -> Result<Arc<dyn Op>>;
-}
 
 /// The convolution of a node, which adds the residual that the node may have as `added` says.
 pub(super) fn lower<O: ConvolutionOptions>(
@@ -31,7 +25,7 @@ pub(super) fn lower<O: ConvolutionOptions>(
     let shapes = operator::maps(O::NAME, arguments)?;
     let [bias, residual] = operator::extras(arguments);
     let residual = if residual { added } else { Residual::None };
-    Ok(Lowered::Op(options.op(shapes, (bias, residual), precision)?))
+    Ok(Lowered::Op(Arc::new(options.op(shapes, (bias, residual), precision)?)))
 }
 
 /// The convolution with `activation` after its residual, if it has none yet.

@@ -1,12 +1,13 @@
 //! What a kernel of an op is: one file, one text, one place in the list of its op.
 
 use super::cost;
+use super::definition::Definition;
 use super::effort::Effort;
 use super::operands::Operands;
 use super::plan::Choice;
 use super::reference::Reference;
 use super::registers::Registers;
-use super::spec::Params;
+use super::spec::{self, Params};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
 use crate::error::Result;
@@ -165,7 +166,7 @@ pub enum Ordinary {
 }
 
 /// A kernel of the op `O`.
-pub(crate) trait Kernel<O>: fmt::Debug + Sync {
+pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
     /// What it is whatever the shapes.
     fn entry(&self) -> VariantEntry;
 
@@ -195,8 +196,10 @@ pub(crate) trait Kernel<O>: fmt::Debug + Sync {
         None
     }
 
-    /// The buffers and images that it takes.
-    fn bindings(&self, op: &O, choice: &Choice) -> Vec<Binding>;
+    /// The buffers and images that it takes: the op's operands, each in its form, unless it says otherwise.
+    fn bindings(&self, op: &O, choice: &Choice) -> Vec<Binding> {
+        spec::bindings(op, choice)
+    }
 
     /// The scalars that it takes.
     fn params(&self, op: &O, choice: &Choice) -> Params;

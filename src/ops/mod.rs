@@ -81,6 +81,7 @@ mod stored;
 mod tiled;
 mod tolerance;
 mod turns;
+mod windowed;
 
 pub use crate::cpu::CpuKernel;
 pub use bound::{BoundKernel, Kernels, Offered};

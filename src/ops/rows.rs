@@ -7,11 +7,11 @@ use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
 use super::reference::Reference;
-use super::spec::{Params, binding, extent};
+use super::spec::{Params, access, binding, extent};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Body, Element, Operand, Value};
+use crate::emit::{Binding, Body, Element, Operand, Value};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -227,11 +227,6 @@ impl<O: RowsOp> Kernel<O> for Rows {
 
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
         let infos = Definition::operands(op).into_iter();
-        let access = |role: Role| match role {
-            Role::Output => Access::Write,
-            Role::Update => Access::ReadWrite,
-            Role::Input | Role::Constant => Access::Read,
-        };
         let element = |operand| match op.is_wide(operand) {
             true => Element::Vec4(op.stored(operand)),
             false => Element::Scalar(op.stored(operand)),

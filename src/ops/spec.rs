@@ -1,11 +1,13 @@
 //! The parts that the ops' plans assemble specs from.
 
 use super::convolution::Convolution;
+use super::definition::Definition;
+use super::operands::{OperandInfo, Role};
 use super::plan::Choice;
 use crate::dtype::DType;
-use crate::emit::{Access, Activation, Binding, Dialect, Element, Interface, Operand, Param, Scalar, Value};
+use crate::emit::{Access, Binding, Dialect, Element, Interface, Operand, Param, Scalar, Value};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::shape::{Border, Shape};
 
@@ -77,27 +79,27 @@ pub(super) fn map_obstacle(
     })
 }
 
-/// The bindings of a convolution over feature maps in the layout of `choice`.
-pub(super) fn convolution_bindings(problem: &Convolution, choice: &Choice) -> Vec<Binding> {
-    let packed = Element::Vec4(problem.precision.storage());
-    let feature = match choice.layout {
-        Layout::Image2d => Element::Image2d(problem.precision.storage()),
-        _ => packed,
+/// The operands of `op`, each in its form: maps, weights and other constants in vec4s, rows in single elements.
+pub(super) fn bindings<O: Definition>(op: &O, choice: &Choice) -> Vec<Binding> {
+    let storage = op.precision().storage();
+    let element = |info: &OperandInfo| match (info.role, op.form(info.operand, choice)) {
+        (Role::Constant, _) if info.operand == Operand::Weights => Element::Vec4(storage),
+        (Role::Constant, _) => Element::Vec4(DType::F32),
+        (_, Form::C4) => Element::Vec4(storage),
+        (_, Form::Image) => Element::Image2d(storage),
+        _ => Element::Scalar(info.dtype),
     };
-    let channel = Element::Vec4(DType::F32);
-    let mut bindings =
-        vec![binding(Operand::Src, feature, Access::Read), binding(Operand::Weights, packed, Access::Read)];
-    if problem.epilogue.bias {
-        bindings.push(binding(Operand::Bias, channel, Access::Read));
+    let infos = op.operands().into_iter();
+    infos.map(|info| binding(info.operand, element(&info), access(info.role))).collect()
+}
+
+/// What a kernel does with an operand that is not packed for it.
+pub(super) const fn access(role: Role) -> Access {
+    match role {
+        Role::Output => Access::Write,
+        Role::Update => Access::ReadWrite,
+        Role::Input | Role::Constant => Access::Read,
     }
-    if problem.epilogue.activation == Activation::PRelu {
-        bindings.push(binding(Operand::Slope, channel, Access::Read));
-    }
-    if problem.epilogue.residual.is_some() {
-        bindings.push(binding(Operand::Residual, feature, Access::Read));
-    }
-    bindings.push(binding(Operand::Dst, feature, Access::Write));
-    bindings
 }
 
 /// The constants that a window bakes into the text.

@@ -9,7 +9,7 @@
 use super::Conv2dOp;
 use super::arguments::{pack_terms, params, shares, slices, whole_slices};
 use super::direct::Direct;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -50,10 +50,6 @@ impl Kernel<Conv2dOp> for Grouped {
 
     fn grid(&self, op: &Conv2dOp, tile: [u32; 3]) -> [u32; 3] {
         Direct.grid(op, tile)
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {

@@ -7,7 +7,7 @@
 use super::Conv2dOp;
 use super::arguments::{pack_rows, params};
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -53,10 +53,6 @@ impl Kernel<Conv2dOp> for Matrix {
 
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
         Matrix::counted(*self, &op.0, choice)
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, _choice: &Choice) -> Params {

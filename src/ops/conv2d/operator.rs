@@ -1,13 +1,12 @@
 //! A 2D convolution as a node of a graph: `Src`, `Weights`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{Conv2d, Conv2dOp, OP};
+use super::{Conv2d, OP};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::ops::activated::{self, ConvolutionOptions};
-use crate::ops::op::Op;
+use crate::ops::activated;
 use crate::ops::operator::{Arguments, Lowered, Operator, Options};
-use crate::shape::{Border, Padding, Shape};
+use crate::shape::{Border, Padding};
 use std::sync::Arc;
 
 impl Options for Conv2d {
@@ -40,16 +39,5 @@ impl Options for Conv2d {
 
     fn adds(&self) -> [bool; 2] {
         [true, true]
-    }
-}
-
-impl ConvolutionOptions for Conv2d {
-    fn op(
-        &self,
-        [input, weights]: [Shape; 2],
-        (bias, residual): (bool, Residual),
-        precision: Precision,
-    ) -> Result<Arc<dyn Op>> {
-        Ok(Arc::new(Conv2dOp::new(input, weights, self, bias, residual, precision)?))
     }
 }

@@ -86,7 +86,7 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        let mut bindings = spec::convolution_bindings(&op.0, choice);
+        let mut bindings = spec::bindings(op, choice);
         let source = bindings.iter_mut().filter(|binding| binding.operand == Operand::Src);
         source.for_each(|binding| binding.element = Element::Scalar(DType::F32));
         bindings

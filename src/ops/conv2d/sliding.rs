@@ -7,7 +7,7 @@ use super::Conv2dOp;
 use super::arguments::{SHARE, columns, is_long, params};
 use super::direct::Direct;
 use super::shallow;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -56,10 +56,6 @@ impl Kernel<Conv2dOp> for Sliding {
     /// See [`Family::spills_windows`](crate::limits::Family::spills_windows).
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
         !limits.family.spills_windows()
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {

@@ -5,7 +5,7 @@
 
 use super::Conv2dOp;
 use super::arguments::{pack_rows, params, slices};
-use crate::emit::{Binding, Operand};
+use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -44,10 +44,6 @@ impl Kernel<Conv2dOp> for Tiled {
 
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
         !limits.has_lanes()
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {

@@ -17,7 +17,7 @@ use super::transforms::transformed;
 use super::{Conv2dOp, winograd_bound};
 use crate::dtype::{DType, Precision};
 use crate::emit::winograd::Minimal;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
@@ -239,10 +239,6 @@ impl Kernel<Conv2dOp> for Winograd {
         Some(Registers::with_barriers(registers::of_product(choice.tile[1] * choice.tile[2], choice.tile[0])))
     }
 
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
         params(&op.0, self.results, choice.tile)
     }
@@ -405,7 +401,8 @@ mod tests {
     fn other_windows_and_half_sums_of_large_tiles_are_left_out() {
         let plain = problem(9, 6);
         let offered = |problem| {
-            [WINOGRAD2, WINOGRAD4].map(|kernel| kernel.offers(&Conv2dOp(problem), &Limits::webgpu()).len())
+            [WINOGRAD2, WINOGRAD4]
+                .map(|kernel| kernel.offers(&Conv2dOp::of(problem), &Limits::webgpu()).len())
         };
         for other in [
             Convolution { stride: [1, 2], ..plain },

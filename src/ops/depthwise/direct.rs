@@ -2,7 +2,7 @@
 
 use super::DepthwiseOp;
 use super::arguments::{grid, pack, params};
-use crate::emit::{Binding, Operand};
+use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -22,10 +22,6 @@ impl Kernel<DepthwiseOp> for Direct {
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
         grid(op, tile)
-    }
-
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {

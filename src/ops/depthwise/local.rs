@@ -3,7 +3,7 @@
 
 use super::DepthwiseOp;
 use super::arguments::{grid, in_registers, pack, params};
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -56,10 +56,6 @@ impl Kernel<DepthwiseOp> for Local {
     /// One slice is staged at a time.
     fn work_groups(&self, _op: &DepthwiseOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
         [[16, 8], [8, 8], [32, 4], [16, 4], [8, 4]].map(|[x, y]| [x, y, 1]).to_vec()
-    }
-
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {

@@ -2,7 +2,7 @@
 
 use super::DepthwiseOp;
 use super::arguments::{in_registers, pack, params};
-use crate::emit::{Binding, Operand, Scalar, Value};
+use crate::emit::{Operand, Scalar, Value};
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -42,10 +42,6 @@ impl Kernel<DepthwiseOp> for Micro {
     fn untuned(&self, _op: &DepthwiseOp, limits: &Limits) -> bool {
         let few = matches!(limits.family, Family::Intel | Family::Mali(_) | Family::Apple);
         !few && !limits.family.is_early_adreno()
-    }
-
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &DepthwiseOp, choice: &Choice) -> Params {

@@ -1,13 +1,12 @@
 //! A depthwise convolution as a node of a graph: `Src`, `Weights`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{Depthwise, DepthwiseOp, OP};
+use super::{Depthwise, OP};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::ops::activated::{self, ConvolutionOptions};
-use crate::ops::op::Op;
+use crate::ops::activated;
 use crate::ops::operator::{Arguments, Lowered, Operator, Options};
-use crate::shape::{Border, Shape};
+use crate::shape::Border;
 use std::sync::Arc;
 
 impl Options for Depthwise {
@@ -32,16 +31,5 @@ impl Options for Depthwise {
 
     fn adds(&self) -> [bool; 2] {
         [true, true]
-    }
-}
-
-impl ConvolutionOptions for Depthwise {
-    fn op(
-        &self,
-        [input, weights]: [Shape; 2],
-        (bias, residual): (bool, Residual),
-        precision: Precision,
-    ) -> Result<Arc<dyn Op>> {
-        Ok(Arc::new(DepthwiseOp::new(input, weights, self, bias, residual, precision)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::DepthwiseOp;
 use super::arguments::{fits_row, grid, pack, params};
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -32,10 +32,6 @@ impl Kernel<DepthwiseOp> for Rows {
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
         grid(op, tile)
-    }
-
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {

@@ -3,13 +3,13 @@
 
 use super::PointwiseOp;
 use super::micro::pack;
-use crate::emit::{Binding, Operand};
+use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::Registers;
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{Params, extent, unsigned};
 
 #[derive(Debug)]
 pub(super) struct Direct;
@@ -38,10 +38,6 @@ impl Kernel<PointwiseOp> for Direct {
     fn effort(&self, op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
         let [x, y, z] = choice.work_group;
         Some(effort::of_map(&op.0, choice, [1, 1], [x * y, z], self.grid(op, choice.tile)))
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {

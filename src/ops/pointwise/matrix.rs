@@ -7,7 +7,7 @@
 use super::PointwiseOp;
 use super::micro::{params, slices};
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand};
+use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
@@ -51,10 +51,6 @@ impl Kernel<PointwiseOp> for Matrix {
 
     fn counted(&self, op: &PointwiseOp, choice: &Choice) -> u64 {
         Matrix::counted(*self, &op.0, choice)
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {

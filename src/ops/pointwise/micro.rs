@@ -4,7 +4,7 @@
 //! each input lane.
 
 use super::PointwiseOp;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::effort::{self, Effort};
@@ -93,10 +93,6 @@ impl Kernel<PointwiseOp> for Micro {
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
         grid(op, tile)
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {

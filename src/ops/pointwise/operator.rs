@@ -1,13 +1,11 @@
 //! A 1x1 convolution as a node of a graph: `Src`, `Weights`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{OP, Pointwise, PointwiseOp};
+use super::{OP, Pointwise};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::ops::activated::{self, ConvolutionOptions};
-use crate::ops::op::Op;
+use crate::ops::activated;
 use crate::ops::operator::{Arguments, Lowered, Operator, Options};
-use crate::shape::Shape;
 use std::sync::Arc;
 
 impl Options for Pointwise {
@@ -27,16 +25,5 @@ impl Options for Pointwise {
 
     fn adds(&self) -> [bool; 2] {
         [true, true]
-    }
-}
-
-impl ConvolutionOptions for Pointwise {
-    fn op(
-        &self,
-        [input, weights]: [Shape; 2],
-        (bias, residual): (bool, Residual),
-        precision: Precision,
-    ) -> Result<Arc<dyn Op>> {
-        Ok(Arc::new(PointwiseOp::new(input, weights, self, bias, residual, precision)?))
     }
 }

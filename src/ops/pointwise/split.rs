@@ -6,7 +6,7 @@
 
 use super::PointwiseOp;
 use super::micro::{grid, params, slices};
-use crate::emit::{Binding, Operand};
+use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -50,10 +50,6 @@ impl Kernel<PointwiseOp> for Split {
 
     fn untuned(&self, _op: &PointwiseOp, limits: &Limits) -> bool {
         !limits.has_lanes()
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
