@@ -66,6 +66,7 @@ mod group_product;
 mod halves;
 mod kernel;
 mod last_resort;
+mod map_product;
 mod matrix;
 mod op;
 mod operands;

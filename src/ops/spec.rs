@@ -150,15 +150,3 @@ pub(super) fn pack_window(data: &[f32], taps: usize, channels: usize) -> Vec<f32
     }
     out
 }
-
-/// The weights `oc 1 1 c` of a 1x1 convolution as the rows of a matrix, `[input slice][lane][slice][4]`
-/// for `inputs` input slices, zeros beyond the channels.
-pub(super) fn pack_rows(data: &[f32], channels: usize, slices: usize, inputs: usize) -> Vec<f32> {
-    let mut out = vec![0.0; inputs * slices * 16];
-    for (o, row) in data.chunks_exact(channels).enumerate() {
-        for (k, &weight) in row.iter().enumerate() {
-            out[4 * slices * k + o] = weight;
-        }
-    }
-    out
-}

@@ -9,22 +9,18 @@ use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::map_product::Given;
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{self, Params, unsigned};
 use crate::ops::split;
 
 #[derive(Debug)]
 pub(super) struct Micro;
 
-/// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
-pub(super) fn slices(problem: &Convolution, tile: u32) -> usize {
-    problem.output.slices().next_multiple_of(tile.max(1) as usize)
-}
-
-/// A constant as `direct` and `micro` read it.
+/// A constant as `direct` and `micro` read it, in whole tiles of slices.
 pub(super) fn pack(op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-    let slices = slices(&op.0, choice.tile[1]);
+    let slices = op.0.output.slices().next_multiple_of(choice.tile[1].max(1) as usize);
     if operand != Operand::Weights {
         return spec::pack_channels(data, slices);
     }
@@ -40,8 +36,7 @@ pub(super) fn pack(op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[
 }
 
 /// The scalars of the kernels whose grid is a row of pixels.
-pub(super) fn params(op: &PointwiseOp) -> Params {
-    let problem = &op.0;
+fn params(problem: &Convolution) -> Params {
     vec![
         ("plane", unsigned(problem.output.w * problem.output.h)),
         ("src_c4", unsigned(problem.input.slices())),
@@ -50,15 +45,8 @@ pub(super) fn params(op: &PointwiseOp) -> Params {
     ]
 }
 
-/// Pixels x slices x (layers * batch), the tile being pixels, slices and layers.
-pub(super) fn grid(op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
-    let output = op.0.output;
-    [
-        extent(output.w * output.h).div_ceil(tile[0]),
-        extent(output.slices()).div_ceil(tile[1]),
-        tile[2] * extent(output.n),
-    ]
-}
+/// What the texts of the kernels that are matrix products are given.
+pub(super) const OF_PRODUCTS: Given = Given { windows: false, params: |problem, _tile| params(problem) };
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
@@ -92,11 +80,11 @@ impl Kernel<PointwiseOp> for Micro {
     }
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
-        grid(op, tile)
+        split::grid(&op.0, tile)
     }
 
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
-        params(op)
+        params(&op.0)
     }
 
     fn constants(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Constants {

@@ -16,7 +16,7 @@ use crate::shape::Shape;
 
 impl ConvolutionOptions for Pointwise {
     fn kernels() -> &'static [&'static dyn Kernel<PointwiseOp>] {
-        &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::Tiled, &split::Split, &direct::Direct]
+        &[&matrix::MATRIX, &matrix::MATRIX_PTX, &micro::Micro, &tiled::TILED, &split::SPLIT, &direct::Direct]
     }
 
     fn op(
