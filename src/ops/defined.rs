@@ -143,6 +143,7 @@ impl<'a, O: Definition> Bound<'a, O> {
         asked.check_layout(op.maps())?;
         asked.reject_if(kernel.obstacle(op, limits).or_else(|| self.scalar_obstacle(limits)))?;
         asked.check_launch(Definition::precision(op))?;
+        asked.check_work_group()?;
         asked.reject_if(kernel.choice_obstacle(op, choice, limits))?;
         if limits.faults.is_empty() {
             return Ok(());
@@ -236,6 +237,13 @@ impl Asked<'_> {
         let label = spec::label(op, choice);
         check_work_group(&label, choice.work_group, limits)?;
         check_grid(&label, choice.work_group, kernel.grid(choice.tile), limits)
+    }
+
+    /// Refuses another work-group than the one that the tile names, if it names one.
+    fn check_work_group(&self) -> Result<()> {
+        let (found, wanted) = (self.choice.work_group, [self.choice.tile[0], 1, 1]);
+        let wrong = self.kernel.entry().of_tile && found != wanted;
+        self.reject_if(wrong.then(|| format!("a work-group of {found:?}, its tile wants {wanted:?}")))
     }
 
     /// Refuses what a fault that was reported of the device is about; `operands` are the op's, what it writes the last.

@@ -6,12 +6,14 @@ use super::op::Op;
 use super::operands::{OperandInfo, Operands};
 use super::plan::Choice;
 use super::reference::Reference;
+use super::spec::{self, Params};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, Operand};
+use crate::emit::{Binding, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
+use crate::limits::Limits;
 use crate::shape::Shape;
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +73,26 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// The feature maps that its kernels may have in images; none of an op that has none in images.
     fn maps(&self) -> Option<[Shape; 2]> {
         None
+    }
+
+    /// The buffers and images of its kernels, unless one says otherwise: its operands, each in its form.
+    fn bindings(&self, choice: &Choice) -> Vec<Binding> {
+        spec::bindings(self, choice)
+    }
+
+    /// The scalars of its kernels, unless one says otherwise.
+    fn params(&self, _choice: &Choice) -> Params {
+        Vec::new()
+    }
+
+    /// A constant as its kernels read it, unless one says otherwise: as it is.
+    fn pack(&self, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+
+    /// Whether a session that measured nothing may run its kernels for speed's sake, unless one says otherwise.
+    fn untuned(&self, _limits: &Limits) -> bool {
+        true
     }
 
     /// What happens to a sum before it is stored.

@@ -7,7 +7,7 @@ use super::operands::Operands;
 use super::plan::Choice;
 use super::reference::Reference;
 use super::registers::Registers;
-use super::spec::{self, Params};
+use super::spec::Params;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
 use crate::error::Result;
@@ -31,6 +31,8 @@ pub struct VariantEntry {
     pub place: Layout,
     /// The work-group, if it is made for none.
     pub ordinary: Ordinary,
+    /// Whether its work-group is a row of as many invocations as its tile's first extent.
+    pub of_tile: bool,
     /// Whether the order of the op's kernels and tiles was measured: then another has to be estimated to be much shorter to
     /// take the place of the first. Otherwise the one with the least estimate is taken.
     pub ordered: bool,
@@ -55,6 +57,7 @@ impl VariantEntry {
             layouts: &[Layout::C4],
             place: Layout::C4,
             ordinary: Ordinary::Workload,
+            of_tile: false,
             ordered: true,
             native_half: false,
             sums_otherwise: false,
@@ -111,6 +114,11 @@ impl VariantEntry {
     /// The kernel with a work-group by `ordinary`.
     pub(super) const fn with_ordinary(self, ordinary: Ordinary) -> Self {
         VariantEntry { ordinary, ..self }
+    }
+
+    /// The kernel with the work-group that its tile names.
+    pub(super) const fn of_tile(self) -> Self {
+        VariantEntry { of_tile: true, ..self }
     }
 
     /// The kernel as one that is taken where its estimate is the least.
@@ -187,8 +195,8 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
     }
 
     /// The work-groups that it is made for, the default first; empty if an ordinary one serves it.
-    fn work_groups(&self, _op: &O, _tile: [u32; 3]) -> Vec<[u32; 3]> {
-        Vec::new()
+    fn work_groups(&self, _op: &O, tile: [u32; 3]) -> Vec<[u32; 3]> {
+        self.entry().of_tile.then_some([tile[0], 1, 1]).into_iter().collect()
     }
 
     /// In which form it reads or writes `operand`, which is no packed constant; `None` for the op's own.
@@ -196,13 +204,15 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         None
     }
 
-    /// The buffers and images that it takes: the op's operands, each in its form, unless it says otherwise.
+    /// The buffers and images that it takes.
     fn bindings(&self, op: &O, choice: &Choice) -> Vec<Binding> {
-        spec::bindings(op, choice)
+        op.bindings(choice)
     }
 
     /// The scalars that it takes.
-    fn params(&self, op: &O, choice: &Choice) -> Params;
+    fn params(&self, op: &O, choice: &Choice) -> Params {
+        op.params(choice)
+    }
 
     /// The constants of its text; `choice` fits.
     fn constants(&self, op: &O, choice: &Choice, limits: &Limits) -> Constants;
@@ -217,10 +227,9 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         None
     }
 
-    /// A constant operand as it reads it: as it is, unless it says otherwise. `data`, in the op's public layout, has
-    /// the right length.
-    fn pack(&self, _op: &O, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        data.to_vec()
+    /// A constant operand as it reads it. `data`, in the op's public layout, has the right length.
+    fn pack(&self, op: &O, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        op.pack(choice, operand, data)
     }
 
     /// What `choice` asks of a device; `None` where it was not counted.
@@ -242,8 +251,8 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
     }
 
     /// Whether a session that measured nothing may run it for speed's sake.
-    fn untuned(&self, _op: &O, _limits: &Limits) -> bool {
-        true
+    fn untuned(&self, op: &O, limits: &Limits) -> bool {
+        op.untuned(limits)
     }
 
     /// How many ordinary invocations keep a device as busy as those of `choice`.

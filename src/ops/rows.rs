@@ -7,7 +7,7 @@ use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
 use super::reference::Reference;
-use super::spec::{Params, access, binding, extent};
+use super::spec::{Params, bindings_as, extent};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
@@ -226,16 +226,14 @@ impl<O: RowsOp> Kernel<O> for Rows {
     }
 
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
-        let infos = Definition::operands(op).into_iter();
-        let element = |operand| match op.is_wide(operand) {
-            true => Element::Vec4(op.stored(operand)),
-            false => Element::Scalar(op.stored(operand)),
-        };
-        infos.map(|info| binding(info.operand, element(info.operand), access(info.role))).collect()
+        bindings_as(op, |info| match op.is_wide(info.operand) {
+            true => Element::Vec4(op.stored(info.operand)),
+            false => Element::Scalar(op.stored(info.operand)),
+        })
     }
 
     fn params(&self, op: &O, _choice: &Choice) -> Params {
-        op.params()
+        RowsOp::params(op)
     }
 
     fn body(&self, op: &O, _choice: &Choice) -> Body {

@@ -82,15 +82,25 @@ pub(super) fn map_obstacle(
 /// The operands of `op`, each in its form: maps, weights and other constants in vec4s, rows in single elements.
 pub(super) fn bindings<O: Definition>(op: &O, choice: &Choice) -> Vec<Binding> {
     let storage = op.precision().storage();
-    let element = |info: &OperandInfo| match (info.role, op.form(info.operand, choice)) {
+    bindings_as(op, |info| match (info.role, op.form(info.operand, choice)) {
         (Role::Constant, _) if info.operand == Operand::Weights => Element::Vec4(storage),
         (Role::Constant, _) => Element::Vec4(DType::F32),
         (_, Form::C4) => Element::Vec4(storage),
         (_, Form::Image) => Element::Image2d(storage),
         _ => Element::Scalar(info.dtype),
-    };
+    })
+}
+
+/// The operands of `op`, each in elements as `element` says.
+pub(super) fn bindings_as<O: Definition>(op: &O, element: impl Fn(&OperandInfo) -> Element) -> Vec<Binding> {
     let infos = op.operands().into_iter();
     infos.map(|info| binding(info.operand, element(&info), access(info.role))).collect()
+}
+
+/// Why so many bytes of local memory are too many, if they are.
+pub(super) fn local_obstacle(bytes: u64, limits: &Limits) -> Option<String> {
+    let most = limits.local_memory;
+    (bytes > u64::from(most)).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
 }
 
 /// What a kernel does with an operand that is not packed for it.

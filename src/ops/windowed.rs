@@ -8,13 +8,14 @@ use super::kernel::Kernel;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands};
 use super::operator::Options;
+use super::plan::Choice;
 use super::reference::{Reference, Sum};
-use super::spec::extent;
+use super::spec::{Params, extent};
 use super::{expected, problem};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, Residual};
+use crate::emit::{Epilogue, Operand, Residual};
 use crate::error::Result;
 use crate::shape::Shape;
 use std::marker::PhantomData;
@@ -79,6 +80,14 @@ pub(super) trait ConvolutionOptions: Options + Copy {
         problem.terms()
     }
 
+    fn params(_problem: &Convolution) -> Params {
+        Vec::new()
+    }
+
+    fn pack(_problem: &Convolution, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+
     /// The sums of operands that were checked, in f64.
     fn oracle(op: &Windowed<Self>, operands: &Operands<'_>) -> Sum;
 
@@ -129,6 +138,14 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
 
     fn maps(&self) -> Option<[Shape; 2]> {
         O::HAS_IMAGES.then_some([self.0.input, self.0.output])
+    }
+
+    fn params(&self, _choice: &Choice) -> Params {
+        O::params(&self.0)
+    }
+
+    fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        O::pack(&self.0, choice, operand, data)
     }
 
     fn epilogue(&self) -> Epilogue {

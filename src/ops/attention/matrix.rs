@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Invocations that work on one small matrix together.
 const WAVE: usize = 32;
@@ -194,8 +194,7 @@ impl Kernel<AttentionOp> for Matrix {
             return Some(format!("{kept} vec4s of an invocation's registers, wanted at most {MOST_KEPT}"));
         }
         let bytes = staging.bytes(self);
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn work_groups(&self, op: &AttentionOp, tile: [u32; 3]) -> Vec<[u32; 3]> {

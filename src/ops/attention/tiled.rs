@@ -9,7 +9,7 @@ use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
 const TILES: [[u32; 3]; 5] = [[1, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
@@ -106,8 +106,7 @@ impl Kernel<AttentionOp> for Tiled {
         }
         let Kept { queries, staged, shares, largest } = kept(op, choice);
         let bytes = 16 * (queries + staged + shares + largest) as u64;
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn registers(&self, _op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<Registers> {

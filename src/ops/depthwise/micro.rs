@@ -1,8 +1,8 @@
 //! `micro`: a tile of columns and rows per invocation, in registers, on a grid of the tiles of a plane x slices.
 
 use super::DepthwiseOp;
-use super::arguments::{in_registers, pack, params};
-use crate::emit::{Operand, Scalar, Value};
+use super::arguments::in_registers;
+use crate::emit::{Scalar, Value};
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -46,16 +46,12 @@ impl Kernel<DepthwiseOp> for Micro {
 
     fn params(&self, op: &DepthwiseOp, choice: &Choice) -> Params {
         let tiles = extent(op.0.output.w).div_ceil(choice.tile[0]);
-        [params(op), vec![("tiles_w", Scalar::U32(tiles))]].concat()
+        [spec::window_params(&op.0), vec![("tiles_w", Scalar::U32(tiles))]].concat()
     }
 
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         let tile = [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1])];
         let tile = tile.map(|(name, value)| (name, Value::U32(value)));
         [spec::window_constants(&op.0), tile.to_vec()].concat()
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

@@ -1,8 +1,7 @@
 //! `multiplier`: channel multipliers above 1, one vec4 of output channels per invocation.
 
 use super::DepthwiseOp;
-use super::arguments::{grid, pack, params};
-use crate::emit::Operand;
+use super::arguments::grid;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -30,14 +29,10 @@ impl Kernel<DepthwiseOp> for Multiplier {
             ("src_c4", unsigned(op.0.input.slices())),
             ("multiplier", unsigned(op.multiplier())),
         ];
-        [params(op), own.to_vec()].concat()
+        [spec::window_params(&op.0), own.to_vec()].concat()
     }
 
     fn constants(&self, op: &DepthwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
         spec::window_constants(&op.0)
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

@@ -4,13 +4,15 @@ use super::{Depthwise, DepthwiseOp, cpu, direct, local, micro, multiplier, oracl
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::Residual;
+use crate::emit::{Operand, Residual};
 use crate::error::Result;
 use crate::ops::convolution::Convolution;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::Operands;
+use crate::ops::plan::Choice;
 use crate::ops::reference::Sum;
+use crate::ops::spec::{self, Params};
 use crate::ops::windowed::ConvolutionOptions;
 use crate::shape::Shape;
 
@@ -40,6 +42,20 @@ impl ConvolutionOptions for Depthwise {
 
     fn channels(problem: &Convolution) -> String {
         format!("mult{}", problem.group_outputs())
+    }
+
+    fn params(problem: &Convolution) -> Params {
+        spec::window_params(problem)
+    }
+
+    /// Weights as `[slice][kh][kw][4]` over the output channels.
+    fn pack(problem: &Convolution, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        match operand {
+            Operand::Weights => {
+                spec::pack_window(data, problem.kernel[0] * problem.kernel[1], problem.output.c)
+            }
+            _ => spec::pack_channels(data, problem.output.slices()),
+        }
     }
 
     fn oracle(op: &DepthwiseOp, operands: &Operands<'_>) -> Sum {

@@ -59,11 +59,11 @@ impl Kernel<GemmOp> for Image2d {
         [op.scalar_params(), vec![("n4", unsigned(op.n.div_ceil(4))), ("b_batch", unsigned(rows))]].concat()
     }
 
-    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
-        op.constants(choice)
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        true
     }
 
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        op.constants(choice)
     }
 }

@@ -8,12 +8,10 @@
 use super::GemmOp;
 use super::arguments::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::Params;
 
 /// Invocations that work on one small matrix together.
 const WAVE: u32 = 32;
@@ -247,6 +245,11 @@ impl Kernel<GemmOp> for Matrix {
         op.vec4_obstacle().or_else(|| op.row_obstacle(self.whole, "values"))
     }
 
+    /// It is for matrix units.
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        true
+    }
+
     fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [x, y, z] = choice.work_group;
         Staging::of(self, choice, op.precision, limits.local_memory).is_none().then(|| {
@@ -318,18 +321,6 @@ impl Kernel<GemmOp> for Matrix {
         let few = self.cooperative && choice.tile == [1, 2, 1];
         let copies = Way::of(self, op.precision) == Way::Copies;
         if few || copies { 4 * invocations } else { 2 * invocations }
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }
 

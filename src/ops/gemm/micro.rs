@@ -2,7 +2,7 @@
 
 use super::arguments::{SQUARE, TILES, preference};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
@@ -42,10 +42,6 @@ impl Kernel<GemmOp> for Micro {
         Some(effort::alone(op, choice))
     }
 
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
         op.element_bindings()
     }
@@ -56,9 +52,5 @@ impl Kernel<GemmOp> for Micro {
 
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         op.constants(choice)
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

@@ -5,7 +5,7 @@
 use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
@@ -97,9 +97,5 @@ impl Kernel<GemmOp> for Staged {
             ("TRANSPOSE_B", u32::from(op.transpose_b)),
         ];
         op.constants_and(choice, &[&shared[..], &own].concat())
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

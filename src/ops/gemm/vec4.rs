@@ -2,14 +2,12 @@
 
 use super::arguments::{SQUARE, TILES, preference};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::Params;
 
 #[derive(Debug)]
 pub(super) struct Vec4;
@@ -42,23 +40,7 @@ impl Kernel<GemmOp> for Vec4 {
         Some(effort::alone(op, choice))
     }
 
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         op.constants(choice)
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

@@ -11,7 +11,6 @@ use crate::limits::machine::Machine;
 use crate::ops::group_product::local_obstacle;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 /// Rows of a work-group, at most.
@@ -32,7 +31,7 @@ fn rows(op: &MlpOp) -> usize {
 
 impl Kernel<MlpOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl")).in_rows()
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl")).in_rows().of_tile()
     }
 
     /// As few work-groups as there are units to keep busy: each normalises the rows once more.
@@ -62,16 +61,12 @@ impl Kernel<MlpOp> for Rows {
         local_obstacle(SIZE, values(op, rows(op)), limits.local_memory)
     }
 
-    fn work_groups(&self, _op: &MlpOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
     fn choice_obstacle(&self, op: &MlpOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [size, rows, shares] = choice.tile;
         if shares > size || !shares.is_power_of_two() {
             return Some(format!("{shares} of {size} invocations share a sum"));
         }
-        wrong_group(choice).or_else(|| local_obstacle(size, values(op, rows as usize), limits.local_memory))
+        local_obstacle(size, values(op, rows as usize), limits.local_memory)
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -8,7 +8,7 @@ use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{FEWEST, GROUPS, group_sizes, groups, wrong_group};
+use crate::ops::reduce::rows::{FEWEST, GROUPS, group_sizes, groups};
 use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
@@ -49,7 +49,9 @@ pub(super) struct Group;
 
 impl Kernel<NormalizeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl")).in_rows()
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
@@ -61,14 +63,6 @@ impl Kernel<NormalizeOp> for Group {
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.merged().outputs(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

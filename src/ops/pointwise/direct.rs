@@ -2,8 +2,6 @@
 //! the TensorFlow Lite GL delegate's kernel.
 
 use super::PointwiseOp;
-use super::micro::pack;
-use crate::emit::Operand;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -53,9 +51,5 @@ impl Kernel<PointwiseOp> for Direct {
 
     fn constants(&self, _op: &PointwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
         Vec::new()
-    }
-
-    fn pack(&self, op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, choice, operand, data)
     }
 }

@@ -3,50 +3,23 @@
 //! Weights are packed as `[slice][input slice][lane][4]`: four vec4s over the output channels, one for
 //! each input lane.
 
-use super::PointwiseOp;
-use crate::emit::{Operand, Value};
+use super::{Pointwise, PointwiseOp};
+use crate::emit::Value;
 use crate::limits::Limits;
-use crate::ops::convolution::Convolution;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::map_product::Given;
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{self, Params, unsigned};
 use crate::ops::split;
+use crate::ops::windowed::ConvolutionOptions;
 
 #[derive(Debug)]
 pub(super) struct Micro;
 
-/// A constant as `direct` and `micro` read it, in whole tiles of slices.
-pub(super) fn pack(op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-    let slices = op.0.output.slices().next_multiple_of(choice.tile[1].max(1) as usize);
-    if operand != Operand::Weights {
-        return spec::pack_channels(data, slices);
-    }
-    let sources = op.0.input.slices();
-    let mut out = vec![0.0; slices * sources * 16];
-    for (o, row) in data.chunks_exact(op.0.input.c).enumerate() {
-        let first = 16 * sources * (o / 4) + o % 4;
-        for (k, &weight) in row.iter().enumerate() {
-            out[first + 4 * k] = weight;
-        }
-    }
-    out
-}
-
-/// The scalars of the kernels whose grid is a row of pixels.
-fn params(problem: &Convolution) -> Params {
-    vec![
-        ("plane", unsigned(problem.output.w * problem.output.h)),
-        ("src_c4", unsigned(problem.input.slices())),
-        ("dst_c4", unsigned(problem.output.slices())),
-        ("batch", unsigned(problem.output.n)),
-    ]
-}
-
 /// What the texts of the kernels that are matrix products are given.
-pub(super) const OF_PRODUCTS: Given = Given { windows: false, params: |problem, _tile| params(problem) };
+pub(super) const OF_PRODUCTS: Given =
+    Given { windows: false, params: |problem, _tile| Pointwise::params(problem) };
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
@@ -83,15 +56,7 @@ impl Kernel<PointwiseOp> for Micro {
         split::grid(&op.0, tile)
     }
 
-    fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
-        params(&op.0)
-    }
-
     fn constants(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         vec![("TILE_X", Value::U32(choice.tile[0])), ("TILE_Y", Value::U32(choice.tile[1]))]
-    }
-
-    fn pack(&self, op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, choice, operand, data)
     }
 }

@@ -4,13 +4,15 @@ use super::{Pointwise, PointwiseOp, cpu, direct, matrix, micro, oracle, split, t
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, Residual};
+use crate::emit::{Epilogue, Operand, Residual};
 use crate::error::Result;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::Kernel;
 use crate::ops::op::Op;
 use crate::ops::operands::Operands;
+use crate::ops::plan::Choice;
 use crate::ops::reference::Sum;
+use crate::ops::spec::{self, Params, unsigned};
 use crate::ops::windowed::ConvolutionOptions;
 use crate::shape::Shape;
 
@@ -30,6 +32,33 @@ impl ConvolutionOptions for Pointwise {
 
     fn weights(problem: &Convolution) -> Shape {
         Shape::nhwc(problem.output.c, 1, 1, problem.input.c)
+    }
+
+    /// The scalars of the kernels whose grid is a row of pixels.
+    fn params(problem: &Convolution) -> Params {
+        vec![
+            ("plane", unsigned(problem.output.w * problem.output.h)),
+            ("src_c4", unsigned(problem.input.slices())),
+            ("dst_c4", unsigned(problem.output.slices())),
+            ("batch", unsigned(problem.output.n)),
+        ]
+    }
+
+    /// Of `direct` and `micro`: weights as `[slice][input slice][lane][4]`, in whole tiles of slices.
+    fn pack(problem: &Convolution, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        let slices = problem.output.slices().next_multiple_of(choice.tile[1].max(1) as usize);
+        if operand != Operand::Weights {
+            return spec::pack_channels(data, slices);
+        }
+        let sources = problem.input.slices();
+        let mut out = vec![0.0; slices * sources * 16];
+        for (o, row) in data.chunks_exact(problem.input.c).enumerate() {
+            let first = 16 * sources * (o / 4) + o % 4;
+            for (k, &weight) in row.iter().enumerate() {
+                out[first + 4 * k] = weight;
+            }
+        }
+        out
     }
 
     fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {

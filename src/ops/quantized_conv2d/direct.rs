@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, local_obstacle, unsigned};
 
 /// Words of output channels, pixels of a row, and invocations that share a sum.
 const TILES: [[u32; 3]; 11] = [
@@ -71,12 +71,11 @@ impl Kernel<QuantizedConv2dOp> for Direct {
             return Some(format!("a work-group of {z} along z, the tile has {splits}"));
         }
         let bytes = 16 * u64::from(sums(choice.tile, choice.work_group));
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
-    fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Vec4(DType::U32))
+    fn bindings(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Vec4(DType::U32))
     }
 
     fn params(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Params {

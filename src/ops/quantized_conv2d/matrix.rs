@@ -10,7 +10,7 @@ use crate::limits::{Limits, MatrixUnit};
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, extent};
+use crate::ops::spec::{self, Params, extent, local_obstacle};
 
 /// Invocations that work on one small matrix together.
 const WARP: u32 = 32;
@@ -117,8 +117,7 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
             return Some(format!("{x} x {y} x {z} invocations are not warps of {WARP} in {layers} layers"));
         }
         let bytes = 16 * u64::from(passed(choice.tile, choice.work_group));
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     /// A matrix unit is kept busy by fewer invocations.
@@ -140,8 +139,8 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         Some((warps / at_once).max(1.0) * (steps * step + joined))
     }
 
-    fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Vec4(DType::U32))
+    fn bindings(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Vec4(DType::U32))
     }
 
     fn params(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Params {

@@ -33,8 +33,8 @@ impl Kernel<QuantizedDepthwiseOp> for Direct {
         [extent(output.c), extent(output.w).div_ceil(tile[1]), extent(output.n * output.h)]
     }
 
-    fn bindings(&self, _op: &QuantizedDepthwiseOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Scalar(DType::U32))
+    fn bindings(&self, op: &QuantizedDepthwiseOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Scalar(DType::U32))
     }
 
     fn params(&self, op: &QuantizedDepthwiseOp, _choice: &Choice) -> Params {

@@ -11,6 +11,7 @@ use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role, get};
+use crate::ops::plan::Choice;
 use crate::ops::reference::{Reference, Sum};
 use crate::ops::spec::extent;
 use crate::ops::{convolution, expected, problem};
@@ -77,6 +78,10 @@ impl Definition for QuantizedGemmOp {
         operands.extend(convolution::extras(&self.epilogue, self.n, self.dst.shape()));
         operands.push(OperandInfo::new(Operand::Dst, self.dst.shape(), Role::Output));
         operands
+    }
+
+    fn pack(&self, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        self.pack_columns(choice, data)
     }
 
     fn epilogue(&self) -> Epilogue {

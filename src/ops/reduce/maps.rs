@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::arguments::constants;
-use super::rows::{group_sizes, pays, wrong_group};
+use super::rows::{group_sizes, pays};
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
@@ -125,6 +125,7 @@ pub(super) struct MapsGroup;
 impl Kernel<ReduceOp> for MapsGroup {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps_group", crate::emit::text!("../../../shaders/reduce/maps_group.wgsl"))
+            .of_tile()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -144,14 +145,6 @@ impl Kernel<ReduceOp> for MapsGroup {
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
         obstacle(&op.input, op.reduced)
-    }
-
-    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

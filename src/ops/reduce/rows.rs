@@ -45,13 +45,6 @@ pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
     [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]
 }
 
-/// Why the work-group of `choice` is not the one that its tile names, if so.
-pub(in crate::ops) fn wrong_group(choice: &Choice) -> Option<String> {
-    let wanted = [choice.tile[0], 1, 1];
-    (choice.work_group != wanted)
-        .then(|| format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group))
-}
-
 /// Rows of `dtype` in and out.
 pub(in crate::ops) fn bindings(dtype: DType) -> Vec<Binding> {
     let element = Element::Scalar(dtype);
@@ -136,7 +129,9 @@ pub(super) struct Group;
 
 impl Kernel<ReduceOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl")).in_rows()
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -152,14 +147,6 @@ impl Kernel<ReduceOp> for Group {
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.merged().outputs(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

@@ -6,7 +6,7 @@ use crate::emit::{Binding, Scalar, Value};
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, pays, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, pays};
 use crate::ops::rows::{self, line_width};
 use crate::ops::spec::{Params, extent, unsigned};
 
@@ -65,7 +65,9 @@ pub(super) struct Group;
 
 impl Kernel<SoftmaxOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl")).in_rows()
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
@@ -82,14 +84,6 @@ impl Kernel<SoftmaxOp> for Group {
 
     fn grid(&self, op: &SoftmaxOp, tile: [u32; 3]) -> [u32; 3] {
         groups(lines(op), tile[0])
-    }
-
-    fn work_groups(&self, _op: &SoftmaxOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &SoftmaxOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
