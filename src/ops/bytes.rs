@@ -8,12 +8,12 @@
 pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut, nearest};
 
 use crate::dims::Dims;
-use crate::dtype::DType;
-use crate::emit::{Binding, Element, Operand, Scalar, Value};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Binding, Element, Epilogue, Operand, Scalar, Value};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::limits::faults::Quirk;
-use crate::ops::convolution::Convolution;
+use crate::ops::convolution::{self, Convolution, WindowOptions};
 use crate::ops::definition::Definition;
 use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::operator::{self, Arguments};
@@ -128,6 +128,22 @@ pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape;
     need(op, arguments, Operand::Src)?;
     need(op, arguments, Operand::Weights)?;
     operator::maps(op, arguments)
+}
+
+/// Windows over words of shape `input`, for so many output channels in so many groups of words; a row of weights is as many words.
+///
+/// # Errors
+/// If the shapes do not fit each other.
+pub(super) fn windows(
+    op: &'static str,
+    [input, weights]: [Shape; 2],
+    [channels, groups]: [usize; 2],
+    options: WindowOptions,
+) -> Result<Convolution> {
+    convolution::check_weights(op, [weights.n, weights.h, weights.w, LANES * weights.c])?;
+    let kernel = [weights.h, weights.w];
+    let words = channels.div_ceil(LANES);
+    Convolution::new(op, input, kernel, words, groups, options, Epilogue::default(), Precision::F32)
 }
 
 /// What a convolution of bytes reads and writes, whose weights and output channels are these.

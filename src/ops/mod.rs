@@ -54,6 +54,7 @@ pub mod view;
 
 mod arrival;
 mod bound;
+mod byte_windows;
 pub(crate) mod bytes;
 mod convolution;
 pub(crate) mod cost;

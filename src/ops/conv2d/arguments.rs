@@ -1,8 +1,9 @@
 //! What the kernels of `conv2d` are given.
 
+use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
 use crate::ops::map_product::Given;
-use crate::ops::spec::{Params, unsigned};
+use crate::ops::spec::{self, Params, unsigned};
 
 /// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
 pub(super) fn slices(problem: &Convolution, tile: [u32; 3]) -> usize {
@@ -41,9 +42,12 @@ pub(super) const OF_PRODUCTS: Given = Given {
     params: |problem, _tile| params(problem, [1; 3], &["dst_tiles", "src_slices", "src_c4"]),
 };
 
-/// The weights of `shallow` and `grouped`: `[slice][kh][kw][k][4]` over the inputs `k` of a group.
-pub(super) fn pack_terms(problem: &Convolution, slices: usize, data: &[f32]) -> Vec<f32> {
-    let terms = problem.terms();
+/// A constant of `shallow` and `grouped`: weights as `[slice][kh][kw][k][4]` over the inputs `k` of a group.
+pub(super) fn pack_terms(problem: &Convolution, tile: [u32; 3], operand: Operand, data: &[f32]) -> Vec<f32> {
+    let (terms, slices) = (problem.terms(), slices(problem, tile));
+    if operand != Operand::Weights {
+        return spec::pack_channels(data, slices);
+    }
     let mut out = vec![0.0; slices * terms * 4];
     for (o, window) in data.chunks_exact(terms).enumerate() {
         for (term, &weight) in window.iter().enumerate() {

@@ -7,7 +7,7 @@
 //! Weights are packed as `[slice][kh][kw][k][4]`, over the inputs `k` of a group.
 
 use super::Conv2dOp;
-use super::arguments::{pack_terms, params, shares, slices, whole_slices};
+use super::arguments::{pack_terms, params, shares, whole_slices};
 use super::direct::Direct;
 use crate::emit::{Operand, Value};
 use crate::limits::Limits;
@@ -67,10 +67,6 @@ impl Kernel<Conv2dOp> for Grouped {
     }
 
     fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        let slices = slices(&op.0, choice.tile);
-        match operand {
-            Operand::Weights => pack_terms(&op.0, slices, data),
-            _ => spec::pack_channels(data, slices),
-        }
+        pack_terms(&op.0, choice.tile, operand, data)
     }
 }

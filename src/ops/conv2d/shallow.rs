@@ -4,7 +4,7 @@
 //! Weights are packed as `[slice][kh][kw][channel][4]`.
 
 use super::Conv2dOp;
-use super::arguments::{SHARE, columns, is_long, pack_terms, params, slices};
+use super::arguments::{SHARE, columns, is_long, pack_terms, params};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
@@ -116,10 +116,6 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        let slices = slices(&op.0, choice.tile);
-        match operand {
-            Operand::Weights => pack_terms(&op.0, slices, data),
-            _ => spec::pack_channels(data, slices),
-        }
+        pack_terms(&op.0, choice.tile, operand, data)
     }
 }
