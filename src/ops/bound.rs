@@ -71,7 +71,7 @@ pub trait BoundKernel: fmt::Debug {
     /// The text and launch of `choice`.
     ///
     /// # Errors
-    /// Those of [`BoundKernel::fits`].
+    /// If the choice does not fit ([`BoundKernel::fits`]).
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch>;
 
     /// Lays out a constant operand (weights, bias, slope) as it reads it with `choice`, whose work-group makes no
@@ -84,7 +84,7 @@ pub trait BoundKernel: fmt::Debug {
     /// `reference` with the bound of its own sums, if it sums other terms; as it is, for the others.
     ///
     /// # Errors
-    /// Those of [`Op::reference`](super::Op::reference).
+    /// If an operand is missing, not wanted, or of another length than the op says.
     fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference>;
 
     /// A choice of it with values in the first layout that it offers.

@@ -105,16 +105,16 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    /// As [`Op::reference`], with operands that were checked.
+    /// The result of operands that were checked, exactly.
     fn oracle(&self, operands: &Operands<'_>) -> Reference;
 
-    /// The same of some rows.
+    /// The exact result of some rows.
     fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Reference {
         let output = self.operands().into_iter().next_back();
         self.oracle(operands).rows(rows, output.map_or(1, |output| output.shape.c))
     }
 
-    /// The same, found quickly.
+    /// The result of operands that were checked, found quickly.
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         Ok(self.oracle(operands))
     }
@@ -137,7 +137,7 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    /// As [`Op::usual`](super::Op::usual).
+    /// Numbers as `operand` usually has them, made of `noise` ([`Op::usual`]).
     fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         noise
     }

@@ -78,7 +78,7 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         offers(0, [[1, 1, 1]])
     }
 
-    /// As [`Op::problem_key`](super::Op::problem_key).
+    /// The problem in one line of words ([`Op::problem_key`]).
     fn problem_key(&self) -> String;
 
     /// What it reads, and the extents.
@@ -92,17 +92,17 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         Role::Output
     }
 
-    /// As [`Op::usual`](super::Op::usual).
+    /// Numbers as `operand` usually has them, made of `noise` ([`Op::usual`]).
     fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         noise
     }
 
-    /// As [`Op::in_place`](super::Op::in_place).
+    /// The op that changes what it is given as the operand with it, if there is one ([`Op::in_place`]).
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
     }
 
-    /// As [`Op::flops`](super::Op::flops).
+    /// Floating-point operations of one run ([`Op::flops`]).
     fn flops(&self) -> u64 {
         0
     }

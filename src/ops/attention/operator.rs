@@ -35,7 +35,7 @@ impl Strided {
         if wide && places.iter().all(|place| place.is_whole(4)) { 4 } else { 1 }
     }
 
-    /// The same with keys in `parts`, whose results [`AttentionJoin`](crate::ops::attention_join::AttentionJoin) makes one.
+    /// The attention with keys in `parts`, whose results [`AttentionJoin`](crate::ops::attention_join::AttentionJoin) makes one.
     ///
     /// # Errors
     /// If there are more elements than a tensor may have.
@@ -50,7 +50,7 @@ impl Strided {
 }
 
 impl Attention {
-    /// The same with everything's place.
+    /// The attention with the place of each operand's rows.
     pub(crate) fn strided(&self, arguments: Arguments<'_>) -> Result<Strided> {
         let places = |operand: Operand| {
             let dims = arguments.need(OP, operand)?;

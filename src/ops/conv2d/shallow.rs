@@ -23,8 +23,8 @@ const MAX_TERMS_OF_GPUS: usize = 243;
 /// took nine times as long as the same text in OpenCL C. AMD's kernels follow; they were not measured.
 pub(crate) const MAX_UNROLLED: usize = 64;
 
-/// The same of Adreno's: Mesa's compiler for an Adreno 630 has all loads of 27 unrolled terms under way together and spills
-/// hundreds of registers, and that for later ones does so of 75.
+/// The most terms of Adreno's kernels that are wholly unrolled: Mesa's compiler for an Adreno 630 has all loads of 27 unrolled
+/// terms under way together and spills hundreds of registers, and that for later ones does so of 75.
 const MAX_UNROLLED_OF_ADRENO: usize = 9;
 
 /// The most input columns that are kept in registers.

@@ -69,7 +69,7 @@ impl Definition for GateOp {
         operands
     }
 
-    /// That of the factors.
+    /// What happens to the sum that a factor is.
     fn epilogue(&self) -> Epilogue {
         self.second.epilogue
     }

@@ -22,13 +22,13 @@ const PADDING: u32 = 8;
 /// Matrices of 16 x 16 per wave, columns and rows.
 const TILES: [[u32; 3]; 4] = [[4, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1]];
 
-/// The same for split operands, which have two sums.
+/// Matrices of 16 x 16 per wave for split operands, which have two sums.
 const SPLIT_TILES: [[u32; 3]; 4] = [[2, 4, 1], [4, 2, 1], [2, 2, 1], [1, 2, 1]];
 
 /// Matrices of 16 rows x 8 columns per warp, columns and rows.
 const PTX_TILES: [[u32; 3]; 5] = [[8, 4, 1], [4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
 
-/// The same for split operands.
+/// Matrices of 16 rows x 8 columns per warp for split operands.
 const PTX_SPLIT_TILES: [[u32; 3]; 4] = [[4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
 
 /// Bytes of local memory that devices with such instructions usually give a work-group.

@@ -56,7 +56,7 @@ impl Kernel<GemmOp> for Thin {
             .by_estimate()
     }
 
-    /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.
+    /// Tiles of all rows, up to eight. None if `tiled` reads B as seldom.
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
         if op.m > MAX_ROWS || op.vec4_obstacle().is_some() {
             return Vec::new();
@@ -132,7 +132,7 @@ mod tests {
     use crate::ops::gemm::Gemm;
     use crate::ops::registers::obstacle;
 
-    /// As Mesa 25.0.7's compiler was seen to spill.
+    /// What spills by Mesa 25.0.7's compiler.
     #[test]
     fn narrow_work_groups_of_eight_rows_spill_on_apple() {
         let op = GemmOp::new(8, 32, 32, 1, &Gemm::default(), false, false, Precision::F32);

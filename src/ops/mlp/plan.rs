@@ -66,7 +66,7 @@ impl Definition for MlpOp {
         operands
     }
 
-    /// That of the last layer.
+    /// What happens to the sums of the last layer.
     fn epilogue(&self) -> Epilogue {
         self.last.epilogue
     }

@@ -34,7 +34,7 @@ impl Kernel<MlpOp> for Rows {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl")).in_rows().of_tile()
     }
 
-    /// As few work-groups as there are units to keep busy: each normalises the rows once more.
+    /// The fewest work-groups that keep all units busy: each normalises the rows once more.
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
         if self.obstacle(op, limits).is_some() {
             return Vec::new();

@@ -24,7 +24,7 @@ impl Normalize {
         NormalizeOp::new(dims, self, scale, bias, precision)
     }
 
-    /// The same as an operator that has an activation and a residual, if it is one of a feature map.
+    /// The normalisation as an operator that has an activation and a residual, if it is one of a feature map.
     fn of_map(&self) -> Option<Finished> {
         let mut axes = self.axes.clone();
         sorted::sort(&mut axes, Ord::cmp);

@@ -43,7 +43,7 @@ struct ToBytes {
     bounds: [i32; 2],
     zero: u8,
     outside: u8,
-    /// Those of the last word too.
+    /// Channels, those of the last word too.
     channels: usize,
 }
 

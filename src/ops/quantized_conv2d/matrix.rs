@@ -95,7 +95,7 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         [WARP * across, op.pixels().div_ceil(PIXELS * tile[1]), tile[2]]
     }
 
-    /// As many warps as a work-group may have first, never more than there is work for.
+    /// The most warps that a work-group may have first, never more than there is work for.
     fn work_groups(&self, op: &QuantizedConv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let [across, down, layers] = self.grid(op, tile);
         let most = INVOCATIONS / WARP / layers.max(1);

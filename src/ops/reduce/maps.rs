@@ -25,7 +25,7 @@ pub(in crate::ops) struct Pixels {
 }
 
 impl Pixels {
-    /// Those of a map of `dims`, of which the axes that `reduced` names are reduced; the channels stay.
+    /// The pixels of a map of `dims`, of which the axes that `reduced` names are reduced; the channels stay.
     pub(in crate::ops) fn of(dims: &Dims, reduced: [bool; MAX_RANK]) -> Self {
         let shape = dims.shape();
         let extents = [shape.n, shape.h, shape.w];
