@@ -65,7 +65,7 @@ fn walk_within(limits: &Limits, precision: Precision, mut visit: impl FnMut(&OpE
                     let most = if shown.insert(variant) { WORK_GROUPS.len() } else { 1 };
                     for work_group in work_groups(kernel, tile, most) {
                         let choice = Choice::new(variant, tile, work_group);
-                        for &layout in kernel.layouts() {
+                        for &layout in kernel.entry().layouts {
                             let choice = choice.with_layout(layout);
                             if kernel.fits(&choice, limits).is_err() {
                                 continue;

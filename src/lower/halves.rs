@@ -25,7 +25,7 @@ const ALL: u64 = 1 << 56;
 fn forms(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Vec<(Operand, Form)>> {
     let kernels = op.kernels();
     let space = kernels.space(limits);
-    let (kernel, tile) = space.iter().find(|(kernel, _)| kernel.layouts().contains(&layout))?;
+    let (kernel, tile) = space.iter().find(|(kernel, _)| kernel.serves(layout))?;
     let choice = Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout);
     let of = |info: OperandInfo| Some((info.operand, kernel.form(info.operand, &choice)?));
     Some(op.operands().into_iter().filter_map(of).collect())

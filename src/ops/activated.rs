@@ -3,48 +3,44 @@
 //! In a graph this is three nodes, as in residual networks (He et al., *Deep Residual Learning for Image
 //! Recognition*, 2016); the lowering makes one of them.
 
-use super::op::Op;
-use super::operator::{self, Arguments, Lowered, Operator, same};
+use super::operator::{self, Arguments, Lowered, Operator, Options};
+use super::windowed::ConvolutionOptions;
 use crate::dtype::Precision;
-use crate::emit::Residual;
+use crate::emit::{Activation, Residual};
 use crate::error::Result;
-use crate::shape::{Border, Shape};
-use std::fmt;
+use crate::shape::Border;
 use std::sync::Arc;
 
 /// A convolution's options whose activation is applied last.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ActivatedLast<O>(pub(super) O);
+struct ActivatedLast<O>(O);
 
-/// The options of a convolution, as they differ from op to op.
-pub(super) trait ConvolutionOptions: fmt::Debug + PartialEq + Send + Sync + Sized + 'static {
-    /// The op's name.
-    const NAME: &'static str;
-
-    /// The op for these shapes, a bias if the first of `extras` says so, and a residual.
-    fn op(&self, shapes: [Shape; 2], extras: (bool, Residual), precision: Precision) -> Result<Arc<dyn Op>>;
-
-    /// As [`Operator::with_border`].
-    fn bordered(&self, border: Border, extents: [usize; 4]) -> Option<Self>;
+/// The convolution of a node, which adds the residual that the node may have as `added` says.
+pub(super) fn lower<O: ConvolutionOptions>(
+    options: &O,
+    added: Residual,
+    arguments: Arguments<'_>,
+    precision: Precision,
+) -> Result<Lowered> {
+    let shapes = operator::maps(O::NAME, arguments)?;
+    let [bias, residual] = operator::extras(arguments);
+    let residual = if residual { added } else { Residual::None };
+    Ok(Lowered::Op(Arc::new(options.op(shapes, (bias, residual), precision)?)))
 }
 
-impl<O: ConvolutionOptions> Operator for ActivatedLast<O> {
-    fn name(&self) -> &'static str {
-        O::NAME
-    }
+/// The convolution with `activation` after its residual, if it has none yet.
+pub(super) fn last(options: &impl ConvolutionOptions, activation: Activation) -> Option<Arc<dyn Operator>> {
+    Some(Arc::new(ActivatedLast(options.activated(activation)?)))
+}
+
+impl<O: ConvolutionOptions> Options for ActivatedLast<O> {
+    const NAME: &'static str = O::NAME;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
-        let shapes = operator::maps(O::NAME, arguments)?;
-        let [bias, residual] = operator::extras(arguments);
-        let residual = if residual { Residual::BeforeActivation } else { Residual::None };
-        Ok(Lowered::Op(self.0.op(shapes, (bias, residual), precision)?))
+        lower(&self.0, Residual::BeforeActivation, arguments, precision)
     }
 
-    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
-        Some(Arc::new(ActivatedLast(self.0.bordered(border, extents)?)))
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Self> {
+        Some(ActivatedLast(self.0.with_border(border, extents)?))
     }
 }

@@ -1,11 +1,11 @@
 //! A kernel with the shapes of a problem: all that is asked of it before it is compiled.
 
 use super::effort::Effort;
-use super::kernel::{Offer, Ordinary};
+use super::kernel::{Offer, VariantEntry};
 use super::operands::Operands;
 use super::plan::{Choice, Launch};
 use super::reference::Reference;
-use crate::emit::{Dialect, Operand};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -14,11 +14,18 @@ use std::fmt;
 
 /// A kernel of an op of concrete shapes. Each choice that it is given is one of its own.
 pub trait BoundKernel: fmt::Debug {
-    /// Its name: that of its text, and a choice's variant.
-    fn name(&self) -> &'static str;
+    /// What it is whatever the shapes.
+    fn entry(&self) -> VariantEntry;
 
-    /// The only language that has it, and why.
-    fn solo(&self) -> Option<(Dialect, &'static str)>;
+    /// Its name: that of its text, and a choice's variant.
+    fn name(&self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Whether the op's values may have `layout`.
+    fn serves(&self, layout: Layout) -> bool {
+        self.entry().layouts.contains(&layout)
+    }
 
     /// The tiles that it offers for these shapes, each with its place among all that the op's kernels offer; none
     /// if it cannot serve them. [`BoundKernel::fits`] says whether a device can run one.
@@ -30,17 +37,8 @@ pub trait BoundKernel: fmt::Debug {
     /// The work-groups that it is made for, the default first; empty if the tables for ordinary kernels serve it.
     fn work_groups(&self, tile: [u32; 3]) -> Vec<[u32; 3]>;
 
-    /// The work-group of a kernel that is made for none.
-    fn ordinary(&self) -> Ordinary;
-
     /// Slices of four output channels (columns, for a matrix): what the work-group tables are indexed by.
     fn dst_depth(&self) -> u32;
-
-    /// The layouts that its feature maps may have, C4 first.
-    fn layouts(&self) -> &'static [Layout];
-
-    /// The layout that distinguishes it from the op's other kernels in a list of candidates.
-    fn place(&self) -> Layout;
 
     /// In which form it reads or writes `operand`; `None` for constants, which are packed for it.
     fn form(&self, operand: Operand, choice: &Choice) -> Option<Form>;
@@ -64,10 +62,6 @@ pub trait BoundKernel: fmt::Debug {
     /// what the kernel asks for and what is known of the device. `None` where either is not known.
     fn estimate(&self, choice: &Choice, limits: &Limits) -> Option<f64>;
 
-    /// Whether the order of the op's kernels and tiles was measured: then another has to be estimated to be much shorter to
-    /// take the place of the first. Otherwise the one with the least estimate is taken.
-    fn ordered(&self) -> bool;
-
     /// Whether `choice` can run on a device with these limits.
     ///
     /// # Errors
@@ -77,7 +71,7 @@ pub trait BoundKernel: fmt::Debug {
     /// The text and launch of `choice`.
     ///
     /// # Errors
-    /// Those of [`BoundKernel::fits`].
+    /// If the choice does not fit ([`BoundKernel::fits`]).
     fn plan(&self, choice: &Choice, limits: &Limits) -> Result<Launch>;
 
     /// Lays out a constant operand (weights, bias, slope) as it reads it with `choice`, whose work-group makes no
@@ -87,18 +81,15 @@ pub trait BoundKernel: fmt::Debug {
     /// If the op has no such operand.
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>>;
 
-    /// Whether it sums other terms than the op's own, as Winograd's do.
-    fn sums_otherwise(&self) -> bool;
-
     /// `reference` with the bound of its own sums, if it sums other terms; as it is, for the others.
     ///
     /// # Errors
-    /// Those of [`Op::reference`](super::Op::reference).
+    /// If an operand is missing, not wanted, or of another length than the op says.
     fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference>;
 
     /// A choice of it with values in the first layout that it offers.
     fn choice(&self, tile: [u32; 3], work_group: [u32; 3]) -> Choice {
-        let layout = self.layouts().first().copied().unwrap_or(Layout::C4);
+        let layout = self.entry().layouts.first().copied().unwrap_or(Layout::C4);
         Choice::new(self.name(), tile, work_group).with_layout(layout)
     }
 }
@@ -132,6 +123,6 @@ impl<'a> Kernels<'a> {
 
     /// Whether one of them offers a tile for values in `layout`.
     pub fn serve(&self, layout: Layout, limits: &Limits) -> bool {
-        self.iter().any(|kernel| kernel.layouts().contains(&layout) && !kernel.offers(limits).is_empty())
+        self.iter().any(|kernel| kernel.serves(layout) && !kernel.offers(limits).is_empty())
     }
 }

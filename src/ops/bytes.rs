@@ -8,15 +8,16 @@
 pub(crate) use crate::cpu::bytes::{LANES, bytes, bytes_mut, nearest};
 
 use crate::dims::Dims;
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Binding, Element, Epilogue, Operand, Scalar, Value};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::limits::faults::Quirk;
-use crate::ops::convolution::Convolution;
+use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::definition::Definition;
 use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::operator::{self, Arguments};
-use crate::ops::spec::{Params, binding, unsigned};
+use crate::ops::spec::{self, Params, bindings_as};
 use crate::shape::Shape;
 
 /// The extents of the words that hold bytes of these extents.
@@ -129,6 +130,22 @@ pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape;
     operator::maps(op, arguments)
 }
 
+/// Windows over words of shape `input`, for so many output channels in so many groups of words; a row of weights is as many words.
+///
+/// # Errors
+/// If the shapes do not fit each other.
+pub(super) fn windows(
+    op: &'static str,
+    [input, weights]: [Shape; 2],
+    [channels, groups]: [usize; 2],
+    options: WindowOptions,
+) -> Result<Convolution> {
+    convolution::check_weights(op, [weights.n, weights.h, weights.w, LANES * weights.c])?;
+    let kernel = [weights.h, weights.w];
+    let words = channels.div_ceil(LANES);
+    Convolution::new(op, input, kernel, words, groups, options, Epilogue::default(), Precision::F32)
+}
+
 /// What a convolution of bytes reads and writes, whose weights and output channels are these.
 pub(super) fn operands(windows: &Convolution, weights: Shape, channels: usize) -> Vec<OperandInfo> {
     vec![
@@ -141,31 +158,25 @@ pub(super) fn operands(windows: &Convolution, weights: Shape, channels: usize) -
 }
 
 /// The buffers that a kernel of such a convolution takes.
-pub(super) fn bindings(weights: Element) -> Vec<Binding> {
-    let words = Element::Scalar(DType::U32);
-    vec![
-        binding(Operand::Src, words, Access::Read),
-        binding(Operand::Weights, weights, Access::Read),
-        binding(Operand::Bias, Element::Vec4(DType::I32), Access::Read),
-        binding(Operand::Scale, Element::Vec4(DType::F32), Access::Read),
-        binding(Operand::Dst, words, Access::Write),
-    ]
+pub(super) fn bindings<O: Definition>(op: &O, weights: Element) -> Vec<Binding> {
+    bindings_as(op, |info| match info.operand {
+        Operand::Weights => weights,
+        Operand::Bias | Operand::Scale => Element::Vec4(info.dtype),
+        _ => Element::Scalar(info.dtype),
+    })
 }
 
-/// The scalars that such a kernel takes, but for the words of a pixel.
-pub(super) fn params(windows: &Convolution, outside: u8, range: &ByteRange) -> Params {
-    let mut params = vec![
-        ("src_w", unsigned(windows.input.w)),
-        ("src_h", unsigned(windows.input.h)),
-        ("dst_w", unsigned(windows.output.w)),
-        ("dst_h", unsigned(windows.output.h)),
-        ("batch", unsigned(windows.output.n)),
-        ("before_h", unsigned(windows.before[0])),
-        ("before_w", unsigned(windows.before[1])),
-        ("outside", Scalar::U32(u32::from_le_bytes([outside; LANES]))),
-    ];
-    params.extend(range.params());
+/// The scalars of windows over words, but for the words of a pixel.
+pub(super) fn window_params(windows: &Convolution) -> Params {
+    let mut params = spec::window_params(windows);
+    params.retain(|(name, _)| *name != "dst_c4");
     params
+}
+
+/// The scalars of a kernel of a convolution of bytes, but for the words of a pixel.
+pub(super) fn params(windows: &Convolution, outside: u8, range: &ByteRange) -> Params {
+    let outside = ("outside", Scalar::U32(u32::from_le_bytes([outside; LANES])));
+    [window_params(windows), vec![outside], range.params()].concat()
 }
 
 /// Refuses a bias and factors that are not one for each of so many output channels.

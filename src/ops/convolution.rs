@@ -53,7 +53,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Those of `operands`, which were checked.
+    /// The oracle's inputs among `operands`, which were checked.
     pub(super) fn of(operands: &'a Operands<'_>) -> Self {
         let get = |operand| operands::get(operands, operand);
         Inputs {

@@ -237,7 +237,7 @@ impl Custom {
         Custom { uniform: Arc::new(uniform), ..self }
     }
 
-    /// The same on the CPU: reads the inputs and writes the outputs. Without it a network with this node
+    /// The kernel on the CPU: reads the inputs and writes the outputs. Without it a network with this node
     /// runs on GPUs only.
     ///
     /// ```

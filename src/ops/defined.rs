@@ -5,7 +5,7 @@ use super::bound::{BoundKernel, Kernels};
 use super::definition::{Definition, computed};
 use super::effort::Effort;
 use super::halves::{Reach, Reaches};
-use super::kernel::{Kernel, Offer, Ordinary};
+use super::kernel::{Kernel, Offer, VariantEntry};
 use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
@@ -76,7 +76,7 @@ impl<O: Definition> Op for O {
 
     fn obstacle(&self, purpose: Purpose) -> Option<&'static str> {
         match purpose {
-            Purpose::Cpu => self.cpu_obstacle(),
+            Purpose::Cpu => O::CPU_OBSTACLE,
             Purpose::Device => None,
             Purpose::Tuning => self.untunable(),
         }
@@ -107,7 +107,7 @@ impl<O: Definition> Op for O {
     }
 
     fn record_layout(&self) -> Layout {
-        O::record_layout()
+        if O::ROWS { Layout::Nhwc } else { Layout::C4 }
     }
 
     fn kernels(&self) -> Kernels<'_> {
@@ -136,9 +136,19 @@ impl<'a, O: Definition> Bound<'a, O> {
         Box::new(Bound { op, kernel })
     }
 
-    /// Whether nothing but registers keeps `choice` from the device.
-    pub(super) fn fits_otherwise(&self, choice: &Choice, limits: &Limits) -> bool {
-        fits(self, choice, limits).is_ok()
+    /// Refuses `choice` where something but registers keeps it from the device.
+    pub(super) fn fits_otherwise(&self, choice: &Choice, limits: &Limits) -> Result<()> {
+        let Bound { op, kernel } = *self;
+        let asked = Asked { op: O::NAME, kernel: self, choice, limits };
+        asked.check_layout(op.maps())?;
+        asked.reject_if(kernel.obstacle(op, limits).or_else(|| self.scalar_obstacle(limits)))?;
+        asked.check_launch(Definition::precision(op))?;
+        asked.check_work_group()?;
+        asked.reject_if(kernel.choice_obstacle(op, choice, limits))?;
+        if limits.faults.is_empty() {
+            return Ok(());
+        }
+        asked.check_faults(&Definition::operands(op))
     }
 
     fn info(&self, operand: Operand) -> Option<OperandInfo> {
@@ -150,9 +160,7 @@ impl<'a, O: Definition> Bound<'a, O> {
         if limits.dialect != Dialect::Wgsl || limits.native_half {
             return None;
         }
-        let layout = self.kernel.layouts().first().copied().unwrap_or_default();
-        let any = Choice::new(self.kernel.entry().name, [1; 3], [1; 3]).with_layout(layout);
-        let bindings = self.kernel.bindings(self.op, &any);
+        let bindings = self.kernel.bindings(self.op, &self.choice([1; 3], [1; 3]));
         let scalar = |binding: &Binding| binding.element == Element::Scalar(DType::F16);
         bindings
             .iter()
@@ -172,110 +180,79 @@ impl<'a, O: Definition> Bound<'a, O> {
     }
 }
 
-/// What a kernel is asked before it is planned. What is written for it is compiled once, not for each op.
-trait Asked: BoundKernel {
+/// A choice of a kernel before it is planned. What it is checked by is compiled once, not for each op.
+struct Asked<'a> {
     /// The op's name.
-    fn op(&self) -> &'static str;
-
-    /// As [`Definition::maps`].
-    fn maps(&self) -> Option<[Shape; 2]>;
-
-    /// The op's precision.
-    fn precision(&self) -> Precision;
-
-    /// The extents of what it writes.
-    fn output(&self) -> Option<Shape>;
-
-    /// As [`Kernel::obstacle`].
-    fn obstacle(&self, limits: &Limits) -> Option<String>;
-
-    /// As [`Kernel::choice_obstacle`].
-    fn choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String>;
+    op: &'static str,
+    kernel: &'a dyn BoundKernel,
+    choice: &'a Choice,
+    limits: &'a Limits,
 }
 
-impl<O: Definition> Asked for Bound<'_, O> {
-    fn op(&self) -> &'static str {
-        O::NAME
+impl Asked<'_> {
+    fn reject<T>(&self, reason: impl Into<String>) -> Result<T> {
+        spec::reject(self.op, self.choice, reason)
     }
 
-    fn maps(&self) -> Option<[Shape; 2]> {
-        self.op.maps()
+    fn reject_if(&self, reason: Option<String>) -> Result<()> {
+        reason.map_or(Ok(()), |reason| self.reject(reason))
     }
 
-    fn precision(&self) -> Precision {
-        Definition::precision(self.op)
+    /// Refuses another kernel's choice, and a layout that the op's values cannot have; `maps` is [`Definition::maps`].
+    fn check_layout(&self, maps: Option<[Shape; 2]>) -> Result<()> {
+        let Asked { op, choice, limits, .. } = *self;
+        let VariantEntry { name, layouts, .. } = self.kernel.entry();
+        if choice.variant != name {
+            return self.reject(format!("a choice for {name}"));
+        }
+        if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
+            let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
+            let offered = layouts.contains(&choice.layout);
+            let refused = (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
+            return self.reject_if(refused);
+        }
+        match maps {
+            None => self.reject(format!("{op} has no feature maps to keep in {}", choice.layout)),
+            Some(maps) => self.reject_if(spec::map_obstacle(choice, layouts, maps, limits)),
+        }
     }
 
-    fn output(&self) -> Option<Shape> {
-        Definition::operands(self.op).last().map(|info| info.shape)
+    /// Refuses a tile that is not offered, and a launch beyond the device's limits.
+    fn check_launch(&self, precision: Precision) -> Result<()> {
+        let Asked { op, kernel, choice, limits } = *self;
+        let offered = kernel.offers(limits);
+        if !offered.iter().any(|offer| offer.tile == choice.tile) {
+            let mut tiles: Vec<String> =
+                offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
+            sorted::sort(&mut tiles, Ord::cmp);
+            return self.reject(if tiles.is_empty() {
+                "this variant does not serve these shapes on this device".to_owned()
+            } else {
+                format!("tile is not one of {}", tiles.join(", "))
+            });
+        }
+        if precision == Precision::F16 && !limits.native_half {
+            return self.reject("precision f16 needs native half arithmetic, which the device lacks");
+        }
+        let label = spec::label(op, choice);
+        check_work_group(&label, choice.work_group, limits)?;
+        check_grid(&label, choice.work_group, kernel.grid(choice.tile), limits)
     }
 
-    fn obstacle(&self, limits: &Limits) -> Option<String> {
-        self.kernel.obstacle(self.op, limits).or_else(|| self.scalar_obstacle(limits))
+    /// Refuses another work-group than the one that the tile names, if it names one.
+    fn check_work_group(&self) -> Result<()> {
+        let (found, wanted) = (self.choice.work_group, [self.choice.tile[0], 1, 1]);
+        let wrong = self.kernel.entry().of_tile && found != wanted;
+        self.reject_if(wrong.then(|| format!("a work-group of {found:?}, its tile wants {wanted:?}")))
     }
 
-    fn choice_obstacle(&self, choice: &Choice, limits: &Limits) -> Option<String> {
-        self.kernel.choice_obstacle(self.op, choice, limits)
+    /// Refuses what a fault that was reported of the device is about; `operands` are the op's, what it writes the last.
+    fn check_faults(&self, operands: &[OperandInfo]) -> Result<()> {
+        let Some(output) = operands.last().map(|info| info.shape) else { return Ok(()) };
+        let (op, work_group) = (self.op, self.choice.work_group);
+        let launched = Launched { op, kernel: self.choice.variant, work_group, output };
+        self.reject_if(self.limits.faults.obstacle(&launched))
     }
-}
-
-/// Why `choice` cannot have its feature maps in the layout that it says, if it cannot.
-fn layout_obstacle(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Option<String> {
-    let layouts = kernel.layouts();
-    if matches!(choice.layout, Layout::C4 | Layout::Nhwc) {
-        let told = || layouts.iter().map(Layout::to_string).collect::<Vec<_>>().join(" or ");
-        let offered = layouts.contains(&choice.layout);
-        return (!offered).then(|| format!("values in {}, wanted {}", choice.layout, told()));
-    }
-    let Some(maps) = kernel.maps() else {
-        return Some(format!("{} has no feature maps to keep in {}", kernel.op(), choice.layout));
-    };
-    spec::map_obstacle(choice, layouts, maps, limits)
-}
-
-/// As [`BoundKernel::fits`].
-fn fits(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Result<()> {
-    let reject = |reason| spec::reject(kernel.op(), choice, reason);
-    if choice.variant != kernel.name() {
-        return reject(format!("a choice for {}", kernel.name()));
-    }
-    if let Some(reason) = layout_obstacle(kernel, choice, limits) {
-        return reject(reason);
-    }
-    if let Some(reason) = kernel.obstacle(limits) {
-        return reject(reason);
-    }
-    let offered = kernel.offers(limits);
-    if !offered.iter().any(|offer| offer.tile == choice.tile) {
-        let mut tiles: Vec<String> =
-            offered.iter().map(|Offer { tile: [x, y, z], .. }| format!("{x}x{y}x{z}")).collect();
-        sorted::sort(&mut tiles, Ord::cmp);
-        return reject(if tiles.is_empty() {
-            "this variant does not serve these shapes on this device".to_owned()
-        } else {
-            format!("tile is not one of {}", tiles.join(", "))
-        });
-    }
-    if kernel.precision() == Precision::F16 && !limits.native_half {
-        let reason = "precision f16 needs native half arithmetic, which the device lacks";
-        return reject(reason.to_owned());
-    }
-    let label = spec::label(kernel.op(), choice);
-    check_work_group(&label, choice.work_group, limits)?;
-    check_grid(&label, choice.work_group, kernel.grid(choice.tile), limits)?;
-    if let Some(reason) = kernel.choice_obstacle(choice, limits) {
-        return reject(reason);
-    }
-    reported(kernel, choice, limits).map_or(Ok(()), reject)
-}
-
-/// Why a fault that was reported of the device keeps `choice` from it, if one does.
-fn reported(kernel: &dyn Asked, choice: &Choice, limits: &Limits) -> Option<String> {
-    if limits.faults.is_empty() {
-        return None;
-    }
-    let (op, work_group, output) = (kernel.op(), choice.work_group, kernel.output()?);
-    limits.faults.obstacle(&Launched { op, kernel: choice.variant, work_group, output })
 }
 
 /// The role of an operand that an op may have as a constant, if `data` has its length.
@@ -292,12 +269,8 @@ fn constant(op: &'static str, info: Option<OperandInfo>, operand: Operand, data:
 }
 
 impl<O: Definition> BoundKernel for Bound<'_, O> {
-    fn name(&self) -> &'static str {
-        self.kernel.entry().name
-    }
-
-    fn solo(&self) -> Option<(Dialect, &'static str)> {
-        self.kernel.entry().solo
+    fn entry(&self) -> VariantEntry {
+        self.kernel.entry()
     }
 
     fn offers(&self, limits: &Limits) -> Vec<Offer> {
@@ -315,20 +288,8 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         self.kernel.work_groups(self.op, tile)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        self.kernel.ordinary()
-    }
-
     fn dst_depth(&self) -> u32 {
         self.op.dst_depth()
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        self.kernel.layouts()
-    }
-
-    fn place(&self) -> Layout {
-        self.kernel.place()
     }
 
     fn form(&self, operand: Operand, choice: &Choice) -> Option<Form> {
@@ -345,7 +306,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
     }
 
     fn counted(&self, choice: &Choice) -> u64 {
-        O::share() * self.kernel.counted(self.op, choice)
+        O::SHARE * self.kernel.counted(self.op, choice)
     }
 
     fn effort(&self, choice: &Choice, limits: &Limits) -> Option<Effort> {
@@ -356,12 +317,8 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         self.kernel.estimate(self.op, choice, limits)
     }
 
-    fn ordered(&self) -> bool {
-        self.kernel.ordered()
-    }
-
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
-        fits(self, choice, limits)?;
+        self.fits_otherwise(choice, limits)?;
         let few = self.too_few_registers(choice, limits);
         few.map_or(Ok(()), |reason| spec::reject(O::NAME, choice, reason))
     }
@@ -373,6 +330,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         let form = |operand| self.stored(operand, choice);
         let mut params = kernel.params(op, choice);
         params.extend(channels(op, infos.last(), &form));
+        let entry = kernel.entry();
         let precision =
             kernel.precision(op).unwrap_or_else(|| Definition::precision(op).without_matrix_units());
         let mut bindings = kernel.bindings(op, choice);
@@ -381,12 +339,12 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         let spec = KernelSpec {
             op: O::NAME,
             variant: choice.variant,
-            template: Some(kernel.entry().template),
+            template: Some(entry.template),
             constants: kernel.constants(op, choice, limits),
             tile: choice.tile,
             work_group: choice.work_group,
             precision,
-            native_half: precision == Precision::F16 || kernel.native_half(),
+            native_half: precision == Precision::F16 || entry.native_half,
             between: op.between(),
             epilogue: op.epilogue(),
             body: kernel.body(op, choice),
@@ -407,10 +365,6 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             // A constant that is read as it is.
             _ => data.to_vec(),
         })
-    }
-
-    fn sums_otherwise(&self) -> bool {
-        self.kernel.sums_otherwise()
     }
 
     fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {

@@ -6,12 +6,14 @@ use super::op::Op;
 use super::operands::{OperandInfo, Operands};
 use super::plan::Choice;
 use super::reference::Reference;
+use super::spec::{self, Params};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, Operand};
+use crate::emit::{Binding, Epilogue, Operand};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
+use crate::limits::Limits;
 use crate::shape::Shape;
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +23,25 @@ use std::sync::Arc;
 pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// The op's name: that of its folders.
     const NAME: &'static str;
+
+    /// Whether its values lie in rows: its record names no layout of feature maps.
+    const ROWS: bool = false;
+
+    /// Whether its values may be stored in halves, as [`Op::halves`] says.
+    const HALVES: bool = false;
+
+    /// Its kernels are kept busy by an invocation where others need so many.
+    const SHARE: u64 = 1;
+
+    /// Whether each output channel is a sum over input channels. The lanes beyond the output's channels are then
+    /// sums with weights of zero, which are NaN where the input is infinite or NaN.
+    const MIXES_CHANNELS: bool = false;
+
+    /// Why the tuner does not measure its kernels, if so.
+    const UNTUNABLE: Option<&'static str> = None;
+
+    /// Why the CPU does not run it, if so.
+    const CPU_OBSTACLE: Option<&'static str> = None;
 
     /// Its kernels. An untuned session prefers those whose tiles come first ([`super::kernel::Offer`]).
     fn kernels() -> &'static [&'static dyn Kernel<Self>];
@@ -39,9 +60,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
 
     fn operands(&self) -> Vec<OperandInfo>;
 
-    /// The form of its values where a kernel has no other: feature maps in the layout of `choice`.
+    /// The form of its values where a kernel has no other: rows, or feature maps in the layout of `choice`.
     fn form(&self, _operand: Operand, choice: &Choice) -> Form {
         match choice.layout {
+            _ if Self::ROWS => Form::Rows,
             Layout::Image2d => Form::Image,
             Layout::Nhwc => Form::Rows,
             _ => Form::C4,
@@ -51,6 +73,26 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// The feature maps that its kernels may have in images; none of an op that has none in images.
     fn maps(&self) -> Option<[Shape; 2]> {
         None
+    }
+
+    /// The buffers and images of its kernels, unless one says otherwise: its operands, each in its form.
+    fn bindings(&self, choice: &Choice) -> Vec<Binding> {
+        spec::bindings(self, choice)
+    }
+
+    /// The scalars of its kernels, unless one says otherwise.
+    fn params(&self, _choice: &Choice) -> Params {
+        Vec::new()
+    }
+
+    /// A constant as its kernels read it, unless one says otherwise: as it is.
+    fn pack(&self, _choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        data.to_vec()
+    }
+
+    /// Whether a session that measured nothing may run its kernels for speed's sake, unless one says otherwise.
+    fn untuned(&self, _limits: &Limits) -> bool {
+        true
     }
 
     /// What happens to a sum before it is stored.
@@ -63,29 +105,24 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    /// As [`Op::reference`], with operands that were checked.
+    /// The result of operands that were checked, exactly.
     fn oracle(&self, operands: &Operands<'_>) -> Reference;
 
-    /// The same of some rows.
+    /// The exact result of some rows.
     fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Reference {
         let output = self.operands().into_iter().next_back();
         self.oracle(operands).rows(rows, output.map_or(1, |output| output.shape.c))
     }
 
-    /// The same, found quickly.
+    /// The result of operands that were checked, found quickly.
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         Ok(self.oracle(operands))
     }
 
     fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>>;
 
-    /// Why the CPU does not run it, if so.
-    fn cpu_obstacle(&self) -> Option<&'static str> {
-        None
-    }
-
     fn halves(&self) -> bool {
-        false
+        Self::HALVES
     }
 
     fn reach(&self, _inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
@@ -100,7 +137,7 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    /// As [`Op::usual`](super::Op::usual).
+    /// Numbers as `operand` usually has them, made of `noise` ([`Op::usual`]).
     fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         noise
     }
@@ -113,24 +150,9 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    fn record_layout() -> Layout {
-        Layout::C4
-    }
-
-    /// Why the tuner does not measure its kernels, if so.
+    /// Why the tuner does not measure these kernels, if so.
     fn untunable(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Its kernels are kept busy by an invocation where others need so many.
-    fn share() -> u64 {
-        1
-    }
-
-    /// Whether each output channel is a sum over input channels. The lanes beyond the output's channels are then
-    /// sums with weights of zero, which are NaN where the input is infinite or NaN.
-    fn mixes_channels() -> bool {
-        false
+        Self::UNTUNABLE
     }
 }
 

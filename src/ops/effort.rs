@@ -73,8 +73,8 @@ pub(super) fn alone(
 /// Invocations of neighbouring work-groups that find what they share in a cache of their unit, if each has fewer.
 const NEIGHBOURS: u32 = 64;
 
-/// As [`alone`], of a convolution whose invocations have `pixels` by `slices` results each; `side_by_side` are the invocations
-/// of a work-group that have other pixels, and other slices.
+/// The effort of a convolution without local memory whose invocations have `pixels` by `slices` results each; `side_by_side` are
+/// the invocations of a work-group that have other pixels, and other slices.
 pub(super) fn of_map(
     problem: &Convolution,
     choice: &Choice,

@@ -21,15 +21,15 @@ impl<O: Definition> Bound<'_, O> {
     /// Whether every kernel and tile of the op that an untuned session may run spills, and none of them wants fewer than `wanted`
     /// registers. A kernel that spills is better than none.
     fn wants_fewest(&self, wanted: u32, choice: &Choice, limits: &Limits) -> bool {
-        let kernels = O::kernels()
-            .iter()
-            .filter(|kernel| kernel.layouts().contains(&choice.layout) && kernel.untuned(self.op, limits));
+        let kernels = O::kernels().iter().filter(|kernel| {
+            kernel.entry().layouts.contains(&choice.layout) && kernel.untuned(self.op, limits)
+        });
         let better = |bound: &Bound<'_, O>, other: &Choice| {
             let others = bound.kernel.registers(bound.op, other, limits);
             let better = others.is_none_or(|others| {
                 others.wanted < wanted || registers::obstacle(others, other, limits).is_none()
             });
-            better && bound.fits_otherwise(other, limits)
+            better && bound.fits_otherwise(other, limits).is_ok()
         };
         let mut bounds = kernels.map(|&kernel| Bound { op: self.op, kernel });
         !bounds.any(|bound| {

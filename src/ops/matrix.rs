@@ -8,6 +8,7 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::kernel::VariantEntry;
+use super::map_product::Given;
 use super::plan::Choice;
 use super::spec::extent;
 use crate::dtype::Precision;
@@ -42,25 +43,27 @@ const PASSED: u32 = 64;
 const SPEED: u64 = 8;
 
 /// A kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Matrix {
     /// Its text.
     pub(super) entry: VariantEntry,
     /// By cooperative matrices, or by PTX.
     pub(super) cooperative: bool,
+    pub(super) given: Given,
 }
 
 impl Matrix {
     /// By cooperative matrices.
-    pub(super) const fn cooperative(text: &'static str) -> Self {
-        let entry = VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices");
-        Matrix { entry, cooperative: true }
+    pub(super) const fn cooperative(text: &'static str, given: Given) -> Self {
+        let entry =
+            VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices").with_native_half();
+        Matrix { entry, cooperative: true, given }
     }
 
     /// By inline assembly.
-    pub(super) const fn ptx(text: &'static str) -> Self {
+    pub(super) const fn ptx(text: &'static str, given: Given) -> Self {
         let entry = VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly");
-        Matrix { entry, cooperative: false }
+        Matrix { entry, cooperative: false, given }
     }
 
     /// Output channels of a small matrix.
@@ -308,8 +311,9 @@ mod tests {
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::Shape;
 
-    const MATRIX: Matrix = Matrix::cooperative("");
-    const MATRIX_PTX: Matrix = Matrix::ptx("");
+    const GIVEN: Given = Given { windows: false, params: |_, _| Vec::new() };
+    const MATRIX: Matrix = Matrix::cooperative("", GIVEN);
+    const MATRIX_PTX: Matrix = Matrix::ptx("", GIVEN);
 
     #[test]
     fn no_tile_lies_mostly_beyond_the_channels() {

@@ -54,6 +54,7 @@ pub mod view;
 
 mod arrival;
 mod bound;
+mod byte_windows;
 pub(crate) mod bytes;
 mod convolution;
 pub(crate) mod cost;
@@ -66,6 +67,7 @@ mod group_product;
 mod halves;
 mod kernel;
 mod last_resort;
+mod map_product;
 mod matrix;
 mod op;
 mod operands;
@@ -81,6 +83,7 @@ mod stored;
 mod tiled;
 mod tolerance;
 mod turns;
+mod windowed;
 
 pub use crate::cpu::CpuKernel;
 pub use bound::{BoundKernel, Kernels, Offered};

@@ -24,7 +24,7 @@ pub trait Sealed {}
 pub enum Answer<'a> {
     /// All of it in f64, term by term, with its bound.
     Exact,
-    /// The same of some of the destination's rows ([`OperandInfo::shape`]), counted from 0.
+    /// Some of the destination's rows in f64, with their bound ([`OperandInfo::shape`]), counted from 0.
     Rows(&'a [usize]),
     /// All of it, found quickly: values and bound may be those of the CPU's kernels, and
     /// [`super::expected_tolerance`] takes their error into account.
@@ -98,7 +98,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// [`Op::cpu`], which takes what ops of the same constants and other extents have packed, and leaves what it packs to them.
     ///
     /// # Errors
-    /// Those of [`Op::cpu`].
+    /// If a constant is missing, not wanted, or of another length than the op says; or if there is nothing to do on the CPU.
     fn cpu_on(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>>;
 
     /// Why it does not serve `purpose`, if so.

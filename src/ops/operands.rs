@@ -57,7 +57,7 @@ impl OperandInfo {
         OperandInfo { operand, shape, pitch: shape.c, map: shape, role, dtype: DType::F32 }
     }
 
-    /// The same of another type.
+    /// The operand with elements of another type.
     #[must_use]
     pub const fn of(self, dtype: DType) -> Self {
         OperandInfo { dtype, ..self }
@@ -68,13 +68,13 @@ impl OperandInfo {
         OperandInfo::new(operand, Shape::nhwc(1, 1, 1, channels), Role::Constant)
     }
 
-    /// The same with rows `pitch` apart.
+    /// The operand with rows `pitch` apart.
     #[must_use]
     pub const fn with_pitch(self, pitch: usize) -> Self {
         OperandInfo { pitch, ..self }
     }
 
-    /// The same with other extents as a feature map.
+    /// The operand with other extents as a feature map.
     #[must_use]
     pub const fn with_map(self, map: Shape) -> Self {
         OperandInfo { map, ..self }

@@ -177,9 +177,118 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     fn same(&self, other: &dyn Operator) -> bool;
 }
 
-/// Whether `other` is a `T` equal to `one`: what [`Operator::same`] answers for plain options.
-pub fn same<T: Operator + PartialEq>(one: &T, other: &dyn Operator) -> bool {
-    (other as &dyn Any).downcast_ref::<T>() == Some(one)
+/// Plain options that are an operator: each op's folder says what differs. The methods without a comment are those of
+/// [`Operator`].
+pub(crate) trait Options: fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
+    /// The op's name: that of its folder.
+    const NAME: &'static str;
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered>;
+
+    fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        super::outputs(op).map(|info| Dims::from(info.shape)).collect()
+    }
+
+    fn types(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
+        super::outputs(op).map(|info| info.dtype).collect()
+    }
+
+    fn border(&self) -> Option<(Border, [usize; 4])> {
+        None
+    }
+
+    /// The options for an input without the elements around it that the input of these has.
+    fn with_border(&self, _border: Border, _extents: [usize; 4]) -> Option<Self> {
+        None
+    }
+
+    /// These options with `activation`, where they have a place for it that is free.
+    fn activated(&self, _activation: Activation) -> Option<Self> {
+        None
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(self.activated(activation)?))
+    }
+
+    fn with_activation_last(&self, _activation: Activation) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    fn with_residual(&self) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// Whether inputs [`Operand::Bias`] and [`Operand::Residual`] are added.
+    fn adds(&self) -> [bool; 2] {
+        [false, false]
+    }
+
+    fn program(&self) -> Option<&Program> {
+        None
+    }
+
+    fn like(&self) -> Option<Operand> {
+        None
+    }
+}
+
+impl<O: Options> Operator for O {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        Options::lower(self, arguments, precision)
+    }
+
+    fn outputs(&self, arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
+        Options::outputs(self, arguments, op)
+    }
+
+    fn types(&self, arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
+        Options::types(self, arguments, op)
+    }
+
+    fn border(&self) -> Option<(Border, [usize; 4])> {
+        Options::border(self)
+    }
+
+    fn with_border(&self, border: Border, extents: [usize; 4]) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(Options::with_border(self, border, extents)?))
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        Options::with_activation(self, activation)
+    }
+
+    fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        Options::with_activation_last(self, activation)
+    }
+
+    fn with_residual(&self) -> Option<Arc<dyn Operator>> {
+        Options::with_residual(self)
+    }
+
+    fn adds_bias(&self) -> bool {
+        self.adds()[0]
+    }
+
+    fn adds_residual(&self) -> bool {
+        self.adds()[1]
+    }
+
+    fn program(&self) -> Option<&Program> {
+        Options::program(self)
+    }
+
+    fn like(&self) -> Option<Operand> {
+        Options::like(self)
+    }
+
+    fn same(&self, other: &dyn Operator) -> bool {
+        (other as &dyn Any).downcast_ref::<O>() == Some(self)
+    }
 }
 
 /// The input and the weights of a node that is a convolution; both have rank 4.
@@ -195,7 +304,7 @@ pub(super) fn maps(op: &'static str, arguments: Arguments<'_>) -> Result<[Shape;
     Ok([map(Operand::Src)?, map(Operand::Weights)?])
 }
 
-/// Whether a node has a bias, and a residual.
+/// Whether a node has inputs [`Operand::Bias`] and [`Operand::Residual`].
 pub(super) fn extras(arguments: Arguments<'_>) -> [bool; 2] {
     [Operand::Bias, Operand::Residual].map(|operand| arguments.has(operand))
 }

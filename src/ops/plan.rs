@@ -36,7 +36,7 @@ impl Choice {
         Choice { variant, tile, work_group, layout: Layout::C4 }
     }
 
-    /// The same kernel with feature maps in `layout`.
+    /// The choice with feature maps in `layout`.
     ///
     /// ```
     /// use diptych::{Choice, Layout};

@@ -49,7 +49,7 @@ impl Reference {
         }
     }
 
-    /// The same of `rows` alone, each of `columns` elements.
+    /// The result of `rows` alone, each of `columns` elements.
     #[must_use]
     pub fn rows(&self, rows: &[usize], columns: usize) -> Self {
         fn pick<T: Copy>(values: &[T], rows: &[usize], columns: usize) -> Vec<T> {
@@ -80,7 +80,7 @@ impl Reference {
         }
     }
 
-    /// As [`Reference::tolerance`], and finite: where rounding may destroy a sum in the worst case, the
+    /// A finite [`Reference::tolerance`]: where rounding may destroy a sum in the worst case, the
     /// usual error is taken.
     ///
     /// Beyond a thousand f16 terms no order of summation is safe in the worst case; the usual error

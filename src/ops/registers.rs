@@ -43,7 +43,7 @@ pub(super) fn of_pixels(pixels: u32, slices: u32) -> u32 {
     OTHERS + 4 * pixels * slices + 4 * pixels + 8 * slices
 }
 
-/// As [`of_pixels`], of `columns` groups of four columns by `rows`, whose loop the compiler for the first Adreno of the series 6xx
+/// A tile of `columns` groups of four columns by `rows`, counted by [`of_pixels`], whose loop the compiler for the first Adreno of the series 6xx
 /// unrolls: the loads of two turns are under way together there.
 pub(super) fn of_loads(columns: u32, rows: u32, limits: &Limits) -> u32 {
     let under_way = if limits.family.is_early_adreno() { 2 * (4 * rows + 16 * columns) } else { 0 };
@@ -113,7 +113,7 @@ mod tests {
         assert!(error.to_string().contains("VideoCore has 48"), "{error}");
     }
 
-    /// As the compilers of Mesa 25.0.7 were seen to spill.
+    /// What spills by the compilers of Mesa 25.0.7.
     #[test]
     fn what_spills_is_refused_and_the_next_smaller_tile_is_not() {
         let limits = |family| Limits { family, ..Limits::webgpu() };

@@ -7,13 +7,13 @@ use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
 use super::reference::Reference;
-use super::spec::{Params, binding, extent};
+use super::spec::{Params, bindings_as, extent};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Body, Element, Operand, Value};
+use crate::emit::{Binding, Body, Element, Operand, Value};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
+use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::shape::Shape;
 use std::fmt;
@@ -78,7 +78,7 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         offers(0, [[1, 1, 1]])
     }
 
-    /// As [`Op::problem_key`](super::Op::problem_key).
+    /// The problem in one line of words ([`Op::problem_key`]).
     fn problem_key(&self) -> String;
 
     /// What it reads, and the extents.
@@ -92,17 +92,17 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         Role::Output
     }
 
-    /// As [`Op::usual`](super::Op::usual).
+    /// Numbers as `operand` usually has them, made of `noise` ([`Op::usual`]).
     fn usual(&self, _operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         noise
     }
 
-    /// As [`Op::in_place`](super::Op::in_place).
+    /// The op that changes what it is given as the operand with it, if there is one ([`Op::in_place`]).
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         None
     }
 
-    /// As [`Op::flops`](super::Op::flops).
+    /// Floating-point operations of one run ([`Op::flops`]).
     fn flops(&self) -> u64 {
         0
     }
@@ -154,6 +154,8 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
 
 impl<O: RowsOp> Definition for O {
     const NAME: &'static str = O::NAME;
+    const ROWS: bool = true;
+    const UNTUNABLE: Option<&'static str> = Some(O::UNTUNABLE);
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         <O as RowsOp>::kernels()
@@ -182,10 +184,6 @@ impl<O: RowsOp> Definition for O {
         infos.map(|info| info.of(self.dtype(info.operand))).collect()
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         RowsOp::oracle(self, operands)
     }
@@ -194,20 +192,12 @@ impl<O: RowsOp> Definition for O {
         Ok(Box::new(OnCpu(self.clone())))
     }
 
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
     fn usual(&self, operand: Operand, noise: Vec<f32>) -> Vec<f32> {
         RowsOp::usual(self, operand, noise)
     }
 
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         RowsOp::in_place(self)
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some(O::UNTUNABLE)
     }
 }
 
@@ -218,6 +208,9 @@ pub(super) struct Rows;
 impl<O: RowsOp> Kernel<O> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl(O::KERNEL, O::TEXT)
+            .with_layouts(O::LAYOUTS)
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer> {
@@ -228,38 +221,19 @@ impl<O: RowsOp> Kernel<O> for Rows {
         lines(op.invocations())
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
     fn obstacle(&self, op: &O, _limits: &Limits) -> Option<String> {
         Definition::operands(op).into_iter().find_map(|info| wide_obstacle(info.dtype))
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        O::LAYOUTS
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, op: &O, _choice: &Choice) -> Vec<Binding> {
-        let infos = Definition::operands(op).into_iter();
-        let access = |role: Role| match role {
-            Role::Output => Access::Write,
-            Role::Update => Access::ReadWrite,
-            Role::Input | Role::Constant => Access::Read,
-        };
-        let element = |operand| match op.is_wide(operand) {
-            true => Element::Vec4(op.stored(operand)),
-            false => Element::Scalar(op.stored(operand)),
-        };
-        infos.map(|info| binding(info.operand, element(info.operand), access(info.role))).collect()
+        bindings_as(op, |info| match op.is_wide(info.operand) {
+            true => Element::Vec4(op.stored(info.operand)),
+            false => Element::Scalar(op.stored(info.operand)),
+        })
     }
 
     fn params(&self, op: &O, _choice: &Choice) -> Params {
-        op.params()
+        RowsOp::params(op)
     }
 
     fn body(&self, op: &O, _choice: &Choice) -> Body {

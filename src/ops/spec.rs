@@ -1,11 +1,13 @@
 //! The parts that the ops' plans assemble specs from.
 
 use super::convolution::Convolution;
+use super::definition::Definition;
+use super::operands::{OperandInfo, Role};
 use super::plan::Choice;
 use crate::dtype::DType;
-use crate::emit::{Access, Activation, Binding, Dialect, Element, Interface, Operand, Param, Scalar, Value};
+use crate::emit::{Access, Binding, Dialect, Element, Interface, Operand, Param, Scalar, Value};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::shape::{Border, Shape};
 
@@ -49,9 +51,6 @@ pub(super) const fn binding(operand: Operand, element: Element, access: Access) 
     Binding::new(operand, element, access)
 }
 
-/// The layouts of a convolution's kernels that can have their feature maps in images.
-pub(super) const MAPS: &[Layout] = &[Layout::C4, Layout::Image2d];
-
 /// Why feature maps of these shapes cannot lie in the layout of `choice`, if they cannot; the layouts of
 /// its kernel are `offered`.
 pub(super) fn map_obstacle(
@@ -80,27 +79,37 @@ pub(super) fn map_obstacle(
     })
 }
 
-/// The bindings of a convolution over feature maps in the layout of `choice`.
-pub(super) fn convolution_bindings(problem: &Convolution, choice: &Choice) -> Vec<Binding> {
-    let packed = Element::Vec4(problem.precision.storage());
-    let feature = match choice.layout {
-        Layout::Image2d => Element::Image2d(problem.precision.storage()),
-        _ => packed,
-    };
-    let channel = Element::Vec4(DType::F32);
-    let mut bindings =
-        vec![binding(Operand::Src, feature, Access::Read), binding(Operand::Weights, packed, Access::Read)];
-    if problem.epilogue.bias {
-        bindings.push(binding(Operand::Bias, channel, Access::Read));
+/// The operands of `op`, each in its form: maps, weights and other constants in vec4s, rows in single elements.
+pub(super) fn bindings<O: Definition>(op: &O, choice: &Choice) -> Vec<Binding> {
+    let storage = op.precision().storage();
+    bindings_as(op, |info| match (info.role, op.form(info.operand, choice)) {
+        (Role::Constant, _) if info.operand == Operand::Weights => Element::Vec4(storage),
+        (Role::Constant, _) => Element::Vec4(DType::F32),
+        (_, Form::C4) => Element::Vec4(storage),
+        (_, Form::Image) => Element::Image2d(storage),
+        _ => Element::Scalar(info.dtype),
+    })
+}
+
+/// The operands of `op`, each in elements as `element` says.
+pub(super) fn bindings_as<O: Definition>(op: &O, element: impl Fn(&OperandInfo) -> Element) -> Vec<Binding> {
+    let infos = op.operands().into_iter();
+    infos.map(|info| binding(info.operand, element(&info), access(info.role))).collect()
+}
+
+/// Why so many bytes of local memory are too many, if they are.
+pub(super) fn local_obstacle(bytes: u64, limits: &Limits) -> Option<String> {
+    let most = limits.local_memory;
+    (bytes > u64::from(most)).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+}
+
+/// What a kernel does with an operand that is not packed for it.
+pub(super) const fn access(role: Role) -> Access {
+    match role {
+        Role::Output => Access::Write,
+        Role::Update => Access::ReadWrite,
+        Role::Input | Role::Constant => Access::Read,
     }
-    if problem.epilogue.activation == Activation::PRelu {
-        bindings.push(binding(Operand::Slope, channel, Access::Read));
-    }
-    if problem.epilogue.residual.is_some() {
-        bindings.push(binding(Operand::Residual, feature, Access::Read));
-    }
-    bindings.push(binding(Operand::Dst, feature, Access::Write));
-    bindings
 }
 
 /// The constants that a window bakes into the text.
@@ -147,18 +156,6 @@ pub(super) fn pack_window(data: &[f32], taps: usize, channels: usize) -> Vec<f32
     for (tap, row) in data.chunks_exact(channels).enumerate() {
         for (c, &weight) in row.iter().enumerate() {
             out[(c / 4 * taps + tap) * 4 + c % 4] = weight;
-        }
-    }
-    out
-}
-
-/// The weights `oc 1 1 c` of a 1x1 convolution as the rows of a matrix, `[input slice][lane][slice][4]`
-/// for `inputs` input slices, zeros beyond the channels.
-pub(super) fn pack_rows(data: &[f32], channels: usize, slices: usize, inputs: usize) -> Vec<f32> {
-    let mut out = vec![0.0; inputs * slices * 16];
-    for (o, row) in data.chunks_exact(channels).enumerate() {
-        for (k, &weight) in row.iter().enumerate() {
-            out[4 * slices * k + o] = weight;
         }
     }
     out

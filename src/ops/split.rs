@@ -66,6 +66,16 @@ fn partials(choice: &Choice) -> u32 {
     choice.work_group.iter().product::<u32>() * phase(choice.tile)
 }
 
+/// Pixels x slices x (layers * batch), the tile being pixels, slices and layers.
+pub(super) fn grid(problem: &Convolution, tile: [u32; 3]) -> [u32; 3] {
+    let output = problem.output;
+    [
+        extent(output.w * output.h).div_ceil(tile[0]),
+        extent(output.slices()).div_ceil(tile[1]),
+        tile[2] * extent(output.n),
+    ]
+}
+
 /// The work-groups of a kernel of `layers` layers, the default first: rows of pixels and slices
 /// that neighbours read together, 256 invocations at most.
 pub(super) fn work_groups(layers: u32) -> Vec<[u32; 3]> {

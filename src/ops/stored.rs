@@ -16,7 +16,7 @@ pub(super) fn channels<O: Definition>(
 ) -> Option<(&'static str, Scalar)> {
     let output = output?;
     let rows = form(output.operand).is_rows();
-    let sums_are_zero = !O::mixes_channels() || output.map.c.is_multiple_of(4);
+    let sums_are_zero = !O::MIXES_CHANNELS || output.map.c.is_multiple_of(4);
     let kept = rows || (sums_are_zero && op.epilogue().activation.keeps_zero());
     (!kept).then_some((CHANNELS, spec::unsigned(output.map.c)))
 }

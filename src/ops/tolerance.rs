@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// The same sum in several orders, in f32.
+    /// One sum in several orders, in f32.
     fn sums(x: &[f32], w: &[f32], bias: f32) -> Vec<(&'static str, f32)> {
         let products: Vec<f32> = x.iter().zip(w).map(|(x, w)| x * w).collect();
         let mut ascending = products.clone();
@@ -318,7 +318,7 @@ mod tests {
         [half(value), half(2048.0 * (value - half(value)))]
     }
 
-    /// The same with the half rounded by its bits, halves away from zero, as in WGSL.
+    /// `value` as two halves, the first rounded by its bits, halves away from zero, as in WGSL.
     fn split_by_bits(value: f32) -> [f32; 2] {
         let half = |value: f32| half::f16::from_f32(value).to_f32();
         let high = f32::from_bits(value.to_bits().wrapping_add(0x1000) & 0xffff_e000);

@@ -9,7 +9,7 @@ use crate::dims::{Dim, Dims};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
+use crate::ops::operator::{Arguments, Lowered, Options, View};
 
 /// `y = x` in other dimensions; the number of elements stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +18,8 @@ pub struct Reshape {
     pub target: Vec<Dim>,
 }
 
-impl Operator for Reshape {
-    fn name(&self) -> &'static str {
-        "reshape"
-    }
+impl Options for Reshape {
+    const NAME: &'static str = "reshape";
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let source = arguments.need("reshape", Operand::Src)?;
@@ -56,10 +54,6 @@ impl Operator for Reshape {
         }
         Ok(Lowered::View(View { dims, offset: 0 }))
     }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
-    }
 }
 
 /// `y = x[begin..end]` along `axis`, all of the other axes. Every axis before it has one element, so
@@ -74,10 +68,8 @@ pub struct Slice {
     pub end: usize,
 }
 
-impl Operator for Slice {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
+impl Options for Slice {
+    const NAME: &'static str = "slice";
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let source = arguments.need("slice", Operand::Src)?;
@@ -99,17 +91,13 @@ impl Operator for Slice {
         let offset = begin * after.iter().product::<usize>();
         Ok(Lowered::View(View { dims: Dims::new(&extents)?, offset }))
     }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::ops::operator::Argument;
+    use crate::ops::operator::{Argument, Operator};
     use std::collections::BTreeMap;
 
     fn lowered(operator: &dyn Operator, extents: &[usize]) -> Result<View> {

@@ -19,7 +19,7 @@ use crate::tune::work_group;
 pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
     let kernels = op.kernels();
     let each = kernels.iter().flat_map(|kernel| {
-        let layouts = kernel.layouts().iter();
+        let layouts = kernel.entry().layouts.iter();
         layouts.map(move |&layout| candidate(op, kernel, layout, precision, limits))
     });
     each.collect()
@@ -55,7 +55,7 @@ fn candidate(
             Dialect::OpenClC => Target::OpenCl,
         },
         precision,
-        layout: if maps == Layout::C4 { own.place() } else { maps },
+        layout: if maps == Layout::C4 { own.entry().place } else { maps },
     };
     match first_launch(own, maps, limits) {
         Ok(launch) => {
@@ -68,7 +68,7 @@ fn candidate(
 
 /// The launch of the first tile that fits, or why none does.
 fn first_launch(kernel: &dyn BoundKernel, maps: Layout, limits: &Limits) -> Result<Launch, String> {
-    if let Some((only, why)) = kernel.solo().filter(|(only, _)| *only != limits.dialect) {
+    if let Some((only, why)) = kernel.entry().solo.filter(|(only, _)| *only != limits.dialect) {
         return Err(format!("only in {only}: {why}"));
     }
     let reason = |error: Error| match error {
@@ -117,8 +117,8 @@ mod tests {
                 let maps = op.record_layout() == Layout::C4 && op.name() != "convert";
                 for Candidate { kernel, obstacle, .. } in on_device(&*op, Precision::F32, &limits) {
                     let own = op.kernel(kernel.variant).expect("a kernel of its own");
-                    let served = own.layouts().contains(&kernel.layout);
-                    assert!(!maps || served || obstacle.is_some(), "{kernel:?}: {:?}", own.layouts());
+                    let served = own.serves(kernel.layout);
+                    assert!(!maps || served || obstacle.is_some(), "{kernel:?}: {:?}", own.entry().layouts);
                 }
             }
         }
@@ -132,7 +132,7 @@ mod tests {
                 let kernels = op.kernels();
                 let each = kernels
                     .iter()
-                    .flat_map(|kernel| kernel.layouts().iter().map(move |maps| (kernel, *maps)));
+                    .flat_map(|kernel| kernel.entry().layouts.iter().map(move |maps| (kernel, *maps)));
                 for (kernel, maps) in each {
                     let Ok(launch) = first_launch(kernel, maps, &limits) else { continue };
                     let bindings = &launch.spec.interface.bindings;

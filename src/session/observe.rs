@@ -281,7 +281,7 @@ fn deviation(
     let operands = operands(unit, values)?;
     let text = |error: crate::Error| error.to_string();
     let expected = op.reference(&operands, Answer::Quick).map_err(text)?;
-    let kernel = variant.and_then(|variant| op.kernel(variant).ok()).filter(|own| own.sums_otherwise());
+    let kernel = variant.and_then(|variant| op.kernel(variant).ok()).filter(|own| own.entry().sums_otherwise);
     let own = kernel.map(|kernel| kernel.reference(&operands, expected.clone()));
     let own = own.transpose().map_err(text)?;
     let tolerance = |index| expected_tolerance(&expected, own.as_ref(), index, op.precision());

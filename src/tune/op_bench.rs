@@ -237,7 +237,7 @@ impl Bench for OpBench {
     fn space(&self) -> Vec<(&'static str, [u32; 3])> {
         let kernels = self.op.kernels();
         let space = kernels.space(self.limits()).into_iter();
-        let space = space.filter(|(kernel, _)| kernel.layouts().contains(&self.layout));
+        let space = space.filter(|(kernel, _)| kernel.serves(self.layout));
         space.map(|(kernel, tile)| (kernel.name(), tile)).collect()
     }
 

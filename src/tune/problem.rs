@@ -67,7 +67,7 @@ impl Expectation {
     /// What is expected of a kernel that sums other terms, as a Winograd convolution does; `None` if `kernel` does not.
     pub(super) fn of_kernel(op: &dyn Op, operands: &Operands<'_>, kernel: &str) -> Result<Option<Self>> {
         let kernel = op.kernel(kernel)?;
-        kernel.sums_otherwise().then(|| Self::of(op, operands, Some(&*kernel))).transpose()
+        kernel.entry().sums_otherwise.then(|| Self::of(op, operands, Some(&*kernel))).transpose()
     }
 
     fn of(op: &dyn Op, operands: &Operands<'_>, kernel: Option<&dyn BoundKernel>) -> Result<Self> {

@@ -58,7 +58,7 @@ pub fn table(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> [u32;
         let fits = |&&size: &&[u32; 3]| kernel.fits(&kernel.choice(tile, size), limits).is_ok();
         return *made_for.iter().find(fits).unwrap_or(first);
     }
-    let size = match kernel.ordinary() {
+    let size = match kernel.entry().ordinary {
         // One for all of a network's maps, so that they share a text.
         Ordinary::Folded if limits.has_lanes() => [16, 4, 1],
         Ordinary::Folded => {
@@ -93,7 +93,7 @@ fn quicker_size(
     let least = if limits.measured.is_some() { wave } else { wave.max(LEAST_INVOCATIONS) };
     let estimate = |size: [u32; 3]| kernel.estimate(&kernel.choice(tile, size), limits);
     let mut best = (MAX_TIME_RATIO * estimate(size)?, None);
-    let deep = matches!(kernel.ordinary(), Ordinary::Convolution | Ordinary::Workload);
+    let deep = matches!(kernel.entry().ordinary, Ordinary::Convolution | Ordinary::Workload);
     let whole = |size: &[u32; 3]| {
         let invocations = size.iter().product::<u32>();
         (deep || size[2] == 1)
@@ -209,11 +209,11 @@ fn sizes(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> Vec<[u32;
 /// The choice that is estimated to be fastest, if the first kernel that can run has an estimate and no order was measured.
 fn estimated(space: &[Offered<'_>], layout: Layout, limits: &Limits) -> Option<Choice> {
     let mut best: Option<(f64, Choice)> = None;
-    for &(kernel, tile) in space.iter().filter(|(kernel, _)| kernel.layouts().contains(&layout)) {
+    for &(kernel, tile) in space.iter().filter(|(kernel, _)| kernel.serves(layout)) {
         let choices = sizes(kernel, tile, limits).into_iter();
         let choices = choices.map(|size| kernel.choice(tile, size).with_layout(layout));
         for choice in choices.filter(|choice| kernel.fits(choice, limits).is_ok()) {
-            match kernel.estimate(&choice, limits).filter(|_| !kernel.ordered()) {
+            match kernel.estimate(&choice, limits).filter(|_| !kernel.entry().ordered) {
                 Some(time) if best.is_none_or(|(least, _)| time < least) => best = Some((time, choice)),
                 Some(_) => {}
                 // This op, or this precision, has another rule.
@@ -238,7 +238,7 @@ fn filling<'k>(
     let mut most = None;
     let mut refused = Vec::new();
     for &(kernel, tile) in space {
-        if !kernel.layouts().contains(&layout) {
+        if !kernel.serves(layout) {
             refused.push(format!("{}_{}: no feature maps in {layout}", op.name(), kernel.name()));
             continue;
         }
@@ -284,7 +284,7 @@ fn quicker(
     let enough = MAX_TIME_RATIO * kernel.estimate(ruled, limits)?;
     let mut ranked = Vec::new();
     for &(kernel, tile) in space {
-        if !kernel.layouts().contains(&ruled.layout) {
+        if !kernel.serves(ruled.layout) {
             continue;
         }
         for work_group in sizes(kernel, tile, limits) {

@@ -142,7 +142,7 @@ impl Work {
         let kernels = job.op.kernels();
         let space = kernels.space(limits).into_iter().filter_map(|(kernel, tile)| {
             let choice = kernel.choice(tile, table(kernel, tile, limits)).with_layout(job.layout);
-            let runs = kernel.layouts().contains(&job.layout) && kernel.fits(&choice, limits).is_ok();
+            let runs = kernel.serves(job.layout) && kernel.fits(&choice, limits).is_ok();
             runs.then_some(choice)
         });
         space.collect()

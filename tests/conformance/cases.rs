@@ -86,7 +86,7 @@ impl Case {
         // The same kernels with their values in other layouts, where they can have them: images with OpenCL.
         let others = choices.iter().flat_map(|choice| {
             let kernel = kernels.iter().find(|kernel| kernel.name() == choice.variant);
-            let layouts = kernel.map_or(&[][..], |kernel| kernel.layouts()).iter();
+            let layouts = kernel.map_or(&[][..], |kernel| kernel.entry().layouts).iter();
             let others = layouts.filter(|&&layout| layout != choice.layout);
             others.map(|&layout| choice.with_layout(layout)).collect::<Vec<_>>()
         });

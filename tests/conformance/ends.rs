@@ -110,7 +110,7 @@ pub(crate) async fn every_op(devices: &[Arc<dyn Device>]) -> Vec<String> {
                             continue;
                         }
                         let spreads =
-                            problem.kernel(choice.variant).is_ok_and(|kernel| kernel.sums_otherwise());
+                            problem.kernel(choice.variant).is_ok_and(|kernel| kernel.entry().sums_otherwise);
                         let by: gpu::Comparison<'_> = if sums {
                             &|op, expected, result| compare_reached(spreads, op.precision(), expected, result)
                         } else {

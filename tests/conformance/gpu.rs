@@ -289,7 +289,7 @@ fn judged(
         }
     }
     let kernel = op.kernel(choice.variant).map_err(|error| error.to_string())?;
-    let own = kernel.sums_otherwise().then(|| kernel.reference(operands, expected.clone())).transpose();
+    let own = kernel.entry().sums_otherwise.then(|| kernel.reference(operands, expected.clone())).transpose();
     let own = own.map_err(|error| error.to_string())?;
     let output = output(op);
     let form = kernel.form(output.operand, choice).expect("an output is stored");

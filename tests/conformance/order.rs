@@ -23,7 +23,7 @@ fn choices(op: &dyn Op, device: &dyn Device) -> BTreeMap<&'static str, Vec<Choic
         let sizes = if made_for.is_empty() { GROUPS.to_vec() } else { made_for };
         // Another work-group for each tile.
         let own = all.entry(kernel.name()).or_default();
-        let layout = kernel.layouts().first().copied().unwrap_or_default();
+        let layout = kernel.entry().layouts.first().copied().unwrap_or_default();
         let choices = sizes.iter().cycle().skip(own.len()).take(sizes.len());
         let choices = choices.map(|&size| kernel.choice(tile, size).with_layout(layout));
         own.extend(choices.filter(|choice| op.fits(choice, limits).is_ok()).take(2));

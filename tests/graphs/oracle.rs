@@ -185,7 +185,7 @@ pub(crate) fn node(
     if arithmetic.otherwise {
         let kernels = given.op.kernels();
         let space = kernels.space(&crate::run::widest()).into_iter();
-        for (kernel, _) in space.filter(|(kernel, _)| kernel.sums_otherwise()) {
+        for (kernel, _) in space.filter(|(kernel, _)| kernel.entry().sums_otherwise) {
             candidates.push(kernel.reference(&operands, reference.clone()).map_err(text)?);
         }
     }

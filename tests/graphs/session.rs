@@ -125,7 +125,7 @@ fn choice(
     let groups = kernel.work_groups(tile);
     let usual = [[8, 4, 1], [1, 1, 1], [3, 5, 2], [16, 2, 1]];
     let work_group = if groups.is_empty() { random.pick(&usual) } else { random.pick(&groups) };
-    let layouts = kernel.layouts();
+    let layouts = kernel.entry().layouts;
     let layout = if layouts.is_empty() { Layout::C4 } else { random.pick(layouts) };
     let choice = Choice::new(kernel.name(), tile, work_group).with_layout(layout);
     let there = layout != Layout::Image2d || limits.dialect == Dialect::OpenClC;

@@ -34,7 +34,8 @@ fn texts(all: bool) -> BTreeMap<String, String> {
                 for (kernel, tile) in kernels.space(&limits) {
                     let made_for = kernel.work_groups(tile);
                     let groups = if made_for.is_empty() { GROUPS.to_vec() } else { made_for };
-                    for &layout in kernel.layouts().iter().filter(|&&layout| layout != Layout::Image2d) {
+                    for &layout in kernel.entry().layouts.iter().filter(|&&layout| layout != Layout::Image2d)
+                    {
                         let choices =
                             groups.iter().map(|&group| kernel.choice(tile, group).with_layout(layout));
                         let fitting = choices.filter(|choice| kernel.fits(choice, &limits).is_ok());

@@ -170,8 +170,11 @@ fn choices(kernel: &dyn BoundKernel, tile: [u32; 3], limits: &Limits) -> Vec<Cho
         groups.extend(search::handful(kernel.grid(tile), limits));
         groups.push(largest(limits));
     }
-    let layouts =
-        kernel.layouts().iter().filter(|&&layout| layout != Layout::Image2d || limits.max_image.is_some());
+    let layouts = kernel
+        .entry()
+        .layouts
+        .iter()
+        .filter(|&&layout| layout != Layout::Image2d || limits.max_image.is_some());
     let each = layouts
         .flat_map(|&layout| groups.iter().map(move |&group| kernel.choice(tile, group).with_layout(layout)));
     let mut seen = HashSet::new();

@@ -2,11 +2,10 @@
 
 use super::ArgOp;
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, group_sizes, groups, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, group_sizes, groups};
 use crate::ops::rows::{RowsOp, wide_obstacle, word_number};
 use crate::ops::spec::{Params, binding, extent};
 
@@ -15,7 +14,7 @@ pub(super) struct Group;
 
 impl Kernel<ArgOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/arg/group.wgsl")).in_rows().of_tile()
     }
 
     fn offers(&self, op: &ArgOp, limits: &Limits) -> Vec<Offer> {
@@ -25,18 +24,6 @@ impl Kernel<ArgOp> for Group {
 
     fn grid(&self, op: &ArgOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.invocations(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &ArgOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ArgOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn obstacle(&self, op: &ArgOp, _limits: &Limits) -> Option<String> {

@@ -71,7 +71,7 @@ impl ArgOp {
         Ok(ArgOp { largest: options.largest, input, axis, output, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The reduction of words of another type.
     fn of(self, dtype: DType) -> Self {
         ArgOp { dtype, ..self }
     }

@@ -6,13 +6,11 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for ArgReduce {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for ArgReduce {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         Ok(Lowered::Op(Arc::new(
@@ -22,9 +20,5 @@ impl Operator for ArgReduce {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<ArgOp>().map(|op| op.output).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

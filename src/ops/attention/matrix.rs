@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Invocations that work on one small matrix together.
 const WAVE: usize = 32;
@@ -47,7 +47,10 @@ pub(super) const MATRIX: Matrix = Matrix {
         "matrix",
         crate::emit::text!("../../../shaders/attention/matrix.wgsl"),
         "OpenCL C has no cooperative matrices",
-    ),
+    )
+    .with_native_half()
+    .listed_as(Layout::Nhwc)
+    .by_estimate(),
     cooperative: true,
 };
 
@@ -56,7 +59,9 @@ pub(super) const MATRIX_PTX: Matrix = Matrix {
         "matrix_ptx",
         include_str!("../../../cl/attention/matrix_ptx.cl"),
         "WGSL has no inline assembly",
-    ),
+    )
+    .listed_as(Layout::Nhwc)
+    .by_estimate(),
     cooperative: false,
 };
 
@@ -189,18 +194,13 @@ impl Kernel<AttentionOp> for Matrix {
             return Some(format!("{kept} vec4s of an invocation's registers, wanted at most {MOST_KEPT}"));
         }
         let bytes = staging.bytes(self);
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn work_groups(&self, op: &AttentionOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let blocks = extent(op.all_rows()).div_ceil(extent(SIDE) * tile[1]);
         let fit = WAVES.into_iter().filter(|&waves| waves == 1 || waves < 2 * blocks);
         fit.map(|waves| [extent(WAVE) * waves, 1, 1]).collect()
-    }
-
-    fn native_half(&self) -> bool {
-        self.cooperative
     }
 
     fn counted(&self, op: &AttentionOp, choice: &Choice) -> u64 {
@@ -218,14 +218,6 @@ impl Kernel<AttentionOp> for Matrix {
             blocks: choice.tile[1],
         };
         estimate::clocks(op, &group, limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

@@ -127,7 +127,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of plain products times `scale`, a softmax and sums.
+    /// The rules of plain products times `scale`, a softmax and sums.
     pub(crate) fn plain(scale: f32) -> Self {
         Rules {
             scale: Bits(scale),
@@ -158,7 +158,7 @@ pub struct AttentionOp {
     parts: usize,
     /// The extents of what is read, and the type of its words.
     given: BTreeMap<Operand, (Dims, DType)>,
-    /// Those of the result.
+    /// The extents of the result.
     output: Dims,
     precision: Precision,
 }
@@ -181,7 +181,7 @@ impl AttentionOp {
         Ok(op)
     }
 
-    /// The same with keys in `parts`, each with a result of its own.
+    /// The attention with keys in `parts`, each with a result of its own.
     ///
     /// # Errors
     /// If there are other than 2 to 64 parts, or more elements than a tensor may have.

@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Strided {
         if wide && places.iter().all(|place| place.is_whole(4)) { 4 } else { 1 }
     }
 
-    /// The same with keys in `parts`, whose results [`AttentionJoin`](crate::ops::attention_join::AttentionJoin) makes one.
+    /// The attention with keys in `parts`, whose results [`AttentionJoin`](crate::ops::attention_join::AttentionJoin) makes one.
     ///
     /// # Errors
     /// If there are more elements than a tensor may have.
@@ -50,7 +50,7 @@ impl Strided {
 }
 
 impl Attention {
-    /// The same with everything's place.
+    /// The attention with the place of each operand's rows.
     pub(crate) fn strided(&self, arguments: Arguments<'_>) -> Result<Strided> {
         let places = |operand: Operand| {
             let dims = arguments.need(OP, operand)?;
@@ -128,10 +128,8 @@ fn given(arguments: Arguments<'_>) -> BTreeMap<Operand, (Dims, DType)> {
     crate::sorted::map(all.map(|argument| (argument.operand, (argument.dims, argument.dtype.word()))))
 }
 
-impl Operator for Strided {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Strided {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         Ok(Lowered::Op(Arc::new(AttentionOp::new(self, given(arguments), precision)?)))
@@ -140,16 +138,10 @@ impl Operator for Strided {
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         vec![self.output]
     }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
-    }
 }
 
-impl Operator for Attention {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Attention {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let op = AttentionOp::new(&self.strided(arguments)?, given(arguments), precision)?;
@@ -158,9 +150,5 @@ impl Operator for Attention {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<AttentionOp>().map(|op| op.output).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -139,7 +139,7 @@ pub(crate) struct Added {
 }
 
 impl Added {
-    /// Those of extents `batch heads places keys`, of which each is 1 or the attention's.
+    /// The place of numbers of extents `batch heads places keys`, of which each is 1 or the attention's.
     pub(crate) fn broadcast(operand: Operand, sizes: &Sizes, dims: &Dims) -> Result<Self> {
         let Sizes { batch, heads, group, rows, keys, .. } = *sizes;
         let wanted = [batch, heads * group, rows, keys];

@@ -6,17 +6,19 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
-use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::softmax::LARGEST_EXPONENT;
 
 impl Definition for AttentionOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+
+    /// How far its results are off depends on how large scores are, as with a softmax.
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&tiled::Tiled, &row::Row, &matrix::MATRIX, &matrix::MATRIX_PTX]
@@ -61,17 +63,8 @@ impl Definition for AttentionOp {
         inputs.chain([OperandInfo::new(Operand::Dst, self.output.shape(), Role::Output)]).collect()
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands)
-    }
-
-    /// How far its results are off depends on how large scores are, as with a softmax.
-    fn halves(&self) -> bool {
-        true
     }
 
     /// At most the largest value, unless the rounding of a score moves its power by more than a hundredth or so.
@@ -88,9 +81,5 @@ impl Definition for AttentionOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::AttentionKernel::new(self)))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
     }
 }

@@ -7,9 +7,8 @@ use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::registers::Registers;
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Invocations of a work-group, and queries that it has.
 const TILES: [[u32; 3]; 6] = [[256, 1, 1], [128, 1, 1], [64, 1, 1], [64, 4, 1], [128, 4, 1], [64, 2, 1]];
@@ -49,6 +48,9 @@ fn kept(op: &AttentionOp, tile: [u32; 3]) -> [usize; 4] {
 impl Kernel<AttentionOp> for Row {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("row", crate::emit::text!("../../../shaders/attention/row.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
+            .of_tile()
     }
 
     fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
@@ -61,21 +63,13 @@ impl Kernel<AttentionOp> for Row {
         [tile[0] * extent(op.parts), extent(op.all_rows()).div_ceil(tile[1]), all]
     }
 
-    fn work_groups(&self, _op: &AttentionOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
     fn obstacle(&self, op: &AttentionOp, _limits: &Limits) -> Option<String> {
         op.count_obstacle()
     }
 
     fn choice_obstacle(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<String> {
-        if let Some(wrong) = wrong_group(choice) {
-            return Some(wrong);
-        }
         let bytes = 4 * kept(op, choice.tile).iter().sum::<usize>() as u64;
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     /// Not known well enough to refuse a choice: compilers keep more or fewer loads under way.
@@ -87,14 +81,6 @@ impl Kernel<AttentionOp> for Row {
         let [_, slices, columns] = shared(op, choice.tile[0] as usize).map(extent);
         let bytes = 4 * extent(kept(op, choice.tile).iter().sum());
         Some(effort::row(op, choice, self.grid(op, choice.tile), bytes, [slices, columns]))
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

@@ -9,7 +9,7 @@ use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Groups of four keys and queries of an invocation, the largest reuse first.
 const TILES: [[u32; 3]; 5] = [[1, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1], [1, 1, 1]];
@@ -63,6 +63,8 @@ pub(super) struct Tiled;
 impl Kernel<AttentionOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/attention/tiled.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     fn offers(&self, op: &AttentionOp, _limits: &Limits) -> Vec<Offer> {
@@ -104,8 +106,7 @@ impl Kernel<AttentionOp> for Tiled {
         }
         let Kept { queries, staged, shares, largest } = kept(op, choice);
         let bytes = 16 * (queries + staged + shares + largest) as u64;
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn registers(&self, _op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
@@ -118,14 +119,6 @@ impl Kernel<AttentionOp> for Tiled {
         let bytes = extent(16 * (queries + staged + shares + largest));
         let [_, keys, values] = loads(op, choice);
         Some(effort::tiled(op, choice, self.grid(op, choice.tile), bytes, extent(keys + values)))
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &AttentionOp, _choice: &Choice) -> Vec<Binding> {

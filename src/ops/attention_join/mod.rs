@@ -34,7 +34,7 @@ pub struct AttentionJoinOp {
 }
 
 impl AttentionJoinOp {
-    /// That of `parts` of the keys of `whole`.
+    /// The join of `parts` of the keys of `whole`.
     ///
     /// # Errors
     /// If there are more elements than a tensor may have.

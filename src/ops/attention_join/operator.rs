@@ -7,7 +7,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::attention::Strided;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// The operator.
@@ -18,10 +18,8 @@ pub(crate) struct AttentionJoin {
     pub(crate) parts: usize,
 }
 
-impl Operator for AttentionJoin {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for AttentionJoin {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
@@ -34,9 +32,5 @@ impl Operator for AttentionJoin {
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         vec![self.whole.output]
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

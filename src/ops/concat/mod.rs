@@ -76,7 +76,7 @@ impl ConcatOp {
         Ok(ConcatOp { inputs: inputs.to_vec(), target, axis, precision, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The concatenation of words of another type.
     fn of(self, dtype: DType) -> Self {
         ConcatOp { dtype, ..self }
     }

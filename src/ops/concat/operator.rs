@@ -6,13 +6,11 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
+use crate::ops::operator::{Arguments, Lowered, Options, View};
 use std::sync::Arc;
 
-impl Operator for Concat {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Concat {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let inputs = (0..arguments.inputs.len()).map(|index| {
@@ -36,9 +34,5 @@ impl Operator for Concat {
         let first = arguments.dtype(Operand::Arg(0));
         let alike = arguments.inputs.iter().all(|argument| argument.dtype == first);
         vec![if alike { first } else { first.word() }]
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -19,6 +19,7 @@ use crate::shape::Shape;
 
 impl Definition for ConcatOp {
     const NAME: &'static str = OP;
+    const UNTUNABLE: Option<&'static str> = Some("each of its kernels serves another layout");
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&maps::Maps, &rows::Rows]
@@ -88,10 +89,6 @@ impl Definition for ConcatOp {
             Some((operand(index), own))
         });
         in_one_piece.then(|| offsets.collect())
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("each of its kernels serves another layout")
     }
 }
 

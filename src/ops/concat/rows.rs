@@ -3,7 +3,6 @@
 use super::{ConcatOp, MAX_INPUTS, operand};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -27,6 +26,8 @@ impl ConcatOp {
 impl Kernel<ConcatOp> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/concat/rows.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &ConcatOp, _limits: &Limits) -> Vec<Offer> {
@@ -35,14 +36,6 @@ impl Kernel<ConcatOp> for Rows {
 
     fn grid(&self, op: &ConcatOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.target.elements() / op.width())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn obstacle(&self, op: &ConcatOp, _limits: &Limits) -> Option<String> {

@@ -1,7 +1,9 @@
 //! What the kernels of `conv2d` are given.
 
+use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
-use crate::ops::spec::{Params, unsigned};
+use crate::ops::map_product::Given;
+use crate::ops::spec::{self, Params, unsigned};
 
 /// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
 pub(super) fn slices(problem: &Convolution, tile: [u32; 3]) -> usize {
@@ -34,26 +36,18 @@ pub(super) fn params(problem: &Convolution, tile: [u32; 3], without: &[&str]) ->
     params
 }
 
-/// The weights of `split` and `tiled`: `[kh][kw][input slice][lane][slice][4]`, with slices of zeros
-/// up to `sources`.
-pub(super) fn pack_rows(problem: &Convolution, sources: usize, data: &[f32]) -> Vec<f32> {
-    let (inputs, slices) = (problem.input.c, problem.output.slices());
-    let taps = problem.kernel[0] * problem.kernel[1];
-    let rows = 4 * sources;
-    let mut out = vec![0.0; taps * rows * slices * 4];
-    for (o, window) in data.chunks_exact(taps * inputs).enumerate() {
-        for (tap, row) in window.chunks_exact(inputs).enumerate() {
-            for (k, &weight) in row.iter().enumerate() {
-                out[4 * slices * (rows * tap + k) + o] = weight;
-            }
-        }
-    }
-    out
-}
+/// What the texts of the kernels that are matrix products are given.
+pub(super) const OF_PRODUCTS: Given = Given {
+    windows: true,
+    params: |problem, _tile| params(problem, [1; 3], &["dst_tiles", "src_slices", "src_c4"]),
+};
 
-/// The weights of `shallow` and `grouped`: `[slice][kh][kw][k][4]` over the inputs `k` of a group.
-pub(super) fn pack_terms(problem: &Convolution, slices: usize, data: &[f32]) -> Vec<f32> {
-    let terms = problem.terms();
+/// A constant of `shallow` and `grouped`: weights as `[slice][kh][kw][k][4]` over the inputs `k` of a group.
+pub(super) fn pack_terms(problem: &Convolution, tile: [u32; 3], operand: Operand, data: &[f32]) -> Vec<f32> {
+    let (terms, slices) = (problem.terms(), slices(problem, tile));
+    if operand != Operand::Weights {
+        return spec::pack_channels(data, slices);
+    }
     let mut out = vec![0.0; slices * terms * 4];
     for (o, window) in data.chunks_exact(terms).enumerate() {
         for (term, &weight) in window.iter().enumerate() {

@@ -5,8 +5,7 @@
 
 use super::Conv2dOp;
 use super::arguments::{params, shares, slices, whole_slices};
-use crate::emit::{Binding, Operand, Value};
-use crate::layout::Layout;
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -21,6 +20,8 @@ pub(super) struct Direct;
 impl Kernel<Conv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/conv2d/direct.wgsl"))
+            .in_maps()
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -60,18 +61,6 @@ impl Kernel<Conv2dOp> for Direct {
     fn effort(&self, op: &Conv2dOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
         let ([pixels, _, slices], [x, y, z]) = (choice.tile, choice.work_group);
         Some(effort::of_map(&op.0, choice, [pixels, slices], [x * y, z], self.grid(op, choice.tile)))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {

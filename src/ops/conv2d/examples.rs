@@ -19,31 +19,15 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(Conv2dOp::new(input, Shape::nhwc(10, 3, 2, 3), &grouped, true, true, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(9, 3, 3, 6), &Conv2d::default(), true, true, precision)?),
         Box::new(Conv2dOp::new(input, Shape::nhwc(16, 3, 2, 3), &grouped, true, false, precision)?),
-        Box::new(Conv2dOp::new(
-            Shape::nhwc(1, 9, 11, 8),
-            Shape::nhwc(12, 2, 2, 4),
-            &grouped,
-            true,
-            false,
-            precision,
-        )?),
-        Box::new(Conv2dOp::new(
-            Shape::nhwc(1, 9, 11, 8),
-            Shape::nhwc(16, 2, 2, 4),
-            &grouped,
-            true,
-            false,
-            precision,
-        )?),
-        Box::new(Conv2dOp::new(
-            Shape::nhwc(1, 9, 11, 3),
-            Shape::nhwc(9, 3, 3, 3),
-            &stem,
-            true,
-            false,
-            precision,
-        )?),
     ];
+    for (c, weights, options) in [
+        (8, Shape::nhwc(12, 2, 2, 4), grouped),
+        (8, Shape::nhwc(16, 2, 2, 4), grouped),
+        (3, Shape::nhwc(9, 3, 3, 3), stem),
+    ] {
+        let op = Conv2dOp::new(Shape::nhwc(1, 9, 11, c), weights, &options, true, false, precision)?;
+        examples.push(Box::new(op));
+    }
     let long = Conv2d { padding: Padding::Same, ..Default::default() };
     examples.push(Box::new(Conv2dOp::new(input, Shape::nhwc(3, 3, 5, 6), &long, true, true, precision)?));
     let mirrored = Conv2d { border: Border::Reflect, ..stem };

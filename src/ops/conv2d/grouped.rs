@@ -7,9 +7,9 @@
 //! Weights are packed as `[slice][kh][kw][k][4]`, over the inputs `k` of a group.
 
 use super::Conv2dOp;
-use super::arguments::{pack_terms, params, shares, slices, whole_slices};
+use super::arguments::{pack_terms, params, shares, whole_slices};
 use super::direct::Direct;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::convolution::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -32,6 +32,7 @@ pub(super) struct Grouped;
 impl Kernel<Conv2dOp> for Grouped {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("grouped", crate::emit::text!("../../../shaders/conv2d/grouped.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     /// Pixels of a row by slices, the most reuse first.
@@ -51,14 +52,6 @@ impl Kernel<Conv2dOp> for Grouped {
         Direct.grid(op, tile)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
         let mut params = params(&op.0, choice.tile, &["src_slices"]);
         params.push(("dst_c", unsigned(op.0.output.c)));
@@ -74,10 +67,6 @@ impl Kernel<Conv2dOp> for Grouped {
     }
 
     fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        let slices = slices(&op.0, choice.tile);
-        match operand {
-            Operand::Weights => pack_terms(&op.0, slices, data),
-            _ => spec::pack_channels(data, slices),
-        }
+        pack_terms(&op.0, choice.tile, operand, data)
     }
 }

@@ -40,6 +40,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "conv2d";
@@ -75,21 +76,9 @@ impl Default for Conv2d {
 }
 
 /// A 2D convolution of concrete shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Conv2dOp(pub(crate) Convolution);
+pub type Conv2dOp = Windowed<Conv2d>;
 
 impl Conv2dOp {
-    /// The same without activation and residual.
-    #[must_use]
-    pub const fn plain(&self) -> Self {
-        Conv2dOp(self.0.plain())
-    }
-
-    /// The shapes and options.
-    pub const fn convolution(&self) -> &Convolution {
-        &self.0
-    }
-
     /// Checks the shapes; `weights` is `oc kh kw c/groups`.
     ///
     /// # Errors
@@ -128,6 +117,6 @@ impl Conv2dOp {
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
-        .map(Conv2dOp)
+        .map(Conv2dOp::of)
     }
 }

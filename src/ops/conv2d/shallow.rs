@@ -4,7 +4,7 @@
 //! Weights are packed as `[slice][kh][kw][channel][4]`.
 
 use super::Conv2dOp;
-use super::arguments::{SHARE, columns, is_long, pack_terms, params, slices};
+use super::arguments::{SHARE, columns, is_long, pack_terms, params};
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::layout::Form;
@@ -23,8 +23,8 @@ const MAX_TERMS_OF_GPUS: usize = 243;
 /// took nine times as long as the same text in OpenCL C. AMD's kernels follow; they were not measured.
 pub(crate) const MAX_UNROLLED: usize = 64;
 
-/// The same of Adreno's: Mesa's compiler for an Adreno 630 has all loads of 27 unrolled terms under way together and spills
-/// hundreds of registers, and that for later ones does so of 75.
+/// The most terms of Adreno's kernels that are wholly unrolled: Mesa's compiler for an Adreno 630 has all loads of 27 unrolled
+/// terms under way together and spills hundreds of registers, and that for later ones does so of 75.
 const MAX_UNROLLED_OF_ADRENO: usize = 9;
 
 /// The most input columns that are kept in registers.
@@ -41,7 +41,9 @@ pub(super) fn takes(problem: &Convolution, limits: &Limits) -> bool {
 
 impl Kernel<Conv2dOp> for Shallow {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("shallow", crate::emit::text!("../../../shaders/conv2d/shallow.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -69,11 +71,6 @@ impl Kernel<Conv2dOp> for Shallow {
         ]
     }
 
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
-    }
-
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
         let share = if is_long(&op.0) { SHARE } else { 1 };
         share * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
@@ -89,7 +86,7 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        let mut bindings = spec::convolution_bindings(&op.0, choice);
+        let mut bindings = spec::bindings(op, choice);
         let source = bindings.iter_mut().filter(|binding| binding.operand == Operand::Src);
         source.for_each(|binding| binding.element = Element::Scalar(DType::F32));
         bindings
@@ -119,10 +116,6 @@ impl Kernel<Conv2dOp> for Shallow {
     }
 
     fn pack(&self, op: &Conv2dOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        let slices = slices(&op.0, choice.tile);
-        match operand {
-            Operand::Weights => pack_terms(&op.0, slices, data),
-            _ => spec::pack_channels(data, slices),
-        }
+        pack_terms(&op.0, choice.tile, operand, data)
     }
 }

@@ -7,7 +7,7 @@ use super::Conv2dOp;
 use super::arguments::{SHARE, columns, is_long, params};
 use super::direct::Direct;
 use super::shallow;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -28,7 +28,9 @@ pub(super) struct Sliding;
 
 impl Kernel<Conv2dOp> for Sliding {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("sliding", crate::emit::text!("../../../shaders/conv2d/sliding.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &Conv2dOp, limits: &Limits) -> Vec<Offer> {
@@ -47,11 +49,6 @@ impl Kernel<Conv2dOp> for Sliding {
         Direct.grid(op, tile)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
-    }
-
     fn counted(&self, op: &Conv2dOp, choice: &Choice) -> u64 {
         SHARE * self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product::<u64>()
     }
@@ -59,10 +56,6 @@ impl Kernel<Conv2dOp> for Sliding {
     /// See [`Family::spills_windows`](crate::limits::Family::spills_windows).
     fn untuned(&self, _op: &Conv2dOp, limits: &Limits) -> bool {
         !limits.family.spills_windows()
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {

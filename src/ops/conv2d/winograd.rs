@@ -17,7 +17,7 @@ use super::transforms::transformed;
 use super::{Conv2dOp, winograd_bound};
 use crate::dtype::{DType, Precision};
 use crate::emit::winograd::Minimal;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::error::Result;
 use crate::limits::{Family, Limits};
 use crate::ops::convolution::Convolution;
@@ -75,12 +75,16 @@ pub(super) struct Winograd {
 }
 
 pub(super) const WINOGRAD2: Winograd = Winograd {
-    entry: VariantEntry::wgsl("winograd2", crate::emit::text!("../../../shaders/conv2d/winograd2.wgsl")),
+    entry: VariantEntry::wgsl("winograd2", crate::emit::text!("../../../shaders/conv2d/winograd2.wgsl"))
+        .with_ordinary(Ordinary::Convolution)
+        .with_other_sums(),
     results: 2,
     tiles: &TILES2,
 };
 pub(super) const WINOGRAD4: Winograd = Winograd {
-    entry: VariantEntry::wgsl("winograd4", crate::emit::text!("../../../shaders/conv2d/winograd4.wgsl")),
+    entry: VariantEntry::wgsl("winograd4", crate::emit::text!("../../../shaders/conv2d/winograd4.wgsl"))
+        .with_ordinary(Ordinary::Convolution)
+        .with_other_sums(),
     results: 4,
     tiles: &TILES4,
 };
@@ -235,14 +239,6 @@ impl Kernel<Conv2dOp> for Winograd {
         Some(Registers::with_barriers(registers::of_product(choice.tile[1] * choice.tile[2], choice.tile[0])))
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn bindings(&self, op: &Conv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &Conv2dOp, choice: &Choice) -> Params {
         params(&op.0, self.results, choice.tile)
     }
@@ -268,10 +264,6 @@ impl Kernel<Conv2dOp> for Winograd {
         let grid = self.grid(op, choice.tile);
         let groups = (0..3).map(|axis| grid[axis].div_ceil(choice.work_group[axis]));
         3 * groups.chain(choice.work_group).map(u64::from).product::<u64>()
-    }
-
-    fn sums_otherwise(&self) -> bool {
-        true
     }
 
     fn reference(&self, op: &Conv2dOp, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
@@ -409,7 +401,8 @@ mod tests {
     fn other_windows_and_half_sums_of_large_tiles_are_left_out() {
         let plain = problem(9, 6);
         let offered = |problem| {
-            [WINOGRAD2, WINOGRAD4].map(|kernel| kernel.offers(&Conv2dOp(problem), &Limits::webgpu()).len())
+            [WINOGRAD2, WINOGRAD4]
+                .map(|kernel| kernel.offers(&Conv2dOp::of(problem), &Limits::webgpu()).len())
         };
         for other in [
             Convolution { stride: [1, 2], ..plain },

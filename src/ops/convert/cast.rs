@@ -21,6 +21,8 @@ fn width(op: &ConvertOp) -> usize {
 impl Kernel<ConvertOp> for Cast {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("cast", crate::emit::text!("../../../shaders/convert/cast.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, op: &ConvertOp, _limits: &Limits) -> Vec<Offer> {
@@ -29,14 +31,6 @@ impl Kernel<ConvertOp> for Cast {
 
     fn grid(&self, op: &ConvertOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.shape.elements() / width(op))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &ConvertOp, _choice: &Choice) -> Vec<Binding> {

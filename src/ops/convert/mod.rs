@@ -77,7 +77,7 @@ impl ConvertOp {
     /// Rows of `shape` whose elements become `to`.
     ///
     /// # Errors
-    /// Those of [`ConvertOp::storage`].
+    /// If [`ConvertOp::storage`] refuses them.
     pub fn of_rows(shape: Shape, from: DType, to: DType) -> Result<Self> {
         Self::cast(shape, Layout::Nhwc, [from, to])
     }
@@ -92,7 +92,7 @@ impl ConvertOp {
         Ok(ConvertOp { shape, from: layout, to: layout, precision, stored, rows: DType::F32, parts })
     }
 
-    /// The same with rows of halves on the host side.
+    /// The conversion with rows of halves on the host side.
     #[must_use]
     pub const fn with_half_rows(self) -> Self {
         ConvertOp { rows: DType::F16, ..self }

@@ -38,38 +38,31 @@ macro_rules! text {
     };
 }
 
-pub(super) const PACK: Move =
-    Move { entry: VariantEntry::wgsl("pack", text!("pack")), from: Side::Host, to: Side::C4 };
-pub(super) const UNPACK: Move =
-    Move { entry: VariantEntry::wgsl("unpack", text!("unpack")), from: Side::C4, to: Side::Host };
-pub(super) const UNPACK_PARTS: Move = Move {
-    entry: VariantEntry::wgsl("unpack_parts", text!("unpack_parts")),
-    from: Side::C4,
-    to: Side::Parts,
-};
-pub(super) const PACK_IMAGE: Move = Move {
-    entry: VariantEntry::image("pack_image2d", text!("pack_image2d")),
-    from: Side::Host,
-    to: Side::Image,
-};
-pub(super) const UNPACK_IMAGE: Move = Move {
-    entry: VariantEntry::image("unpack_image2d", text!("unpack_image2d")),
-    from: Side::Image,
-    to: Side::Host,
-};
-pub(super) const TO_IMAGE: Move = Move {
-    entry: VariantEntry::image("c4_to_image2d", text!("c4_to_image2d")),
-    from: Side::C4,
-    to: Side::Image,
-};
-pub(super) const FROM_IMAGE: Move = Move {
-    entry: VariantEntry::image("image2d_to_c4", text!("image2d_to_c4")),
-    from: Side::Image,
-    to: Side::C4,
-};
+impl Move {
+    const fn new(entry: VariantEntry, from: Side, to: Side) -> Self {
+        let place = match to {
+            Side::Host | Side::Parts => Layout::Nhwc,
+            Side::C4 => Layout::C4,
+            Side::Image => Layout::Image2d,
+        };
+        Move { entry: entry.listed_as(place), from, to }
+    }
+}
 
-pub(super) const REPACK: Move =
-    Move { entry: VariantEntry::wgsl("repack", text!("repack")), from: Side::C4, to: Side::C4 };
+pub(super) const PACK: Move = Move::new(VariantEntry::wgsl("pack", text!("pack")), Side::Host, Side::C4);
+pub(super) const UNPACK: Move =
+    Move::new(VariantEntry::wgsl("unpack", text!("unpack")), Side::C4, Side::Host);
+pub(super) const UNPACK_PARTS: Move =
+    Move::new(VariantEntry::wgsl("unpack_parts", text!("unpack_parts")), Side::C4, Side::Parts);
+pub(super) const PACK_IMAGE: Move =
+    Move::new(VariantEntry::image("pack_image2d", text!("pack_image2d")), Side::Host, Side::Image);
+pub(super) const UNPACK_IMAGE: Move =
+    Move::new(VariantEntry::image("unpack_image2d", text!("unpack_image2d")), Side::Image, Side::Host);
+pub(super) const TO_IMAGE: Move =
+    Move::new(VariantEntry::image("c4_to_image2d", text!("c4_to_image2d")), Side::C4, Side::Image);
+pub(super) const FROM_IMAGE: Move =
+    Move::new(VariantEntry::image("image2d_to_c4", text!("image2d_to_c4")), Side::Image, Side::C4);
+pub(super) const REPACK: Move = Move::new(VariantEntry::wgsl("repack", text!("repack")), Side::C4, Side::C4);
 
 fn side(op: &ConvertOp, layout: Layout) -> Side {
     match layout {
@@ -113,14 +106,6 @@ impl Kernel<ConvertOp> for Move {
     fn grid(&self, op: &ConvertOp, _tile: [u32; 3]) -> [u32; 3] {
         let shape = op.shape;
         [extent(shape.w), extent(shape.h), extent(shape.slices() * shape.n)]
-    }
-
-    fn place(&self) -> Layout {
-        match self.to {
-            Side::Host | Side::Parts => Layout::Nhwc,
-            Side::C4 => Layout::C4,
-            Side::Image => Layout::Image2d,
-        }
     }
 
     fn bindings(&self, op: &ConvertOp, _choice: &Choice) -> Vec<Binding> {

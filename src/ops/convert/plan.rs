@@ -21,6 +21,7 @@ const NOTHING_TO_CONVERT: &str = "the CPU reads and writes host layouts and has 
 
 impl Definition for ConvertOp {
     const NAME: &'static str = OP;
+    const CPU_OBSTACLE: Option<&'static str> = Some(NOTHING_TO_CONVERT);
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
@@ -97,10 +98,6 @@ impl Definition for ConvertOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Err(Error::unsupported("convert on the CPU", NOTHING_TO_CONVERT))
-    }
-
-    fn cpu_obstacle(&self) -> Option<&'static str> {
-        Some(NOTHING_TO_CONVERT)
     }
 
     fn untunable(&self) -> Option<&'static str> {

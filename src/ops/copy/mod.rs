@@ -48,7 +48,7 @@ impl CopyOp {
         Ok(CopyOp { source, first, target, dtype: DType::F32 })
     }
 
-    /// The same of words of another type, or of halves.
+    /// The copy of words of another type, or of halves.
     #[must_use]
     pub const fn of(self, dtype: DType) -> Self {
         CopyOp { dtype, ..self }

@@ -54,7 +54,7 @@ impl CumSumOp {
         Ok(CumSumOp { dims, axis: dims.axis(OP, axis)?, exclusive, reverse, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The running sums of words of another type.
     fn of(self, dtype: DType) -> Self {
         CumSumOp { dtype, ..self }
     }

@@ -6,14 +6,14 @@ use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
 use crate::dtype::Precision;
-use crate::emit::{Body, Dialect, Epilogue, Interface, KernelSpec, Operand, Scalar};
+use crate::emit::{Body, Epilogue, Interface, KernelSpec, Operand, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::bound::{BoundKernel, Kernels};
 use crate::ops::effort::Effort;
 use crate::ops::halves::Reaches;
-use crate::ops::kernel::{Offer, Ordinary, offers};
+use crate::ops::kernel::{Offer, Ordinary, VariantEntry, offers};
 use crate::ops::op::{Answer, Op, Purpose, Sealed};
 use crate::ops::operands::{OperandInfo, Operands};
 use crate::ops::plan::{Choice, Launch, check_axes, check_work_group};
@@ -124,12 +124,9 @@ struct CustomKernel<'a> {
 }
 
 impl BoundKernel for CustomKernel<'_> {
-    fn name(&self) -> &'static str {
-        VARIANT
-    }
-
-    fn solo(&self) -> Option<(Dialect, &'static str)> {
-        None
+    /// Its text is the application's.
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl(VARIANT, "").with_ordinary(Ordinary::Size(self.shader.reflection.work_group))
     }
 
     fn offers(&self, _limits: &Limits) -> Vec<Offer> {
@@ -144,20 +141,8 @@ impl BoundKernel for CustomKernel<'_> {
         vec![self.shader.reflection.work_group]
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(self.shader.reflection.work_group)
-    }
-
     fn dst_depth(&self) -> u32 {
         1
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::C4]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::C4
     }
 
     fn form(&self, _operand: Operand, _choice: &Choice) -> Option<Form> {
@@ -182,10 +167,6 @@ impl BoundKernel for CustomKernel<'_> {
 
     fn estimate(&self, _choice: &Choice, _limits: &Limits) -> Option<f64> {
         None
-    }
-
-    fn ordered(&self) -> bool {
-        true
     }
 
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
@@ -222,10 +203,6 @@ impl BoundKernel for CustomKernel<'_> {
 
     fn pack(&self, _choice: &Choice, operand: Operand, _data: &[f32]) -> Result<Vec<f32>> {
         Err(Error::Internal(format!("{OP} has no constant operand {}", operand.name())))
-    }
-
-    fn sums_otherwise(&self) -> bool {
-        false
     }
 
     fn reference(&self, _operands: &Operands<'_>, reference: Reference) -> Result<Reference> {

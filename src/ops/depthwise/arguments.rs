@@ -1,9 +1,8 @@
 //! What the kernels of `depthwise` are given.
 
 use super::DepthwiseOp;
-use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
-use crate::ops::spec::{self, Params, extent};
+use crate::ops::spec::extent;
 
 /// The most input columns or rows that a kernel keeps in registers.
 const MAX_COLUMNS: usize = 16;
@@ -33,18 +32,4 @@ pub(super) fn grid(op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
     let output = op.0.output;
     let slices = extent(output.slices()) * extent(output.n);
     [extent(output.w).div_ceil(tile[0]), extent(output.h).div_ceil(tile[1]), slices]
-}
-
-/// The scalars that every kernel takes.
-pub(super) fn params(op: &DepthwiseOp) -> Params {
-    spec::window_params(&op.0)
-}
-
-/// A constant as every kernel reads it: weights as `[slice][kh][kw][4]` over the output channels.
-pub(super) fn pack(op: &DepthwiseOp, operand: Operand, data: &[f32]) -> Vec<f32> {
-    let problem = &op.0;
-    match operand {
-        Operand::Weights => spec::pack_window(data, problem.kernel[0] * problem.kernel[1], problem.output.c),
-        _ => spec::pack_channels(data, problem.output.slices()),
-    }
 }

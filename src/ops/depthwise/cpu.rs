@@ -48,7 +48,7 @@ pub(crate) struct Channelwise {
     conv: Convolution,
     /// Tap after tap `period` values.
     weights: Aligned,
-    /// As long as `period`; the bias where sums are finished in registers.
+    /// What sums begin with, `period` values: the bias where they are finished in registers.
     begin: Vec<f32>,
     slopes: Vec<f32>,
     /// Values after which weights come again, a multiple of a vector's lanes, and their pixels. With one pixel the

@@ -1,20 +1,18 @@
 //! `direct`: one vec4 of channels per invocation, on a grid of width x height x slices.
 
 use super::DepthwiseOp;
-use super::arguments::{grid, pack, params};
-use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
+use super::arguments::grid;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params};
+use crate::ops::spec;
 
 #[derive(Debug)]
 pub(super) struct Direct;
 
 impl Kernel<DepthwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/depthwise/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/depthwise/direct.wgsl")).in_maps()
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -25,23 +23,7 @@ impl Kernel<DepthwiseOp> for Direct {
         grid(op, tile)
     }
 
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
-    }
-
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
-    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
-        params(op)
-    }
-
     fn constants(&self, op: &DepthwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
         spec::window_constants(&op.0)
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

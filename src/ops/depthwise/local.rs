@@ -2,13 +2,13 @@
 //! of width x height x slices, the tile being columns and rows.
 
 use super::DepthwiseOp;
-use super::arguments::{grid, in_registers, pack, params};
-use crate::emit::{Binding, Operand, Value};
+use super::arguments::{grid, in_registers};
+use crate::emit::Value;
 use crate::limits::Limits;
 use crate::ops::Convolution;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, extent};
+use crate::ops::spec::{self, extent};
 
 /// Columns and rows of an invocation.
 const TILES: [[usize; 2]; 4] = [[1, 2], [2, 2], [1, 4], [1, 1]];
@@ -49,8 +49,7 @@ impl Kernel<DepthwiseOp> for Local {
         }
         let [columns, rows] = staged(&op.0, choice).map(u64::from);
         let vec4 = 4 * op.0.precision.accumulator().bytes() as u64;
-        let (bytes, most) = (vec4.saturating_mul(columns * rows), limits.local_memory);
-        (bytes > u64::from(most)).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
+        spec::local_obstacle(vec4.saturating_mul(columns * rows), limits)
     }
 
     /// One slice is staged at a time.
@@ -58,23 +57,11 @@ impl Kernel<DepthwiseOp> for Local {
         [[16, 8], [8, 8], [32, 4], [16, 4], [8, 4]].map(|[x, y]| [x, y, 1]).to_vec()
     }
 
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
-    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
-        params(op)
-    }
-
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [columns, rows] = staged(&op.0, choice);
         let [x, y, _] = choice.tile;
         let own = [("TILE_X", x), ("TILE_Y", y), ("STAGED_W", columns), ("STAGED_H", rows)];
         [spec::window_constants(&op.0), own.map(|(name, value)| (name, Value::U32(value))).to_vec()].concat()
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }
 

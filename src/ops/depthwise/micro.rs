@@ -1,8 +1,8 @@
 //! `micro`: a tile of columns and rows per invocation, in registers, on a grid of the tiles of a plane x slices.
 
 use super::DepthwiseOp;
-use super::arguments::{in_registers, pack, params};
-use crate::emit::{Binding, Operand, Scalar, Value};
+use super::arguments::in_registers;
+use crate::emit::{Scalar, Value};
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -14,7 +14,9 @@ pub(super) struct Micro;
 
 impl Kernel<DepthwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
+        // A warp of one slice, whose invocations share its weights.
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/depthwise/micro.wgsl"))
+            .with_ordinary(Ordinary::Size([32, 2, 1]))
     }
 
     fn offers(&self, op: &DepthwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -36,33 +38,20 @@ impl Kernel<DepthwiseOp> for Micro {
         [tiles, extent(output.slices()) * extent(output.n), 1]
     }
 
-    fn ordinary(&self) -> Ordinary {
-        // A warp of one slice, whose invocations share its weights.
-        Ordinary::Size([32, 2, 1])
-    }
-
     /// The loads of all taps are more than the registers of these hold: Mesa's compilers spill some for any tile.
     fn untuned(&self, _op: &DepthwiseOp, limits: &Limits) -> bool {
         let few = matches!(limits.family, Family::Intel | Family::Mali(_) | Family::Apple);
         !few && !limits.family.is_early_adreno()
     }
 
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &DepthwiseOp, choice: &Choice) -> Params {
         let tiles = extent(op.0.output.w).div_ceil(choice.tile[0]);
-        [params(op), vec![("tiles_w", Scalar::U32(tiles))]].concat()
+        [spec::window_params(&op.0), vec![("tiles_w", Scalar::U32(tiles))]].concat()
     }
 
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         let tile = [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1])];
         let tile = tile.map(|(name, value)| (name, Value::U32(value)));
         [spec::window_constants(&op.0), tile.to_vec()].concat()
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

@@ -32,6 +32,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "depthwise";
@@ -58,21 +59,9 @@ impl Default for Depthwise {
 
 /// A depthwise convolution of concrete shapes: a [`Convolution`] with as many groups as input
 /// channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DepthwiseOp(pub(crate) Convolution);
+pub type DepthwiseOp = Windowed<Depthwise>;
 
 impl DepthwiseOp {
-    /// The same without activation and residual.
-    #[must_use]
-    pub const fn plain(&self) -> Self {
-        DepthwiseOp(self.0.plain())
-    }
-
-    /// The shapes and options.
-    pub const fn convolution(&self) -> &Convolution {
-        &self.0
-    }
-
     /// Checks the shapes; `weights` is `1 kh kw c*M`.
     ///
     /// # Errors
@@ -108,7 +97,7 @@ impl DepthwiseOp {
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
-        .map(DepthwiseOp)
+        .map(DepthwiseOp::of)
     }
 
     /// Output channels per input channel.

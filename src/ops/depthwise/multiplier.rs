@@ -1,8 +1,7 @@
 //! `multiplier`: channel multipliers above 1, one vec4 of output channels per invocation.
 
 use super::DepthwiseOp;
-use super::arguments::{grid, pack, params};
-use crate::emit::{Binding, Operand};
+use super::arguments::grid;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -24,24 +23,16 @@ impl Kernel<DepthwiseOp> for Multiplier {
         grid(op, tile)
     }
 
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
         let own = [
             ("src_c", unsigned(op.0.input.c)),
             ("src_c4", unsigned(op.0.input.slices())),
             ("multiplier", unsigned(op.multiplier())),
         ];
-        [params(op), own.to_vec()].concat()
+        [spec::window_params(&op.0), own.to_vec()].concat()
     }
 
     fn constants(&self, op: &DepthwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
         spec::window_constants(&op.0)
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

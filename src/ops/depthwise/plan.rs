@@ -1,85 +1,72 @@
 //! What `depthwise` is, and its kernels.
 
-use super::{DepthwiseOp, OP, cpu, direct, local, micro, multiplier, oracle, rows};
+use super::{Depthwise, DepthwiseOp, cpu, direct, local, micro, multiplier, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::Epilogue;
+use crate::emit::{Operand, Residual};
 use crate::error::Result;
-use crate::ops::definition::Definition;
-use crate::ops::expected;
+use crate::ops::convolution::Convolution;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands};
-use crate::ops::problem;
-use crate::ops::reference::Reference;
-use crate::ops::spec::extent;
+use crate::ops::operands::Operands;
+use crate::ops::plan::Choice;
+use crate::ops::reference::Sum;
+use crate::ops::spec::{self, Params};
+use crate::ops::windowed::ConvolutionOptions;
 use crate::shape::Shape;
 
-impl Definition for DepthwiseOp {
-    const NAME: &'static str = OP;
+impl ConvolutionOptions for Depthwise {
+    /// A window is short: its loads are in flight together, and few invocations suffice.
+    const SHARE: u64 = 4;
+    const MIXES_CHANNELS: bool = false;
 
-    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+    fn kernels() -> &'static [&'static dyn Kernel<DepthwiseOp>] {
         // `local` pays where caches are poor, and that a measurement says.
         &[&micro::Micro, &rows::Rows, &direct::Direct, &local::Local, &multiplier::Multiplier]
     }
 
-    fn packing(&self) -> Option<String> {
-        Some(self.0.packing())
+    fn op(
+        &self,
+        [input, weights]: [Shape; 2],
+        (bias, residual): (bool, Residual),
+        precision: Precision,
+    ) -> Result<DepthwiseOp> {
+        DepthwiseOp::new(input, weights, self, bias, residual, precision)
     }
 
-    fn problem_key(&self) -> String {
-        problem::convolution(&self.0, &format!("mult{}", self.multiplier()))
+    fn weights(problem: &Convolution) -> Shape {
+        let [kernel_h, kernel_w] = problem.kernel;
+        Shape::nhwc(1, kernel_h, kernel_w, problem.output.c)
     }
 
-    fn precision(&self) -> Precision {
-        self.0.precision
+    fn channels(problem: &Convolution) -> String {
+        format!("mult{}", problem.group_outputs())
     }
 
-    fn flops(&self) -> u64 {
-        self.0.flops()
+    fn params(problem: &Convolution) -> Params {
+        spec::window_params(problem)
     }
 
-    fn dst_depth(&self) -> u32 {
-        extent(self.0.output.slices())
+    /// Weights as `[slice][kh][kw][4]` over the output channels.
+    fn pack(problem: &Convolution, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
+        match operand {
+            Operand::Weights => {
+                spec::pack_window(data, problem.kernel[0] * problem.kernel[1], problem.output.c)
+            }
+            _ => spec::pack_channels(data, problem.output.slices()),
+        }
     }
 
-    fn operands(&self) -> Vec<OperandInfo> {
-        let [kernel_h, kernel_w] = self.0.kernel;
-        self.0.operands(Shape::nhwc(1, kernel_h, kernel_w, self.0.output.c))
+    fn oracle(op: &DepthwiseOp, operands: &Operands<'_>) -> Sum {
+        oracle::oracle(op, operands)
     }
 
-    fn maps(&self) -> Option<[Shape; 2]> {
-        Some([self.0.input, self.0.output])
+    fn cpu(op: &DepthwiseOp, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(op, constants, shelf)
     }
 
-    fn epilogue(&self) -> Epilogue {
-        self.0.epilogue
-    }
-
-    fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        Reference::Sum(oracle::oracle(self, operands))
-    }
-
-    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        let (problem, plain) = (&self.0, self.plain());
-        expected::of_sum(self, &plain, problem.terms(), &problem.epilogue, operands)
-    }
-
-    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        cpu::kernel(self, constants, shelf)
-    }
-
-    fn halves(&self) -> bool {
-        true
-    }
-
-    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
-        halves::convolved(&self.0, true, inputs, constants)
-    }
-
-    /// A window is short: its loads are in flight together, and few invocations suffice.
-    fn share() -> u64 {
-        4
+    fn reach(problem: &Convolution, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
+        halves::convolved(problem, true, inputs, constants)
     }
 }

@@ -1,13 +1,13 @@
 //! `rows`: neighbouring pixels of a row per invocation, on a grid of width x height x slices.
 
 use super::DepthwiseOp;
-use super::arguments::{fits_row, grid, pack, params};
-use crate::emit::{Binding, Operand, Value};
+use super::arguments::{fits_row, grid};
+use crate::emit::Value;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::Registers;
-use crate::ops::spec::{self, Params, extent};
+use crate::ops::spec::{self, extent};
 
 #[derive(Debug)]
 pub(super) struct Rows;
@@ -34,19 +34,7 @@ impl Kernel<DepthwiseOp> for Rows {
         grid(op, tile)
     }
 
-    fn bindings(&self, op: &DepthwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
-    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
-        params(op)
-    }
-
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         [spec::window_constants(&op.0), vec![("TILE_X", Value::U32(choice.tile[0]))]].concat()
-    }
-
-    fn pack(&self, op: &DepthwiseOp, _choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, operand, data)
     }
 }

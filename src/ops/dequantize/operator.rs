@@ -7,13 +7,11 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::bytes;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for Dequantize {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Dequantize {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         Ok(Lowered::Op(Arc::new(DequantizeOp::new(bytes::need(OP, arguments, Operand::Src)?, *self)?)))
@@ -21,9 +19,5 @@ impl Operator for Dequantize {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<DequantizeOp>().map(|op| op.target).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

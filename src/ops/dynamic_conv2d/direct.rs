@@ -2,7 +2,6 @@
 
 use super::DynamicConv2dOp;
 use crate::emit::{Binding, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::bytes::{self, LANES, bytes};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -19,6 +18,8 @@ pub(super) struct Direct;
 impl Kernel<DynamicConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/dynamic_conv2d/direct.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &DynamicConv2dOp, _limits: &Limits) -> Vec<Offer> {
@@ -41,18 +42,6 @@ impl Kernel<DynamicConv2dOp> for Direct {
 
     fn registers(&self, _op: &DynamicConv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_bytes(choice.tile[1], choice.tile[0])))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &DynamicConv2dOp, _choice: &Choice) -> Vec<Binding> {

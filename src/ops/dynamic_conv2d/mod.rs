@@ -24,14 +24,14 @@ mod plan;
 
 pub(super) use examples::{NUMBERS, examples};
 
-use super::bytes::LANES;
+use super::bytes;
 use super::dynamic_quantize::range_count;
 use super::dynamic_range::NUMBERS_OF_RANGE;
 use crate::dims::Dims;
-use crate::dtype::{DType, Precision};
+use crate::dtype::DType;
 use crate::emit::{Activation, Epilogue};
 use crate::error::{Error, Result};
-use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::convolution::{Convolution, WindowOptions};
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "dynamic_conv2d";
@@ -112,22 +112,13 @@ impl DynamicConv2dOp {
             let found = format!("weights {weights} (o kh kw, words) for input {input}");
             return Err(Error::shape(OP, found, format!("{} words", input.c)));
         }
-        convolution::check_weights(OP, [weights.n, weights.h, weights.w, LANES * weights.c])?;
         let epilogue = Epilogue::new(given.bias, activation, given.residual.into());
         if sums && epilogue != Epilogue::default() {
             let found = "sums of integers with a bias, a function or a residual";
             return Err(Error::shape(OP, found, "sums alone"));
         }
-        let windows = Convolution::new(
-            OP,
-            input,
-            [weights.h, weights.w],
-            weights.n.div_ceil(LANES),
-            1,
-            WindowOptions { stride, dilation, padding, border: Border::Zeros },
-            Epilogue::default(),
-            Precision::F32,
-        )?;
+        let options = WindowOptions { stride, dilation, padding, border: Border::Zeros };
+        let windows = bytes::windows(OP, [input, weights], [weights.n, 1], options)?;
         let output = windows.output;
         let count = range_count(OP, ranges, output.n * output.h * output.w)?;
         let pixels = [input, output].map(|map| [map.n, map.h, map.w]);

@@ -6,13 +6,11 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::bytes;
-use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for DynamicConv2d {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for DynamicConv2d {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [input, weights] = bytes::maps(OP, arguments)?;
@@ -32,20 +30,11 @@ impl Operator for DynamicConv2d {
         Ok(Lowered::Op(Arc::new(op)))
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None && !self.sums;
-        free.then(|| Arc::new(DynamicConv2d { activation, ..*self }) as Arc<dyn Operator>)
+    fn activated(&self, activation: Activation) -> Option<Self> {
+        (self.activation == Activation::None && !self.sums).then_some(DynamicConv2d { activation, ..*self })
     }
 
-    fn adds_bias(&self) -> bool {
-        !self.sums
-    }
-
-    fn adds_residual(&self) -> bool {
-        !self.sums
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn adds(&self) -> [bool; 2] {
+        [!self.sums; 2]
     }
 }

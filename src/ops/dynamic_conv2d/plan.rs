@@ -6,19 +6,18 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::bytes::LANES;
 use crate::ops::definition::Definition;
 use crate::ops::dynamic_range::usual_ranges;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
-use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 use crate::ops::{convolution, problem};
 
 impl Definition for DynamicConv2dOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&direct::Direct]
@@ -65,10 +64,6 @@ impl Definition for DynamicConv2dOp {
         operands
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
     fn epilogue(&self) -> Epilogue {
         self.epilogue
     }
@@ -79,9 +74,5 @@ impl Definition for DynamicConv2dOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         cpu::kernel(self, constants)
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
     }
 }

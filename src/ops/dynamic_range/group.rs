@@ -3,11 +3,10 @@
 use super::{DynamicRangeOp, RangeRule};
 use crate::dtype::DType;
 use crate::emit::{Binding, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, groups, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, bindings, groups};
 use crate::ops::rows::RowsOp;
 use crate::ops::spec::{Params, extent};
 
@@ -19,7 +18,7 @@ pub(super) struct Group;
 
 impl Kernel<DynamicRangeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", DynamicRangeOp::TEXT)
+        VariantEntry::wgsl("group", DynamicRangeOp::TEXT).in_rows().of_tile()
     }
 
     fn offers(&self, op: &DynamicRangeOp, _limits: &Limits) -> Vec<Offer> {
@@ -31,22 +30,6 @@ impl Kernel<DynamicRangeOp> for Group {
 
     fn grid(&self, op: &DynamicRangeOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.rows(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &DynamicRangeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &DynamicRangeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, _op: &DynamicRangeOp, _choice: &Choice) -> Vec<Binding> {

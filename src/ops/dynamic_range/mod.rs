@@ -66,7 +66,7 @@ pub struct DynamicRangeOp {
 }
 
 impl DynamicRangeOp {
-    /// Those of rows of extents `source`.
+    /// The ranges of rows of extents `source`.
     ///
     /// # Errors
     /// If there is no axis.

@@ -31,7 +31,7 @@ fn ends(row: &[f32]) -> [f32; 2] {
     if row.len() < SHORT { ends_in::<8>(row) } else { ends_in::<AT_ONCE>(row) }
 }
 
-/// The same, so many at a time.
+/// The least and the largest of 0 and some numbers, `LANES` of which are compared at a time.
 #[inline(always)]
 fn ends_in<const LANES: usize>(row: &[f32]) -> [f32; 2] {
     let (mut lows, mut highs) = ([0.0f32; LANES], [0.0f32; LANES]);

@@ -41,7 +41,7 @@ pub(in crate::ops) fn dims_of(op: &'static str, inputs: &[Dims]) -> Result<Dims>
 }
 
 impl Broadcast {
-    /// That of `inputs` to `output`, which is what they have together.
+    /// The broadcast of `inputs` to `output`, which is what they have together.
     pub(in crate::ops) fn new(output: &Dims, inputs: &[Dims]) -> Self {
         let whole = aligned(output);
         let strides = |input: &Dims| {

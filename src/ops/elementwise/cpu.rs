@@ -22,7 +22,7 @@ const LONG: usize = 256;
 enum Reading {
     /// Each element with the output's of the same place.
     Flat,
-    /// The same elements in each block: a single one, or a row that blocks are a multiple of.
+    /// Elements that come again in each block: a single one, or a row that blocks are a multiple of.
     Periodic,
     /// Gathered run by run.
     Runs,

@@ -21,6 +21,7 @@ fn elements4(op: &ElementwiseOp) -> usize {
 impl Kernel<ElementwiseOp> for Flat {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("flat", crate::emit::text!("../../../shaders/elementwise/flat.wgsl"))
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -30,10 +31,6 @@ impl Kernel<ElementwiseOp> for Flat {
 
     fn grid(&self, op: &ElementwiseOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(elements4(op))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
     }
 
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {

@@ -34,7 +34,7 @@ fn sixth(function: Function, a: Source, b: Source) -> Option<Source> {
 }
 
 impl Program {
-    /// The same as one function, if it is one written out.
+    /// The program as one function, if it is one written out.
     pub(crate) fn recognised(&self) -> Option<Program> {
         let last = self.steps().last()?;
         let one = self

@@ -15,7 +15,7 @@ pub(super) struct Interval {
 pub(super) enum Enclosure {
     /// It is least and largest where each argument is at an end of its interval or at one of these points.
     Points(&'static [f64]),
-    /// The same with the multiples of a quarter turn.
+    /// It is least and largest at an end of the interval or at a multiple of a quarter turn.
     Quarters,
     /// Another rule, which includes the rounding of the function's parts.
     Rule(fn(&[Interval; 3], &Unit) -> Interval),
@@ -33,7 +33,7 @@ impl Interval {
         values.into_iter().fold(Interval::exact(f64::NAN), grow)
     }
 
-    /// The same with `by` more on both sides.
+    /// The interval with `by` more on both sides.
     pub(super) fn widened(self, by: f64) -> Self {
         Interval { lo: self.lo - by, hi: self.hi + by }
     }

@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// A program for inputs of any shapes.
@@ -33,10 +33,8 @@ impl Elementwise {
     }
 }
 
-impl Operator for Elementwise {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Elementwise {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let inputs = self.inputs(arguments)?;
@@ -58,9 +56,5 @@ impl Operator for Elementwise {
 
     fn program(&self) -> Option<&Program> {
         Some(&self.program)
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

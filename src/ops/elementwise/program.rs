@@ -33,7 +33,7 @@ pub enum Source {
 pub struct Step {
     /// The function.
     pub function: Function,
-    /// As many arguments as it takes.
+    /// Its arguments, all that it takes.
     pub arguments: Vec<Source>,
 }
 
@@ -142,7 +142,7 @@ impl Program {
     /// One function of its arguments.
     ///
     /// # Errors
-    /// Those of [`Program::new`].
+    /// If [`Program::new`] refuses the step.
     pub fn of(function: Function, arguments: Vec<Source>) -> Result<Self> {
         Program::new(vec![Step { function, arguments }])
     }

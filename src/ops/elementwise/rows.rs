@@ -4,7 +4,6 @@ use super::ElementwiseOp;
 use super::arguments::{STEPS, bits, numbers};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -46,6 +45,8 @@ const fn element(dtype: DType, lanes: usize) -> Element {
 impl Kernel<ElementwiseOp> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/elementwise/rows.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &ElementwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -54,14 +55,6 @@ impl Kernel<ElementwiseOp> for Rows {
 
     fn grid(&self, op: &ElementwiseOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.output.elements() / width(op))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &ElementwiseOp, _choice: &Choice) -> Vec<Binding> {

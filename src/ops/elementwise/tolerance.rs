@@ -41,7 +41,7 @@ impl Unit {
         self.limited(interval.widened(self.v * interval.magnitude() + self.tiny))
     }
 
-    /// The same where it reaches beyond the largest number: infinite there.
+    /// The interval, infinite where it reaches beyond the largest number.
     pub(super) fn limited(&self, Interval { lo, hi }: Interval) -> Interval {
         let lo = if lo < -self.largest { f64::NEG_INFINITY } else { lo };
         let hi = if hi > self.largest { f64::INFINITY } else { hi };

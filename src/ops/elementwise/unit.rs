@@ -8,7 +8,7 @@ use crate::ops::tolerance::smallest_normal;
 pub(super) struct Unit {
     /// One operation, relative to its result.
     pub(super) v: f64,
-    /// The same in f32, in which some functions are computed in every precision.
+    /// One operation in f32, in which some functions are computed in every precision.
     pub(super) v32: f64,
     /// The logarithm of a number near 1.
     pub(super) log: f64,
@@ -21,7 +21,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// That of a type.
+    /// What arithmetic in a type is off by.
     pub(super) fn of(dtype: DType) -> Self {
         let v32 = 2.0 * DType::F32.unit_roundoff();
         let (v, tiny) = (2.0 * dtype.unit_roundoff(), smallest_normal(dtype));

@@ -23,11 +23,11 @@ impl GateKernel {
     pub(super) fn new(op: &GateOp, constants: &Operands<'_>) -> Result<Self> {
         let first = match op.first {
             Some(first) => {
-                Some(cpu::kernel(&PointwiseOp(first), &constants.renamed(FIRST), Shelf::default())?)
+                Some(cpu::kernel(&PointwiseOp::of(first), &constants.renamed(FIRST), Shelf::default())?)
             }
             None => None,
         };
-        let second = cpu::kernel(&PointwiseOp(op.second), &constants.renamed(SECOND), Shelf::default())?;
+        let second = cpu::kernel(&PointwiseOp::of(op.second), &constants.renamed(SECOND), Shelf::default())?;
         Ok(GateKernel { op: *op, first, second })
     }
 }

@@ -9,7 +9,6 @@ use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{self, Params, binding, extent, unsigned};
 
 /// Slices between the convolutions up to which each invocation adds all of them up.
@@ -50,7 +49,7 @@ fn blocks(op: &GateOp, [size, pixels, _]: [u32; 3]) -> usize {
 
 impl Kernel<GateOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/gate/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/gate/maps.wgsl")).of_tile()
     }
 
     fn offers(&self, op: &GateOp, limits: &Limits) -> Vec<Offer> {
@@ -71,14 +70,6 @@ impl Kernel<GateOp> for Maps {
         let [hidden, splits] = splits(op, 256);
         let (bytes, most) = (16 * hidden * (splits + 1), limits.local_memory);
         (bytes > most as usize).then(|| format!("{bytes} bytes of local memory, the device has {most}"))
-    }
-
-    fn work_groups(&self, _op: &GateOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
-    fn choice_obstacle(&self, _op: &GateOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &GateOp, _choice: &Choice) -> Vec<Binding> {

@@ -64,8 +64,7 @@ impl GateOp {
     /// If the shapes or precisions do not fit each other, the convolutions are of more than a pixel, or have
     /// residuals or slopes per channel.
     pub fn new(first: Option<PointwiseOp>, second: PointwiseOp, map: Shape, residual: bool) -> Result<Self> {
-        let sums =
-            |PointwiseOp(problem): PointwiseOp| problem.with_precision(problem.precision.with_f32_sums());
+        let sums = |op: PointwiseOp| op.0.with_precision(op.0.precision.with_f32_sums());
         let (first, second) = (first.map(sums), sums(second));
         map.check(OP)?;
         let (pixel, factors) = (first.unwrap_or(second).input, second.output);

@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -19,10 +19,8 @@ pub(crate) struct Gate {
     pub(crate) second: Pointwise,
 }
 
-impl Operator for Gate {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Gate {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let map = |operand: Operand| -> Result<Shape> {
@@ -55,9 +53,5 @@ impl Operator for Gate {
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         arguments.get(Operand::Arg(0)).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

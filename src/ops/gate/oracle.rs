@@ -18,7 +18,7 @@ pub(super) fn oracle(op: &GateOp, operands: &Operands<'_>) -> Reference {
     let precision = op.second.precision;
     let (hidden, offs): (Vec<f64>, Vec<f64>) = match op.first {
         Some(first) => {
-            let hidden = pointwise::oracle(&PointwiseOp(first), &operands.renamed(FIRST));
+            let hidden = pointwise::oracle(&PointwiseOp::of(first), &operands.renamed(FIRST));
             let offs = (0..hidden.value.len()).map(|at| hidden.tolerance(at, precision)).collect();
             (hidden.value, offs)
         }

@@ -17,6 +17,9 @@ use crate::shape::Shape;
 
 impl Definition for GateOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
+    const UNTUNABLE: Option<&'static str> = Some("a weighted map has one kernel");
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&maps::Maps]
@@ -66,7 +69,7 @@ impl Definition for GateOp {
         operands
     }
 
-    /// That of the factors.
+    /// What happens to the sum that a factor is.
     fn epilogue(&self) -> Epilogue {
         self.second.epilogue
     }
@@ -83,10 +86,6 @@ impl Definition for GateOp {
         Ok(Box::new(cpu::GateKernel::new(self, constants)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {
         let factor = match self.second.epilogue.activation {
             Activation::Sigmoid | Activation::HardSigmoid | Activation::Tanh => 1.0,
@@ -95,13 +94,5 @@ impl Definition for GateOp {
         };
         let product = Reach::around(factor * inputs(Operand::Arg(0)).magnitude());
         if self.residual { product.plus(inputs(Operand::Residual)) } else { product }
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("a weighted map has one kernel")
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }

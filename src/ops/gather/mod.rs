@@ -87,12 +87,12 @@ impl GatherOp {
         Ok(GatherOp { source, indices, target, axis: 0, axes, batch_dims: 0, dtypes, precision })
     }
 
-    /// The same of words of other types: those of the elements and of the indices.
+    /// The op with words of other types: those of the elements and of the indices.
     pub(crate) fn of(self, dtypes: [DType; 2]) -> Self {
         GatherOp { dtypes, ..self }
     }
 
-    /// The same in another precision: elements of f32 are halves where it stores them.
+    /// The op in another precision: elements of f32 are halves where it stores them.
     #[must_use]
     pub fn in_precision(self, precision: Precision) -> Self {
         GatherOp { precision: precision.with_f32_sums(), ..self }

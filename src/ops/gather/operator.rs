@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 fn operands(arguments: Arguments<'_>) -> Result<[Dims; 2]> {
@@ -21,10 +21,8 @@ fn target(op: &dyn Op) -> Vec<Dims> {
     op.as_any().downcast_ref::<GatherOp>().map(|op| op.target).into_iter().collect()
 }
 
-impl Operator for Gather {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Gather {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
@@ -39,16 +37,10 @@ impl Operator for Gather {
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
         vec![arguments.dtype(Operand::Src)]
     }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
-    }
 }
 
-impl Operator for GatherNd {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for GatherNd {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [source, indices] = operands(arguments)?;
@@ -62,9 +54,5 @@ impl Operator for GatherNd {
 
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
         vec![arguments.dtype(Operand::Src)]
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

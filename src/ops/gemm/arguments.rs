@@ -2,12 +2,12 @@
 
 use super::GemmOp;
 use crate::dtype::DType;
-use crate::emit::{Access, Activation, Binding, Element, Operand, Scalar, Value};
+use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::Constants;
 use crate::ops::operands::{OperandInfo, Role};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::shape::Shape;
 
 /// Tiles of the kernels that keep no operand in local memory.
@@ -78,21 +78,11 @@ impl GemmOp {
 
     /// The arguments of a kernel that reads `B` as `right` and everything else as `element`.
     pub(super) fn bindings_of(&self, element: Element, right: Element) -> Vec<Binding> {
-        let channel = Element::Vec4(DType::F32);
-        let mut bindings =
-            vec![binding(Operand::A, element, Access::Read), binding(Operand::B, right, Access::Read)];
-        if self.epilogue.bias {
-            bindings.push(binding(Operand::Bias, channel, Access::Read));
-        }
-        if self.epilogue.activation == Activation::PRelu {
-            bindings.push(binding(Operand::Slope, channel, Access::Read));
-        }
-        if self.epilogue.residual.is_some() {
-            bindings.push(binding(Operand::Residual, element, Access::Read));
-        }
-        let access = if self.reads_c() { Access::ReadWrite } else { Access::Write };
-        bindings.push(binding(Operand::C, element, access));
-        bindings
+        spec::bindings_as(self, |info| match info.operand {
+            Operand::B => right,
+            Operand::Bias | Operand::Slope => Element::Vec4(DType::F32),
+            _ => element,
+        })
     }
 
     /// The arguments of a kernel that reads whole vec4s.

@@ -15,6 +15,8 @@ pub(super) struct Image2d;
 impl Kernel<GemmOp> for Image2d {
     fn entry(&self) -> VariantEntry {
         VariantEntry::image("image2d", crate::emit::text!("../../../shaders/gemm/image2d.wgsl"))
+            .listed_as(Layout::Image2d)
+            .with_ordinary(Ordinary::Size(SQUARE))
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -47,14 +49,6 @@ impl Kernel<GemmOp> for Image2d {
         Some(if operand == Operand::B { Form::Image } else { Form::Rows })
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Image2d
-    }
-
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
         let storage = op.precision.storage();
         op.bindings_of(Element::Scalar(storage), Element::Image2d(storage))
@@ -65,11 +59,11 @@ impl Kernel<GemmOp> for Image2d {
         [op.scalar_params(), vec![("n4", unsigned(op.n.div_ceil(4))), ("b_batch", unsigned(rows))]].concat()
     }
 
-    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
-        op.constants(choice)
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        true
     }
 
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
+    fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
+        op.constants(choice)
     }
 }

@@ -8,12 +8,10 @@
 use super::GemmOp;
 use super::arguments::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::Params;
 
 /// Invocations that work on one small matrix together.
 const WAVE: u32 = 32;
@@ -24,13 +22,13 @@ const PADDING: u32 = 8;
 /// Matrices of 16 x 16 per wave, columns and rows.
 const TILES: [[u32; 3]; 4] = [[4, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1]];
 
-/// The same for split operands, which have two sums.
+/// Matrices of 16 x 16 per wave for split operands, which have two sums.
 const SPLIT_TILES: [[u32; 3]; 4] = [[2, 4, 1], [4, 2, 1], [2, 2, 1], [1, 2, 1]];
 
 /// Matrices of 16 rows x 8 columns per warp, columns and rows.
 const PTX_TILES: [[u32; 3]; 5] = [[8, 4, 1], [4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
 
-/// The same for split operands.
+/// Matrices of 16 rows x 8 columns per warp for split operands.
 const PTX_SPLIT_TILES: [[u32; 3]; 4] = [[4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
 
 /// Bytes of local memory that devices with such instructions usually give a work-group.
@@ -60,7 +58,9 @@ pub(super) const MATRIX: Matrix = Matrix {
         "matrix",
         crate::emit::text!("../../../shaders/gemm/matrix.wgsl"),
         "OpenCL C has no cooperative matrices",
-    ),
+    )
+    .with_native_half()
+    .listed_as(Layout::Nhwc),
     cooperative: true,
     columns: 16,
     whole: 4,
@@ -68,7 +68,8 @@ pub(super) const MATRIX: Matrix = Matrix {
 };
 
 pub(super) const MATRIX_PTX: Matrix = Matrix {
-    entry: VariantEntry::opencl("matrix_ptx", include_str!("../../../cl/gemm/matrix_ptx.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("matrix_ptx", include_str!("../../../cl/gemm/matrix_ptx.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     cooperative: false,
     columns: 8,
     whole: 8,
@@ -80,7 +81,8 @@ pub(super) const MATRIX_SPLIT_PTX: Matrix = Matrix {
         "matrix_split_ptx",
         include_str!("../../../cl/gemm/matrix_split_ptx.cl"),
         NO_ASSEMBLY,
-    ),
+    )
+    .listed_as(Layout::Nhwc),
     cooperative: false,
     columns: 8,
     whole: 4,
@@ -243,6 +245,11 @@ impl Kernel<GemmOp> for Matrix {
         op.vec4_obstacle().or_else(|| op.row_obstacle(self.whole, "values"))
     }
 
+    /// It is for matrix units.
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        true
+    }
+
     fn choice_obstacle(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [x, y, z] = choice.work_group;
         Staging::of(self, choice, op.precision, limits.local_memory).is_none().then(|| {
@@ -307,10 +314,6 @@ impl Kernel<GemmOp> for Matrix {
         Some(op.precision)
     }
 
-    fn native_half(&self) -> bool {
-        self.cooperative
-    }
-
     /// A matrix unit is kept busy by fewer invocations, most of all where copies are asynchronous. Half as
     /// many of the smallest cooperative tile are still faster than the kernels without such a unit.
     fn counted(&self, op: &GemmOp, choice: &Choice) -> u64 {
@@ -318,22 +321,6 @@ impl Kernel<GemmOp> for Matrix {
         let few = self.cooperative && choice.tile == [1, 2, 1];
         let copies = Way::of(self, op.precision) == Way::Copies;
         if few || copies { 4 * invocations } else { 2 * invocations }
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::arguments::{SQUARE, TILES, preference};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
@@ -17,6 +17,9 @@ pub(super) struct Micro;
 impl Kernel<GemmOp> for Micro {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/gemm/micro.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size(SQUARE))
+            .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -31,28 +34,12 @@ impl Kernel<GemmOp> for Micro {
         op.scalar_obstacle(limits)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
     fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_loads(choice.tile[0], choice.tile[1], limits)))
     }
 
     fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
         Some(effort::alone(op, choice))
-    }
-
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
@@ -65,9 +52,5 @@ impl Kernel<GemmOp> for Micro {
 
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         op.constants(choice)
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

@@ -240,7 +240,7 @@ impl GemmOp {
         self.epilogue
     }
 
-    /// The same with one `B` for all products of the batch.
+    /// The product with one `B` for all products of the batch.
     ///
     /// ```
     /// use diptych::{Gemm, GemmOp, Precision};
@@ -254,7 +254,7 @@ impl GemmOp {
         GemmOp { shared_b: true, ..self }
     }
 
-    /// The same with another factor of what `C` held.
+    /// The product with another factor of what `C` held.
     ///
     /// ```
     /// use diptych::{Bits, Gemm, GemmOp, Precision};

@@ -6,15 +6,13 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Options};
 use std::sync::Arc;
 
 const OP: &str = "gemm";
 
-impl Operator for Gemm {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Gemm {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let matrices = |operand: Operand| {
@@ -41,20 +39,11 @@ impl Operator for Gemm {
         crate::ops::outputs(op).map(|info| of_rank(info.shape).unwrap_or(Dims::from(info.shape))).collect()
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None;
-        free.then(|| Arc::new(Gemm { activation, ..*self }) as Arc<dyn Operator>)
+    fn activated(&self, activation: Activation) -> Option<Self> {
+        (self.activation == Activation::None).then_some(Gemm { activation, ..*self })
     }
 
-    fn adds_bias(&self) -> bool {
-        true
-    }
-
-    fn adds_residual(&self) -> bool {
-        true
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn adds(&self) -> [bool; 2] {
+        [true, true]
     }
 }

@@ -9,21 +9,23 @@ use super::{
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::{Bits, Epilogue, Operand};
+use crate::emit::{Binding, Bits, Epilogue, Operand};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
+use crate::limits::Limits;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
-use crate::ops::spec::extent;
+use crate::ops::spec::{Params, extent};
 use crate::ops::{convolution, expected, problem};
 use crate::shape::Shape;
 
 impl Definition for GemmOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[
@@ -110,8 +112,22 @@ impl Definition for GemmOp {
         operands
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
+    /// Of a kernel that reads whole vec4s.
+    fn bindings(&self, _choice: &Choice) -> Vec<Binding> {
+        self.vec4_bindings()
+    }
+
+    fn params(&self, _choice: &Choice) -> Params {
+        self.vec4_params()
+    }
+
+    fn pack(&self, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        self.pack_columns(choice, data)
+    }
+
+    /// A matrix unit is the faster, where there is one for the precision.
+    fn untuned(&self, limits: &Limits) -> bool {
+        !self.is_for_matrix_unit(limits)
     }
 
     fn epilogue(&self) -> Epilogue {
@@ -138,14 +154,6 @@ impl Definition for GemmOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
-    fn halves(&self) -> bool {
-        true
     }
 
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {

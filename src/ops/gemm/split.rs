@@ -5,13 +5,13 @@
 
 use super::GemmOp;
 use super::arguments::{preference, staged};
-use crate::emit::{Binding, Operand};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::limits::machine::Machine;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::Params;
+use crate::ops::spec::{Params, local_obstacle};
 use crate::sorted;
 
 /// The most rows of a tile.
@@ -38,6 +38,7 @@ pub(super) struct Split;
 impl Kernel<GemmOp> for Split {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/gemm/split.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     /// Where the sums are long enough to be split. None if a whole device has enough to do without.
@@ -66,8 +67,7 @@ impl Kernel<GemmOp> for Split {
         }
         let vec4s = u64::from(splits / 2 * x * y) * u64::from(columns4 * rows);
         let bytes = vec4s * 4 * op.precision.accumulator().bytes() as u64;
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     /// With the rows of `B` as columns, neighbours along the sum read side by side.
@@ -78,10 +78,6 @@ impl Kernel<GemmOp> for Split {
         }
         let sizes = widths.into_iter().map(|x| [x, 1, tile[2]]);
         sizes.filter(|size| size.iter().product::<u32>() <= INVOCATIONS).collect()
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
@@ -100,9 +96,5 @@ impl Kernel<GemmOp> for Split {
         let ([columns4, rows, splits], [x, y, _]) = (choice.tile, choice.work_group);
         let own = [("SPLITS", splits), ("THREADS", x * y), ("STAGED", splits / 2 * x * y * columns4 * rows)];
         op.constants_and(choice, &own)
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

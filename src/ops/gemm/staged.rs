@@ -5,7 +5,7 @@
 use super::arguments::{preference, staged};
 use super::staging::{Fetching, Staging, tile_obstacle, work_groups};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
+use crate::emit::Binding;
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
@@ -33,6 +33,8 @@ fn loads(choice: &Choice) -> [u32; 2] {
 impl Kernel<GemmOp> for Staged {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("staged", crate::emit::text!("../../../shaders/gemm/staged.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
     /// Where whole vec4s cannot be read, of products that are no strips.
@@ -74,14 +76,6 @@ impl Kernel<GemmOp> for Staged {
         limits.family.has_local_memory() && !op.is_for_matrix_unit(limits)
     }
 
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
     fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
         op.element_bindings()
     }
@@ -103,9 +97,5 @@ impl Kernel<GemmOp> for Staged {
             ("TRANSPOSE_B", u32::from(op.transpose_b)),
         ];
         op.constants_and(choice, &[&shared[..], &own].concat())
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

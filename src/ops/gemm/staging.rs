@@ -4,6 +4,7 @@ use super::GemmOp;
 use crate::emit::Dialect;
 use crate::limits::{Family, Limits};
 use crate::ops::plan::Choice;
+use crate::ops::spec::local_obstacle;
 
 /// Terms staged at a time.
 const STEP: u32 = Staging::STEP;
@@ -155,8 +156,7 @@ pub(super) fn tile_obstacle(op: &GemmOp, choice: &Choice, limits: &Limits) -> Op
         return Some(format!("{x} x {y} invocations do not share the loads of {STEP} terms evenly"));
     };
     let bytes = u64::from(staging.staged) * 4 * op.precision.accumulator().bytes() as u64;
-    (bytes > u64::from(limits.local_memory))
-        .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    local_obstacle(bytes, limits)
 }
 
 /// Whether a work-group of `thin` stages its rows of A, and loads the next of B meanwhile. With few rows

@@ -8,12 +8,10 @@
 
 use super::GemmOp;
 use super::arguments::preference;
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::Params;
 
 /// Groups of four columns by rows, per invocation.
 const TILES: [[u32; 3]; 4] = [[1, 8, 1], [2, 8, 1], [1, 4, 1], [4, 4, 1]];
@@ -28,6 +26,7 @@ impl Kernel<GemmOp> for Subgroup {
             crate::emit::text!("../../../shaders/gemm/subgroup.wgsl"),
             "no OpenCL driver at hand lists cl_khr_subgroups",
         )
+        .listed_as(Layout::Nhwc)
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -61,21 +60,5 @@ impl Kernel<GemmOp> for Subgroup {
     /// It runs where it was measured or asked for.
     fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
         false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

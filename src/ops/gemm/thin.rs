@@ -6,14 +6,14 @@
 use super::arguments::{preference, staged};
 use super::staging::{ahead, shared};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::Dialect;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::Params;
+use crate::ops::spec::local_obstacle;
 
 /// The most rows of a tile, and of a product. On an H200 sixteen rows, which two tiles share, took less
 /// than `tiled`; up to 32 it is offered to the tuner, and estimated as if each tile read B.
@@ -52,9 +52,11 @@ pub(super) struct Thin;
 impl Kernel<GemmOp> for Thin {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("thin", crate::emit::text!("../../../shaders/gemm/thin.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .by_estimate()
     }
 
-    /// As many rows as there are, up to eight. None if `tiled` reads B as seldom.
+    /// Tiles of all rows, up to eight. None if `tiled` reads B as seldom.
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
         if op.m > MAX_ROWS || op.vec4_obstacle().is_some() {
             return Vec::new();
@@ -93,8 +95,7 @@ impl Kernel<GemmOp> for Thin {
         }
         let vec4s = u64::from(kept(choice, limits.dialect));
         let bytes = vec4s * 4 * op.precision.accumulator().bytes() as u64;
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn work_groups(&self, _op: &GemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
@@ -122,30 +123,6 @@ impl Kernel<GemmOp> for Thin {
     fn effort(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Effort> {
         Some(effort::thin(op, choice, limits))
     }
-
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
-    }
 }
 
 #[cfg(test)]
@@ -155,7 +132,7 @@ mod tests {
     use crate::ops::gemm::Gemm;
     use crate::ops::registers::obstacle;
 
-    /// As Mesa 25.0.7's compiler was seen to spill.
+    /// What spills by Mesa 25.0.7's compiler.
     #[test]
     fn narrow_work_groups_of_eight_rows_spill_on_apple() {
         let op = GemmOp::new(8, 32, 32, 1, &Gemm::default(), false, false, Precision::F32);

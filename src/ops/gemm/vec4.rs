@@ -2,14 +2,12 @@
 
 use super::arguments::{SQUARE, TILES, preference};
 use super::{GemmOp, effort};
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::Effort;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::Params;
 
 #[derive(Debug)]
 pub(super) struct Vec4;
@@ -17,6 +15,9 @@ pub(super) struct Vec4;
 impl Kernel<GemmOp> for Vec4 {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("vec4", crate::emit::text!("../../../shaders/gemm/vec4.wgsl"))
+            .listed_as(Layout::Nhwc)
+            .with_ordinary(Ordinary::Size(SQUARE))
+            .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -31,10 +32,6 @@ impl Kernel<GemmOp> for Vec4 {
         op.vec4_obstacle()
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size(SQUARE)
-    }
-
     fn registers(&self, _op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_loads(choice.tile[0], choice.tile[1], limits)))
     }
@@ -43,31 +40,7 @@ impl Kernel<GemmOp> for Vec4 {
         Some(effort::alone(op, choice))
     }
 
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         op.constants(choice)
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

@@ -15,12 +15,11 @@
 use super::GemmOp;
 use super::arguments::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Operand};
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit, WARP_GROUP_MEMORY};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::extent;
 
 /// Invocations that multiply together.
 const WARP_GROUP: u32 = 128;
@@ -49,13 +48,15 @@ pub(super) struct WarpGroups {
 const NO_ASSEMBLY: &str = "WGSL has no inline assembly";
 
 pub(super) const WGMMA: WarpGroups = WarpGroups {
-    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma", include_str!("../../../cl/gemm/wgmma.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     halves: true,
     tiles: &TILES,
 };
 
 pub(super) const WGMMA_TF32: WarpGroups = WarpGroups {
-    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY),
+    entry: VariantEntry::opencl("wgmma_tf32", include_str!("../../../cl/gemm/wgmma_tf32.cl"), NO_ASSEMBLY)
+        .listed_as(Layout::Nhwc),
     halves: false,
     tiles: &TF32_TILES,
 };
@@ -112,6 +113,11 @@ impl Kernel<GemmOp> for WarpGroups {
         vec![self.work_group(tile)]
     }
 
+    /// It is for matrix units.
+    fn untuned(&self, _op: &GemmOp, _limits: &Limits) -> bool {
+        true
+    }
+
     fn constants(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [columns, rows, _] = choice.tile.map(|extent| SIDE * extent);
         let stage = LINE * (rows + columns);
@@ -158,22 +164,6 @@ impl Kernel<GemmOp> for WarpGroups {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| u64::from(extent)).product::<u64>();
         let size = product(choice.work_group);
         product(self.grid(op, choice.tile)) * 131_072 / (size * size).max(1)
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }
 

@@ -4,12 +4,11 @@
 use super::GemmOp;
 use super::arguments::preference;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Dialect, Operand};
+use crate::emit::Dialect;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::Params;
 
 /// Vectors of sixteen columns, rows: as many sums as there are registers of that length, or half as
 /// long ones.
@@ -30,6 +29,8 @@ impl Kernel<GemmOp> for Wide {
             include_str!("../../../cl/gemm/wide.cl"),
             "WGSL has no vectors longer than four",
         )
+        .listed_as(Layout::Nhwc)
+        .by_estimate()
     }
 
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
@@ -72,29 +73,5 @@ impl Kernel<GemmOp> for Wide {
         let term = columns * rows + (columns + rows) / 2.0;
         let each = term * op.k as f64 * f64::from(x * y) + WORK_GROUP_CYCLES;
         Some(each * (groups / f64::from(limits.compute_units.unwrap_or(ASSUMED_CORES).max(1))).ceil())
-    }
-
-    fn untuned(&self, op: &GemmOp, limits: &Limits) -> bool {
-        !op.is_for_matrix_unit(limits)
-    }
-
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, op: &GemmOp, _choice: &Choice) -> Vec<Binding> {
-        op.vec4_bindings()
-    }
-
-    fn params(&self, op: &GemmOp, _choice: &Choice) -> Params {
-        op.vec4_params()
-    }
-
-    fn pack(&self, op: &GemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

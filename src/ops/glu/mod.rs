@@ -29,7 +29,7 @@ const OP: &str = "glu";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GluOp {
     program: Program,
-    /// The same function of two tensors.
+    /// The program as a function of two tensors.
     each: ElementwiseOp,
     /// The extents of `x` and of the result.
     src: Dims,

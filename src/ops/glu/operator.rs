@@ -7,17 +7,15 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::elementwise::Program;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// The operator: a function of the first half of a row and the second.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Glu(pub(crate) Program);
 
-impl Operator for Glu {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Glu {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let src = arguments.need(OP, Operand::Src)?;
@@ -26,9 +24,5 @@ impl Operator for Glu {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<GluOp>().map(|op| op.dst).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

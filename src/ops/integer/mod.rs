@@ -32,7 +32,7 @@ const OP: &str = "integer";
 pub(crate) enum Argument {
     /// An input, counted from 0.
     Input(u8),
-    /// The same integer for every element.
+    /// One integer for every element.
     Number(i64),
 }
 

@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// A function of integers of any shapes.
@@ -71,10 +71,8 @@ impl Integer {
     }
 }
 
-impl Operator for Integer {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Integer {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let inputs = self.inputs(arguments)?;
@@ -93,9 +91,5 @@ impl Operator for Integer {
         let result = op.as_any().downcast_ref::<IntegerOp>().map(|op| op.result);
         let boolean = self.function.compares().then_some(DType::Bool);
         boolean.or(result).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn words_of(count: usize) -> usize {
     if count <= FINE { count.next_power_of_two().max(64) } else { count.next_multiple_of(FINE / 2) }
 }
 
-/// Those of all kernels but for scratch memory, which comes last.
+/// The buffers of all kernels but for scratch memory, which comes last.
 pub(super) fn bindings(op: &MlpOp) -> Vec<Binding> {
     let storage = op.last.precision.storage();
     let (matrix, vector) = (Element::Vec4(storage), Element::Vec4(DType::F32));
@@ -54,7 +54,7 @@ pub(super) fn params(op: &MlpOp) -> Params {
     params
 }
 
-/// Those of a work-group of `size` invocations, `shares` of which have each four outputs of the last layer.
+/// The constants of a work-group of `size` invocations, `shares` of which have each four outputs of the last layer.
 pub(super) fn constants(op: &MlpOp, size: u32, shares: usize) -> Constants {
     [
         ("SIZE", size),
@@ -69,7 +69,7 @@ pub(super) fn constants(op: &MlpOp, size: u32, shares: usize) -> Constants {
     .to_vec()
 }
 
-/// Those of the first of two layers, four of whose outputs `shares` invocations have.
+/// The constants of the first of two layers, four of whose outputs `shares` invocations have.
 pub(super) fn constants_of_first(first: &Convolution, shares: usize) -> Constants {
     [
         ("HIDDEN", extent(words_of(first.output.c))),

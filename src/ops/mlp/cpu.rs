@@ -26,7 +26,7 @@ impl MlpKernel {
             None => None,
         };
         let layer =
-            |layer, names| cpu::kernel(&PointwiseOp(layer), &constants.renamed(names), Shelf::default());
+            |layer, names| cpu::kernel(&PointwiseOp::of(layer), &constants.renamed(names), Shelf::default());
         let first = op.first.map(|first| layer(first, FIRST)).transpose()?;
         Ok(MlpKernel { op: *op, norm, first, last: layer(op.last, LAST)? })
     }

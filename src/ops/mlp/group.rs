@@ -5,12 +5,10 @@ use super::arguments::{self, SIZE, words_of};
 use super::last::{Last, pays};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::group_product::{local_obstacle, shares};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 #[derive(Debug)]
@@ -18,7 +16,7 @@ pub(super) struct Group;
 
 impl Kernel<MlpOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/mlp/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/mlp/group.wgsl")).in_rows().of_tile()
     }
 
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
@@ -39,18 +37,6 @@ impl Kernel<MlpOp> for Group {
     fn obstacle(&self, op: &MlpOp, limits: &Limits) -> Option<String> {
         let Some(first) = &op.first else { return Some("one layer".to_owned()) };
         local_obstacle(SIZE, words_of(first.input.c) + words_of(first.output.c), limits.local_memory)
-    }
-
-    fn work_groups(&self, _op: &MlpOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &MlpOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -6,13 +6,11 @@ use super::arguments::{self, SIZE, words_of};
 use super::group::Group;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::arrival::{self, Arrival};
 use crate::ops::group_product::{local_obstacle, shares};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 /// Weights of the first layer up to which one work-group reads them in less time than several meet in.
@@ -36,7 +34,7 @@ fn arrival(op: &MlpOp) -> Option<Arrival> {
 
 impl Kernel<MlpOp> for Last {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/mlp/last.wgsl"))
+        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/mlp/last.wgsl")).in_rows().of_tile()
     }
 
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
@@ -61,18 +59,6 @@ impl Kernel<MlpOp> for Last {
             return Some(arrival::too_many(4 * first.output.slices()));
         }
         local_obstacle(SIZE, words_of(first.input.c) + words_of(first.output.c), limits.local_memory)
-    }
-
-    fn work_groups(&self, _op: &MlpOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &MlpOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -70,8 +70,7 @@ impl MlpOp {
     /// If the shapes or precisions do not fit each other, a layer has a residual or slopes per channel, or there is one layer
     /// and no normalisation, which is a plain product.
     pub fn new(norm: Option<RowNorm>, first: Option<PointwiseOp>, last: PointwiseOp) -> Result<Self> {
-        let sums =
-            |PointwiseOp(problem): PointwiseOp| problem.with_precision(problem.precision.with_f32_sums());
+        let sums = |op: PointwiseOp| op.0.with_precision(op.0.precision.with_f32_sums());
         let (first, last) = (first.map(sums), sums(last));
         if norm.is_none() && first.is_none() {
             return Err(Error::unsupported(OP, "one layer without a normalisation, which is a product"));

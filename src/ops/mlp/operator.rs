@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -21,10 +21,8 @@ pub(crate) struct Mlp {
     pub(crate) last: Pointwise,
 }
 
-impl Operator for Mlp {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Mlp {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let of_rank = |operand: Operand, rank: usize| {
@@ -51,9 +49,5 @@ impl Operator for Mlp {
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         let matrix = |shape: Shape| Dims::new(&[shape.n, shape.c]).unwrap_or(Dims::from(shape));
         crate::ops::outputs(op).map(|info| matrix(info.shape)).collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -18,6 +18,8 @@ use crate::shape::Shape;
 
 impl Definition for MlpOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&rows::Rows, &last::Last, &group::Group]
@@ -64,7 +66,7 @@ impl Definition for MlpOp {
         operands
     }
 
-    /// That of the last layer.
+    /// What happens to the sums of the last layer.
     fn epilogue(&self) -> Epilogue {
         self.last.epilogue
     }
@@ -81,10 +83,6 @@ impl Definition for MlpOp {
         Ok(Box::new(cpu::MlpKernel::new(self, constants)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     /// What is divided by its standard deviation, or the root of its mean square, is at most the root of the number of
     /// terms.
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
@@ -98,9 +96,5 @@ impl Definition for MlpOp {
         };
         let hidden = self.first.as_ref().map_or(rows, |first| layer(first, FIRST, rows));
         layer(&self.last, LAST, hidden)
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }

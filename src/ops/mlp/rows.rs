@@ -6,13 +6,11 @@ use super::arguments::{self, SIZE, words_of};
 use crate::dtype::Precision;
 use crate::emit::Binding;
 use crate::emit::Operand;
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::limits::machine::Machine;
 use crate::ops::group_product::local_obstacle;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 /// Rows of a work-group, at most.
@@ -33,10 +31,10 @@ fn rows(op: &MlpOp) -> usize {
 
 impl Kernel<MlpOp> for Rows {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl"))
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/mlp/rows.wgsl")).in_rows().of_tile()
     }
 
-    /// As few work-groups as there are units to keep busy: each normalises the rows once more.
+    /// The fewest work-groups that keep all units busy: each normalises the rows once more.
     fn offers(&self, op: &MlpOp, limits: &Limits) -> Vec<Offer> {
         if self.obstacle(op, limits).is_some() {
             return Vec::new();
@@ -63,20 +61,12 @@ impl Kernel<MlpOp> for Rows {
         local_obstacle(SIZE, values(op, rows(op)), limits.local_memory)
     }
 
-    fn work_groups(&self, _op: &MlpOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
     fn choice_obstacle(&self, op: &MlpOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [size, rows, shares] = choice.tile;
         if shares > size || !shares.is_power_of_two() {
             return Some(format!("{shares} of {size} invocations share a sum"));
         }
-        wrong_group(choice).or_else(|| local_obstacle(size, values(op, rows as usize), limits.local_memory))
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
+        local_obstacle(size, values(op, rows as usize), limits.local_memory)
     }
 
     fn bindings(&self, op: &MlpOp, _choice: &Choice) -> Vec<Binding> {

@@ -18,7 +18,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
 
 const NAMES: &str = "n,h,w,c";
 
-/// Those of a large map.
+/// The op by its extents: the moments of a large map.
 pub(crate) const NUMBERS: Numbers =
     Numbers { names: NAMES, usual: &[1, 384, 384, 32], op: |extents, _, precision| of(extents, precision) };
 

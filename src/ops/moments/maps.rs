@@ -7,7 +7,6 @@ use crate::layout::Form;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(super) struct Maps;
 
 impl Kernel<MomentsOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/moments/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/moments/maps.wgsl")).of_tile()
     }
 
     fn offers(&self, _op: &MomentsOp, _limits: &Limits) -> Vec<Offer> {
@@ -25,14 +24,6 @@ impl Kernel<MomentsOp> for Maps {
     fn grid(&self, op: &MomentsOp, tile: [u32; 3]) -> [u32; 3] {
         let parts = extent(op.moments().parts());
         [parts.saturating_mul(tile[0]), extent(op.map.slices() * op.map.n), 1]
-    }
-
-    fn work_groups(&self, _op: &MomentsOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &MomentsOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn form(&self, _op: &MomentsOp, operand: Operand, _choice: &Choice) -> Option<Form> {

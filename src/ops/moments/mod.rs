@@ -39,7 +39,7 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Those of a map.
+    /// The moments of a map's parts.
     pub(crate) const fn of(map: Shape) -> Self {
         Moments { map }
     }

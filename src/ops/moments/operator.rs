@@ -4,7 +4,7 @@ use super::{MomentsOp, OP};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// The operator.
@@ -14,10 +14,8 @@ pub(crate) struct MomentsOfParts {
     pub(crate) centred: bool,
 }
 
-impl Operator for MomentsOfParts {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for MomentsOfParts {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
@@ -25,9 +23,5 @@ impl Operator for MomentsOfParts {
             return Err(Error::shape(OP, format!("an input of {dims}"), "one of rank 4"));
         }
         Ok(Lowered::Op(Arc::new(MomentsOp::new(dims.shape(), self.centred, precision)?)))
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

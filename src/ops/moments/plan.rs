@@ -16,6 +16,10 @@ use crate::shape::Shape;
 impl Definition for MomentsOp {
     const NAME: &'static str = OP;
 
+    /// It reads a map that may be stored so; what it writes is f32.
+    const HALVES: bool = true;
+    const UNTUNABLE: Option<&'static str> = Some("moments have one kernel");
+
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&maps::Maps]
     }
@@ -51,14 +55,5 @@ impl Definition for MomentsOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::MomentsKernel { op: *self }))
-    }
-
-    /// It reads a map that may be stored so; what it writes is f32.
-    fn halves(&self) -> bool {
-        true
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("moments have one kernel")
     }
 }

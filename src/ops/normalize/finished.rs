@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Operand, Residual};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Operator, Options};
 use std::sync::Arc;
 
 /// The most pixels of a map that a work-group of any device keeps.
@@ -28,10 +28,8 @@ impl Finished {
     }
 }
 
-impl Operator for Finished {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Finished {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let op = self.normalize.of(arguments, precision)?;
@@ -57,9 +55,9 @@ impl Operator for Finished {
         arguments.get(Operand::Src).into_iter().collect()
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None && activation != Activation::PRelu;
-        free.then(|| Arc::new(Finished { activation, ..self.clone() }) as Arc<dyn Operator>)
+    fn activated(&self, activation: Activation) -> Option<Self> {
+        (self.activation == Activation::None && activation != Activation::PRelu)
+            .then(|| Finished { activation, ..self.clone() })
     }
 
     fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
@@ -67,11 +65,7 @@ impl Operator for Finished {
         free.then(|| Arc::new(Finished { activation, last: true, ..self.clone() }) as Arc<dyn Operator>)
     }
 
-    fn adds_residual(&self) -> bool {
-        true
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn adds(&self) -> [bool; 2] {
+        [false, true]
     }
 }

@@ -8,7 +8,7 @@ use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::Pixels;
-use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
+use crate::ops::reduce::rows::{FEWEST, group_sizes};
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent};
 
@@ -25,7 +25,7 @@ pub(super) struct Kept;
 
 impl Kernel<NormalizeOp> for Kept {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("kept", crate::emit::text!("../../../shaders/normalize/kept.wgsl"))
+        VariantEntry::wgsl("kept", crate::emit::text!("../../../shaders/normalize/kept.wgsl")).of_tile()
     }
 
     /// Before `maps`, but for drivers that run a work-group's invocations one after the other.
@@ -53,14 +53,6 @@ impl Kernel<NormalizeOp> for Kept {
 
     fn obstacle(&self, op: &NormalizeOp, limits: &Limits) -> Option<String> {
         Maps.obstacle(op, limits)
-    }
-
-    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
-    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::maps::{Pixels, obstacle};
-use crate::ops::reduce::rows::{FEWEST, group_sizes, wrong_group};
+use crate::ops::reduce::rows::{FEWEST, group_sizes};
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 
@@ -21,7 +21,7 @@ pub(super) struct Maps;
 
 impl Kernel<NormalizeOp> for Maps {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/normalize/maps.wgsl"))
+        VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/normalize/maps.wgsl")).of_tile()
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
@@ -44,14 +44,6 @@ impl Kernel<NormalizeOp> for Maps {
             return Some("moments of parts that are given".to_owned());
         }
         obstacle(&op.dims, op.normalized)
-    }
-
-    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

@@ -133,7 +133,7 @@ impl NormalizeOp {
         Ok(NormalizeOp { dims, normalized, epsilon, centred, scale, bias, epilogue, parts: false, precision })
     }
 
-    /// The same of an instance normalisation, with a scale and a bias that are `given` at each run, an activation, a
+    /// The instance normalisation with a scale and a bias that are `given` at each run, an activation, a
     /// residual, and the moments of `parts`.
     ///
     /// # Errors

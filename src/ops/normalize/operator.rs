@@ -6,7 +6,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Operator, Options};
 use crate::sorted;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Normalize {
         NormalizeOp::new(dims, self, scale, bias, precision)
     }
 
-    /// The same as an operator that has an activation and a residual, if it is one of a feature map.
+    /// The normalisation as an operator that has an activation and a residual, if it is one of a feature map.
     fn of_map(&self) -> Option<Finished> {
         let mut axes = self.axes.clone();
         sorted::sort(&mut axes, Ord::cmp);
@@ -32,21 +32,19 @@ impl Normalize {
     }
 }
 
-impl Operator for Normalize {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Normalize {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         Ok(Lowered::Op(Arc::new(self.of(arguments, precision)?)))
     }
 
     fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        self.of_map()?.with_activation(activation)
+        Options::with_activation(&self.of_map()?, activation)
     }
 
     fn with_activation_last(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        self.of_map()?.with_activation_last(activation)
+        Options::with_activation_last(&self.of_map()?, activation)
     }
 
     fn with_residual(&self) -> Option<Arc<dyn Operator>> {
@@ -55,9 +53,5 @@ impl Operator for Normalize {
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         arguments.get(Operand::Src).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

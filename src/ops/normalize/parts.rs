@@ -9,7 +9,6 @@ use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::moments::PART;
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{self, Params, extent, unsigned};
 
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(super) struct Parts;
 
 impl Kernel<NormalizeOp> for Parts {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("parts", crate::emit::text!("../../../shaders/normalize/parts.wgsl"))
+        VariantEntry::wgsl("parts", crate::emit::text!("../../../shaders/normalize/parts.wgsl")).of_tile()
     }
 
     fn offers(&self, op: &NormalizeOp, _limits: &Limits) -> Vec<Offer> {
@@ -29,14 +28,6 @@ impl Kernel<NormalizeOp> for Parts {
         let x = op.dims.shape();
         let groups = extent(x.h * x.w).div_ceil(tile[0].saturating_mul(tile[1]).max(1));
         [groups.saturating_mul(tile[0]), extent(x.slices() * x.n), 1]
-    }
-
-    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![[tile[0], 1, 1]]
-    }
-
-    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn form(&self, _op: &NormalizeOp, operand: Operand, _choice: &Choice) -> Option<Form> {

@@ -19,6 +19,10 @@ use crate::shape::Shape;
 impl Definition for NormalizeOp {
     const NAME: &'static str = OP;
 
+    /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:
+    /// a calibration finds out.
+    const HALVES: bool = true;
+
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&rows::Group, &rows::Serial, &maps::Maps, &kept::Kept, &parts::Parts]
     }
@@ -102,11 +106,5 @@ impl Definition for NormalizeOp {
             Vector::Given => normalized.plus(inputs(Operand::Arg(1))),
         };
         halves::finished(&self.epilogue, sum, inputs, constants)
-    }
-
-    /// Its sums are in f32, but nothing bounds by how much a small deviation magnifies the rounding of what is read:
-    /// a calibration finds out.
-    fn halves(&self) -> bool {
-        true
     }
 }

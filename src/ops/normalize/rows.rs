@@ -5,11 +5,10 @@ use super::arguments::{constants, epsilon};
 use super::{NormalizeOp, Vector};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{FEWEST, GROUPS, group_sizes, groups, wrong_group};
+use crate::ops::reduce::rows::{FEWEST, GROUPS, group_sizes, groups};
 use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
@@ -51,6 +50,8 @@ pub(super) struct Group;
 impl Kernel<NormalizeOp> for Group {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/normalize/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
@@ -62,18 +63,6 @@ impl Kernel<NormalizeOp> for Group {
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.merged().outputs(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &NormalizeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &NormalizeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {
@@ -105,6 +94,8 @@ pub(super) struct Serial;
 impl Kernel<NormalizeOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/normalize/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     /// Before work-groups where elements are few.
@@ -117,14 +108,6 @@ impl Kernel<NormalizeOp> for Serial {
 
     fn grid(&self, op: &NormalizeOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.merged().outputs())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

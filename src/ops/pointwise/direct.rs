@@ -2,15 +2,12 @@
 //! the TensorFlow Lite GL delegate's kernel.
 
 use super::PointwiseOp;
-use super::micro::pack;
-use crate::emit::{Binding, Operand};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::Registers;
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{Params, extent, unsigned};
 
 #[derive(Debug)]
 pub(super) struct Direct;
@@ -18,6 +15,8 @@ pub(super) struct Direct;
 impl Kernel<PointwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pointwise/direct.wgsl"))
+            .in_maps()
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, _op: &PointwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -39,18 +38,6 @@ impl Kernel<PointwiseOp> for Direct {
         Some(effort::of_map(&op.0, choice, [1, 1], [x * y, z], self.grid(op, choice.tile)))
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
     fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
         let problem = &op.0;
         vec![
@@ -64,9 +51,5 @@ impl Kernel<PointwiseOp> for Direct {
 
     fn constants(&self, _op: &PointwiseOp, _choice: &Choice, _limits: &Limits) -> Constants {
         Vec::new()
-    }
-
-    fn pack(&self, op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, choice, operand, data)
     }
 }

@@ -3,66 +3,28 @@
 //! Weights are packed as `[slice][input slice][lane][4]`: four vec4s over the output channels, one for
 //! each input lane.
 
-use super::PointwiseOp;
-use crate::emit::{Binding, Operand, Value};
+use super::{Pointwise, PointwiseOp};
+use crate::emit::Value;
 use crate::limits::Limits;
-use crate::ops::convolution::Convolution;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::map_product::Given;
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{self, Params, extent, unsigned};
 use crate::ops::split;
+use crate::ops::windowed::ConvolutionOptions;
 
 #[derive(Debug)]
 pub(super) struct Micro;
 
-/// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
-pub(super) fn slices(problem: &Convolution, tile: u32) -> usize {
-    problem.output.slices().next_multiple_of(tile.max(1) as usize)
-}
-
-/// A constant as `direct` and `micro` read it.
-pub(super) fn pack(op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-    let slices = slices(&op.0, choice.tile[1]);
-    if operand != Operand::Weights {
-        return spec::pack_channels(data, slices);
-    }
-    let sources = op.0.input.slices();
-    let mut out = vec![0.0; slices * sources * 16];
-    for (o, row) in data.chunks_exact(op.0.input.c).enumerate() {
-        let first = 16 * sources * (o / 4) + o % 4;
-        for (k, &weight) in row.iter().enumerate() {
-            out[first + 4 * k] = weight;
-        }
-    }
-    out
-}
-
-/// The scalars of the kernels whose grid is a row of pixels.
-pub(super) fn params(op: &PointwiseOp) -> Params {
-    let problem = &op.0;
-    vec![
-        ("plane", unsigned(problem.output.w * problem.output.h)),
-        ("src_c4", unsigned(problem.input.slices())),
-        ("dst_c4", unsigned(problem.output.slices())),
-        ("batch", unsigned(problem.output.n)),
-    ]
-}
-
-/// Pixels x slices x (layers * batch), the tile being pixels, slices and layers.
-pub(super) fn grid(op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
-    let output = op.0.output;
-    [
-        extent(output.w * output.h).div_ceil(tile[0]),
-        extent(output.slices()).div_ceil(tile[1]),
-        tile[2] * extent(output.n),
-    ]
-}
+/// What the texts of the kernels that are matrix products are given.
+pub(super) const OF_PRODUCTS: Given =
+    Given { windows: false, params: |problem, _tile| Pointwise::params(problem) };
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("micro", crate::emit::text!("../../../shaders/pointwise/micro.wgsl"))
+            .with_ordinary(Ordinary::Folded)
     }
 
     fn offers(&self, _op: &PointwiseOp, limits: &Limits) -> Vec<Offer> {
@@ -91,26 +53,10 @@ impl Kernel<PointwiseOp> for Micro {
     }
 
     fn grid(&self, op: &PointwiseOp, tile: [u32; 3]) -> [u32; 3] {
-        grid(op, tile)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Folded
-    }
-
-    fn bindings(&self, op: &PointwiseOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
-    }
-
-    fn params(&self, op: &PointwiseOp, _choice: &Choice) -> Params {
-        params(op)
+        split::grid(&op.0, tile)
     }
 
     fn constants(&self, _op: &PointwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
         vec![("TILE_X", Value::U32(choice.tile[0])), ("TILE_Y", Value::U32(choice.tile[1]))]
-    }
-
-    fn pack(&self, op: &PointwiseOp, choice: &Choice, operand: Operand, data: &[f32]) -> Vec<f32> {
-        pack(op, choice, operand, data)
     }
 }

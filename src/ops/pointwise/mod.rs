@@ -27,6 +27,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "pointwise";
@@ -39,21 +40,9 @@ pub struct Pointwise {
 }
 
 /// A 1x1 convolution of concrete shapes: a [`Convolution`] of one tap, stride 1 and no padding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PointwiseOp(pub(crate) Convolution);
+pub type PointwiseOp = Windowed<Pointwise>;
 
 impl PointwiseOp {
-    /// The same without activation and residual.
-    #[must_use]
-    pub const fn plain(&self) -> Self {
-        PointwiseOp(self.0.plain())
-    }
-
-    /// The shapes and options.
-    pub const fn convolution(&self) -> &Convolution {
-        &self.0
-    }
-
     /// Checks the shapes; `weights` is `oc 1 1 c`.
     ///
     /// # Errors
@@ -89,6 +78,6 @@ impl PointwiseOp {
             Epilogue::new(bias, options.activation, residual.into()),
             precision,
         )
-        .map(PointwiseOp)
+        .map(PointwiseOp::of)
     }
 }

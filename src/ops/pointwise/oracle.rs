@@ -29,7 +29,7 @@ pub(in crate::ops) fn oracle(op: &PointwiseOp, operands: &Operands<'_>) -> Sum {
     reference
 }
 
-/// The same of `values` that are computed, each off by at most what `offs` has: pixels of `op`'s input.
+/// The 1x1 convolution of `values` that are computed, each off by at most what `offs` has: pixels of `op`'s input.
 pub(in crate::ops) fn sums(op: &Convolution, operands: &Operands<'_>, values: &[f64], offs: &[f64]) -> Sum {
     let weights = get(operands, Operand::Weights).unwrap_or_default();
     let bias = get(operands, Operand::Bias);

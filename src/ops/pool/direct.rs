@@ -1,20 +1,18 @@
 //! `direct`: one vec4 of channels per invocation, on a grid of width x height x slices.
 
 use super::{PoolOp, Pooling};
-use crate::dtype::DType;
-use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
+use crate::emit::Value;
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent};
+use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]
 pub(super) struct Direct;
 
 impl Kernel<PoolOp> for Direct {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pool/direct.wgsl"))
+        VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/pool/direct.wgsl")).in_maps()
     }
 
     fn offers(&self, _op: &PoolOp, _limits: &Limits) -> Vec<Offer> {
@@ -24,23 +22,6 @@ impl Kernel<PoolOp> for Direct {
     fn grid(&self, op: &PoolOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.windows.output;
         [extent(output.w), extent(output.h), extent(output.slices()) * extent(output.n)]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Workload
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        spec::MAPS
-    }
-
-    fn bindings(&self, op: &PoolOp, choice: &Choice) -> Vec<Binding> {
-        let storage: DType = op.windows.precision.storage();
-        let map = match choice.layout {
-            Layout::Image2d => Element::Image2d(storage),
-            _ => Element::Vec4(storage),
-        };
-        vec![binding(Operand::Src, map, Access::Read), binding(Operand::Dst, map, Access::Write)]
     }
 
     fn params(&self, op: &PoolOp, _choice: &Choice) -> Params {

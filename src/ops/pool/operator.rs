@@ -4,17 +4,15 @@ use super::{OP, Pool, PoolOp, Pooling};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use crate::ops::reduce::{Reduce, ReduceOp, Reduction};
 use std::sync::Arc;
 
 /// Elements of a window that is a whole map from which on it is reduced by several invocations.
 const LONG_WINDOW: usize = 32;
 
-impl Operator for Pool {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Pool {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
@@ -34,14 +32,10 @@ impl Operator for Pool {
         Ok(Lowered::Op(Arc::new(op)))
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+    fn activated(&self, activation: Activation) -> Option<Self> {
         // A reduction has no epilogue, and what it gives is small.
         let long = self.window[0].saturating_mul(self.window[1]) >= LONG_WINDOW;
         let free = self.activation == Activation::None && activation != Activation::PRelu && !long;
-        free.then(|| Arc::new(Pool { activation, ..*self }) as Arc<dyn Operator>)
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+        free.then_some(Pool { activation, ..*self })
     }
 }

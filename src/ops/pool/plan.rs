@@ -18,6 +18,10 @@ use crate::shape::Shape;
 impl Definition for PoolOp {
     const NAME: &'static str = OP;
 
+    /// A window is short, as a depthwise convolution's.
+    const SHARE: u64 = 4;
+    const HALVES: bool = true;
+
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&direct::Direct]
     }
@@ -66,17 +70,8 @@ impl Definition for PoolOp {
         Ok(Box::new(cpu::PoolKernel::new(self)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::finished(&self.epilogue(), inputs(Operand::Src), inputs, constants)
-    }
-
-    /// A window is short, as a depthwise convolution's.
-    fn share() -> u64 {
-        4
     }
 }
 

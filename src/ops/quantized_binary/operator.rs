@@ -7,13 +7,11 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::bytes;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for QuantizedBinary {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for QuantizedBinary {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [a, b] = [Operand::Arg(0), Operand::Arg(1)].map(|operand| bytes::need(OP, arguments, operand));
@@ -22,9 +20,5 @@ impl Operator for QuantizedBinary {
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         arguments.get(Operand::Arg(0)).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

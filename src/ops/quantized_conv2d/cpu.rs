@@ -7,16 +7,12 @@ use crate::cpu::bytes::{Finish, LANES, Vectors, bytes_mut};
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::operands::{Operands, need};
+use crate::ops::byte_windows;
+use crate::ops::operands::Operands;
 
 /// Takes weights, bias and scale, whose lengths were checked.
 pub(super) fn kernel(op: &QuantizedConv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-    let [weights, bias, scale] =
-        [Operand::Weights, Operand::Bias, Operand::Scale].map(|operand| need(OP, constants, operand));
-    let (weights, bias, scale) = (weights?, bias?, scale?);
-    check_len(OP, "weights", weights.len(), op.weights().elements())?;
-    check_len(OP, "bias", bias.len(), op.channels)?;
-    check_len(OP, "scale", scale.len(), op.channels)?;
+    let [weights, bias, scale] = byte_windows::constants(op, constants)?;
     let windows = Windows::new(op.windows, weights, op.channels);
     // The kernels multiply bytes as they are, or as signed ones.
     let of_sums = bias.iter().zip(sums(weights, op.channels));
@@ -47,7 +43,7 @@ struct ToBytes {
     bounds: [i32; 2],
     zero: u8,
     outside: u8,
-    /// Those of the last word too.
+    /// Channels, those of the last word too.
     channels: usize,
 }
 

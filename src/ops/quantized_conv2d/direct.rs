@@ -4,12 +4,11 @@
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, local_obstacle, unsigned};
 
 /// Words of output channels, pixels of a row, and invocations that share a sum.
 const TILES: [[u32; 3]; 11] = [
@@ -40,6 +39,8 @@ pub(super) struct Direct;
 impl Kernel<QuantizedConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/quantized_conv2d/direct.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &QuantizedConv2dOp, _limits: &Limits) -> Vec<Offer> {
@@ -70,24 +71,11 @@ impl Kernel<QuantizedConv2dOp> for Direct {
             return Some(format!("a work-group of {z} along z, the tile has {splits}"));
         }
         let bytes = 16 * u64::from(sums(choice.tile, choice.work_group));
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Vec4(DType::U32))
+    fn bindings(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Vec4(DType::U32))
     }
 
     fn params(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Params {

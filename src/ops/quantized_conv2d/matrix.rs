@@ -6,12 +6,11 @@
 use super::QuantizedConv2dOp;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::bytes::{self, LANES};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, extent};
+use crate::ops::spec::{self, Params, extent, local_obstacle};
 
 /// Invocations that work on one small matrix together.
 const WARP: u32 = 32;
@@ -72,7 +71,7 @@ fn passed([columns, blocks, layers]: [u32; 3], [x, y, _]: [u32; 3]) -> u32 {
 impl Kernel<QuantizedConv2dOp> for MatrixPtx {
     fn entry(&self) -> VariantEntry {
         let text = include_str!("../../../cl/quantized_conv2d/matrix_ptx.cl");
-        VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly")
+        VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly").in_rows().by_estimate()
     }
 
     /// None where most of a small matrix would be zeros.
@@ -96,7 +95,7 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         [WARP * across, op.pixels().div_ceil(PIXELS * tile[1]), tile[2]]
     }
 
-    /// As many warps as a work-group may have first, never more than there is work for.
+    /// The most warps that a work-group may have first, never more than there is work for.
     fn work_groups(&self, op: &QuantizedConv2dOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let [across, down, layers] = self.grid(op, tile);
         let most = INVOCATIONS / WARP / layers.max(1);
@@ -118,8 +117,7 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
             return Some(format!("{x} x {y} x {z} invocations are not warps of {WARP} in {layers} layers"));
         }
         let bytes = 16 * u64::from(passed(choice.tile, choice.work_group));
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     /// A matrix unit is kept busy by fewer invocations.
@@ -141,20 +139,8 @@ impl Kernel<QuantizedConv2dOp> for MatrixPtx {
         Some((warps / at_once).max(1.0) * (steps * step + joined))
     }
 
-    fn ordered(&self) -> bool {
-        false
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, _op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Vec4(DType::U32))
+    fn bindings(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Vec4(DType::U32))
     }
 
     fn params(&self, op: &QuantizedConv2dOp, _choice: &Choice) -> Params {

@@ -25,11 +25,10 @@ pub(in crate::ops) mod windows;
 
 pub(super) use examples::{NUMBERS, examples};
 
-use super::bytes::{ByteRange, LANES};
-use crate::dtype::Precision;
-use crate::emit::Epilogue;
+use super::byte_windows::ByteWindows;
+use super::bytes::ByteRange;
 use crate::error::{Error, Result};
-use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::convolution::WindowOptions;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "quantized_conv2d";
@@ -64,15 +63,7 @@ impl QuantizedConv2d {
 }
 
 /// A convolution of bytes of concrete shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct QuantizedConv2dOp {
-    /// Its windows. Channels are counted in words.
-    windows: Convolution,
-    /// Output channels.
-    channels: usize,
-    outside: u8,
-    range: ByteRange,
-}
+pub type QuantizedConv2dOp = ByteWindows<QuantizedConv2d>;
 
 impl QuantizedConv2dOp {
     /// Of words of shape `input`; `weights` is `o kh kw` by the input's words.
@@ -86,23 +77,7 @@ impl QuantizedConv2dOp {
             let found = format!("weights {weights} (o kh kw, words) for input {input}");
             return Err(Error::shape(OP, found, format!("{} words", input.c)));
         }
-        convolution::check_weights(OP, [weights.n, weights.h, weights.w, LANES * weights.c])?;
-        let windows = Convolution::new(
-            OP,
-            input,
-            [weights.h, weights.w],
-            weights.n.div_ceil(LANES),
-            1,
-            WindowOptions { stride, dilation, padding, border: Border::Zeros },
-            Epilogue::default(),
-            Precision::F32,
-        )?;
-        Ok(QuantizedConv2dOp { windows, channels: weights.n, outside, range })
-    }
-
-    /// The extents of the weights.
-    fn weights(&self) -> Shape {
-        let [h, w] = self.windows.kernel;
-        Shape::nhwc(self.channels, h, w, self.windows.input.c)
+        let options = WindowOptions { stride, dilation, padding, border: Border::Zeros };
+        ByteWindows::of(OP, [input, weights], [weights.n, 1], options, (outside, range))
     }
 }

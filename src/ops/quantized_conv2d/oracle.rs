@@ -1,46 +1,22 @@
 //! The bytes one by one.
 
 use super::QuantizedConv2dOp;
-use crate::emit::Operand;
-use crate::ops::bytes::{LANES, bytes, numbers};
-use crate::ops::operands::{Operands, get};
+use crate::ops::bytes::LANES;
+use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
 
 /// The result of `operands`, which were checked: it is exact.
 pub(super) fn oracle(op: &QuantizedConv2dOp, operands: &Operands<'_>) -> Reference {
-    let of = |operand| get(operands, operand).unwrap_or_default();
-    let (src, weights) = (bytes(of(Operand::Src)), bytes(of(Operand::Weights)));
-    let (bias, scale) = (of(Operand::Bias), of(Operand::Scale));
-    let windows = &op.windows;
-    let (x, y, [kernel_h, kernel_w]) = (windows.input, windows.output, windows.kernel);
-    let depth = LANES * x.c;
-    let mut found = vec![0; LANES * y.elements()];
-    for (pixel, found) in found.chunks_mut(LANES * y.c).enumerate() {
-        let (image, row, column) = (pixel / (y.h * y.w), pixel / y.w % y.h, pixel % y.w);
-        for (channel, byte) in found.iter_mut().enumerate() {
-            let mut sum = bias.get(channel).map_or(0, |bias| bias.to_bits().cast_signed());
-            for tap in 0..kernel_h * kernel_w {
-                let place = windows
-                    .source(0, row, tap / kernel_w)
-                    .zip(windows.source(1, column, tap % kernel_w))
-                    .map(|(at, across)| ((image * x.h + at) * x.w + across) * depth);
-                for k in 0..depth {
-                    let value = place.and_then(|place| src.get(place + k)).copied().unwrap_or(op.outside);
-                    let weight = weights.get((channel * kernel_h * kernel_w + tap) * depth + k);
-                    let weight = weight.map_or(0, |weight| i32::from(weight.cast_signed()));
-                    sum = sum.wrapping_add((i32::from(value) - 128) * weight);
-                }
-            }
-            *byte = op.range.of(sum as f32 * scale.get(channel).copied().unwrap_or(0.0));
-        }
-    }
-    Reference::exact(numbers(&found).into_iter())
+    let (windows, depth) = (&op.windows, LANES * op.windows.input.c);
+    let taps = windows.kernel[0] * windows.kernel[1];
+    op.exact(operands, |channel, tap| (0..depth, (channel * taps + tap) * depth))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dtype::DType;
+    use crate::emit::Operand;
     use crate::ops::bytes::ByteRange;
     use crate::ops::op::Op;
     use crate::ops::operands::of;

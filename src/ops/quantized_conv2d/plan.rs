@@ -1,69 +1,44 @@
 //! What `quantized_conv2d` is, and its kernels.
 
-use super::{OP, QuantizedConv2dOp, cpu, direct, matrix, oracle};
+use super::{QuantizedConv2d, QuantizedConv2dOp, cpu, direct, matrix, oracle};
 use crate::cpu::CpuKernel;
-use crate::cpu::shelf::Shelf;
-use crate::dtype::Precision;
-use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::{Form, Layout};
-use crate::ops::bytes::{self, LANES};
-use crate::ops::definition::Definition;
+use crate::ops::byte_windows::ByteOptions;
+use crate::ops::bytes::LANES;
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands};
-use crate::ops::plan::Choice;
-use crate::ops::problem;
+use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
-use crate::ops::spec::extent;
+use crate::shape::Shape;
 
-impl Definition for QuantizedConv2dOp {
-    const NAME: &'static str = OP;
-
-    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+impl ByteOptions for QuantizedConv2d {
+    fn kernels() -> &'static [&'static dyn Kernel<QuantizedConv2dOp>] {
         &[&matrix::MatrixPtx, &direct::Direct]
     }
 
-    fn problem_key(&self) -> String {
-        let channels = format!("o{}", self.channels);
-        format!(
-            "{} outside{} {}",
-            problem::convolution(&self.windows, &channels),
-            self.outside,
-            self.range.key()
-        )
+    fn op(&self, [input, weights]: [Shape; 2]) -> Result<QuantizedConv2dOp> {
+        QuantizedConv2dOp::new(input, weights, self)
     }
 
-    fn precision(&self) -> Precision {
-        Precision::F32
+    fn weights(op: &QuantizedConv2dOp) -> Shape {
+        let [h, w] = op.windows.kernel;
+        Shape::nhwc(op.channels, h, w, op.windows.input.c)
     }
 
-    fn flops(&self) -> u64 {
-        let windows = &self.windows;
+    fn channels(op: &QuantizedConv2dOp) -> String {
+        format!("o{}", op.channels)
+    }
+
+    fn flops(op: &QuantizedConv2dOp) -> u64 {
+        let windows = &op.windows;
         let pixels = (windows.output.elements() / windows.output.c) as u64;
-        2 * pixels * self.channels as u64 * (LANES * windows.terms()) as u64
+        2 * pixels * op.channels as u64 * (LANES * windows.terms()) as u64
     }
 
-    fn dst_depth(&self) -> u32 {
-        extent(self.windows.output.c)
+    fn oracle(op: &QuantizedConv2dOp, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(op, operands)
     }
 
-    fn operands(&self) -> Vec<OperandInfo> {
-        bytes::operands(&self.windows, self.weights(), self.channels)
-    }
-
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
-    fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        oracle::oracle(self, operands)
-    }
-
-    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        cpu::kernel(self, constants)
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
+    fn cpu(op: &QuantizedConv2dOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(op, constants)
     }
 }

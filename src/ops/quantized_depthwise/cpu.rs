@@ -8,17 +8,13 @@ use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::byte_windows;
 use crate::ops::convolution::Convolution;
-use crate::ops::operands::{Operands, need};
+use crate::ops::operands::Operands;
 
 /// Takes weights, bias and scale, whose lengths were checked.
 pub(super) fn kernel(op: &QuantizedDepthwiseOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
-    let [weights, bias, scale] =
-        [Operand::Weights, Operand::Bias, Operand::Scale].map(|operand| need(OP, constants, operand));
-    let (weights, bias, scale) = (weights?, bias?, scale?);
-    check_len(OP, "weights", weights.len(), op.weights().elements())?;
-    check_len(OP, "bias", bias.len(), op.channels)?;
-    check_len(OP, "scale", scale.len(), op.channels)?;
+    let [weights, bias, scale] = byte_windows::constants(op, constants)?;
     // The kernels multiply bytes as they are.
     let mut sums = vec![0; op.channels];
     for row in bytes(weights).chunks(op.channels) {

@@ -3,7 +3,6 @@
 use super::QuantizedDepthwiseOp;
 use crate::dtype::DType;
 use crate::emit::{Binding, Element, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::bytes;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry};
@@ -19,6 +18,8 @@ pub(super) struct Direct;
 impl Kernel<QuantizedDepthwiseOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/quantized_depthwise/direct.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &QuantizedDepthwiseOp, _limits: &Limits) -> Vec<Offer> {
@@ -32,20 +33,8 @@ impl Kernel<QuantizedDepthwiseOp> for Direct {
         [extent(output.c), extent(output.w).div_ceil(tile[1]), extent(output.n * output.h)]
     }
 
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
-    }
-
-    fn bindings(&self, _op: &QuantizedDepthwiseOp, _choice: &Choice) -> Vec<Binding> {
-        bytes::bindings(Element::Scalar(DType::U32))
+    fn bindings(&self, op: &QuantizedDepthwiseOp, _choice: &Choice) -> Vec<Binding> {
+        bytes::bindings(op, Element::Scalar(DType::U32))
     }
 
     fn params(&self, op: &QuantizedDepthwiseOp, _choice: &Choice) -> Params {

@@ -20,11 +20,10 @@ mod plan;
 
 pub(super) use examples::{NUMBERS, examples};
 
+use super::byte_windows::ByteWindows;
 use super::bytes::{ByteRange, LANES};
-use crate::dtype::Precision;
-use crate::emit::Epilogue;
 use crate::error::{Error, Result};
-use crate::ops::convolution::{self, Convolution, WindowOptions};
+use crate::ops::convolution::WindowOptions;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "quantized_depthwise";
@@ -59,15 +58,7 @@ impl QuantizedDepthwise {
 }
 
 /// A depthwise convolution of bytes of concrete shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct QuantizedDepthwiseOp {
-    /// Its windows. Channels are counted in words.
-    windows: Convolution,
-    /// Channels, those of the last word too.
-    channels: usize,
-    outside: u8,
-    range: ByteRange,
-}
+pub type QuantizedDepthwiseOp = ByteWindows<QuantizedDepthwise>;
 
 impl QuantizedDepthwiseOp {
     /// Of words of shape `input`; `weights` is `1 kh kw` by the input's words.
@@ -81,23 +72,7 @@ impl QuantizedDepthwiseOp {
             let found = format!("weights {weights} (1 kh kw, words) for input {input}");
             return Err(Error::shape(OP, found, format!("1 kh kw and {} words", input.c)));
         }
-        convolution::check_weights(OP, [1, weights.h, weights.w, LANES * weights.c])?;
-        let windows = Convolution::new(
-            OP,
-            input,
-            [weights.h, weights.w],
-            input.c,
-            input.c,
-            WindowOptions { stride, dilation, padding, border: Border::Zeros },
-            Epilogue::default(),
-            Precision::F32,
-        )?;
-        Ok(QuantizedDepthwiseOp { windows, channels: LANES * input.c, outside, range })
-    }
-
-    /// The extents of the weights.
-    fn weights(&self) -> Shape {
-        let [h, w] = self.windows.kernel;
-        Shape::nhwc(1, h, w, self.windows.input.c)
+        let options = WindowOptions { stride, dilation, padding, border: Border::Zeros };
+        ByteWindows::of(OP, [input, weights], [LANES * input.c, input.c], options, (outside, range))
     }
 }

@@ -1,42 +1,19 @@
 //! The bytes one by one.
 
 use super::QuantizedDepthwiseOp;
-use crate::emit::Operand;
-use crate::ops::bytes::{LANES, bytes, numbers};
-use crate::ops::operands::{Operands, get};
+use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
 
 /// The result of `operands`, which were checked: it is exact.
 pub(super) fn oracle(op: &QuantizedDepthwiseOp, operands: &Operands<'_>) -> Reference {
-    let of = |operand| get(operands, operand).unwrap_or_default();
-    let (src, weights) = (bytes(of(Operand::Src)), bytes(of(Operand::Weights)));
-    let (bias, scale) = (of(Operand::Bias), of(Operand::Scale));
-    let windows = &op.windows;
-    let (x, y, [kernel_h, kernel_w]) = (windows.input, windows.output, windows.kernel);
-    let mut found = vec![0; LANES * y.elements()];
-    for (pixel, found) in found.chunks_mut(op.channels).enumerate() {
-        let (image, row, column) = (pixel / (y.h * y.w), pixel / y.w % y.h, pixel % y.w);
-        for (channel, byte) in found.iter_mut().enumerate() {
-            let mut sum = bias.get(channel).map_or(0, |bias| bias.to_bits().cast_signed());
-            for tap in 0..kernel_h * kernel_w {
-                let place = windows
-                    .source(0, row, tap / kernel_w)
-                    .zip(windows.source(1, column, tap % kernel_w))
-                    .map(|(at, across)| ((image * x.h + at) * x.w + across) * op.channels + channel);
-                let value = place.and_then(|place| src.get(place)).copied().unwrap_or(op.outside);
-                let weight = weights.get(tap * op.channels + channel).copied().unwrap_or(0);
-                sum = sum.wrapping_add((i32::from(value) - 128) * i32::from(weight.cast_signed()));
-            }
-            *byte = op.range.of(sum as f32 * scale.get(channel).copied().unwrap_or(0.0));
-        }
-    }
-    Reference::exact(numbers(&found).into_iter())
+    op.exact(operands, |channel, tap| (channel..channel + 1, tap * op.channels + channel))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dtype::DType;
+    use crate::emit::Operand;
     use crate::ops::bytes::ByteRange;
     use crate::ops::operands::of;
     use crate::ops::quantized_depthwise::QuantizedDepthwise;

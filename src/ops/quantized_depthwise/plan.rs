@@ -1,66 +1,42 @@
 //! What `quantized_depthwise` is, and its kernels.
 
-use super::{OP, QuantizedDepthwiseOp, cpu, direct, oracle};
+use super::{QuantizedDepthwise, QuantizedDepthwiseOp, cpu, direct, oracle};
 use crate::cpu::CpuKernel;
-use crate::cpu::shelf::Shelf;
-use crate::dtype::Precision;
-use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::{Form, Layout};
-use crate::ops::bytes::{self, LANES};
-use crate::ops::definition::Definition;
+use crate::ops::byte_windows::ByteOptions;
+use crate::ops::bytes::LANES;
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands};
-use crate::ops::plan::Choice;
-use crate::ops::problem;
+use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
-use crate::ops::spec::extent;
+use crate::shape::Shape;
 
-impl Definition for QuantizedDepthwiseOp {
-    const NAME: &'static str = OP;
-
-    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+impl ByteOptions for QuantizedDepthwise {
+    fn kernels() -> &'static [&'static dyn Kernel<QuantizedDepthwiseOp>] {
         &[&direct::Direct]
     }
 
-    fn problem_key(&self) -> String {
-        format!(
-            "{} outside{} {}",
-            problem::convolution(&self.windows, "words"),
-            self.outside,
-            self.range.key()
-        )
+    fn op(&self, [input, weights]: [Shape; 2]) -> Result<QuantizedDepthwiseOp> {
+        QuantizedDepthwiseOp::new(input, weights, self)
     }
 
-    fn precision(&self) -> Precision {
-        Precision::F32
+    fn weights(op: &QuantizedDepthwiseOp) -> Shape {
+        let [h, w] = op.windows.kernel;
+        Shape::nhwc(1, h, w, op.windows.input.c)
     }
 
-    fn flops(&self) -> u64 {
-        LANES as u64 * self.windows.flops()
+    fn channels(_op: &QuantizedDepthwiseOp) -> String {
+        "words".to_owned()
     }
 
-    fn dst_depth(&self) -> u32 {
-        extent(self.windows.output.c)
+    fn flops(op: &QuantizedDepthwiseOp) -> u64 {
+        LANES as u64 * op.windows.flops()
     }
 
-    fn operands(&self) -> Vec<OperandInfo> {
-        bytes::operands(&self.windows, self.weights(), self.channels)
+    fn oracle(op: &QuantizedDepthwiseOp, operands: &Operands<'_>) -> Reference {
+        oracle::oracle(op, operands)
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
-    }
-
-    fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        oracle::oracle(self, operands)
-    }
-
-    fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        cpu::kernel(self, constants)
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
+    fn cpu(op: &QuantizedDepthwiseOp, constants: &Operands<'_>) -> Result<Box<dyn CpuKernel>> {
+        cpu::kernel(op, constants)
     }
 }

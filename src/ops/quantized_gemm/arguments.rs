@@ -2,10 +2,10 @@
 
 use super::{QuantizedGemmOp, Zeros};
 use crate::dtype::DType;
-use crate::emit::{Access, Activation, Binding, Element, Operand, Scalar, Value};
+use crate::emit::{Binding, Element, Operand, Scalar, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::plan::Choice;
-use crate::ops::spec::{self, Params, binding, extent, unsigned};
+use crate::ops::spec::{self, Params, extent, unsigned};
 
 impl QuantizedGemmOp {
     /// Elements of a row of `x`, and of the result, that are read or written at once.
@@ -18,24 +18,13 @@ impl QuantizedGemmOp {
         let stored = self.precision.storage();
         let of_width = |width| if width == 4 { Element::Vec4(stored) } else { Element::Scalar(stored) };
         let [src, dst] = self.widths().map(of_width);
-        let channel = Element::Vec4(DType::F32);
-        let zeros = match self.zeros {
-            Zeros::Same(_) => None,
-            Zeros::Floats => Some((Operand::Zeros, Element::Scalar(DType::F32))),
-            Zeros::Packed => Some((Operand::Zeros, Element::Scalar(DType::U32))),
-        };
-        let own = [
-            Some((Operand::Src, src)),
-            Some((Operand::Weights, weights)),
-            Some((Operand::Scales, Element::Scalar(DType::F32))),
-            zeros,
-            self.epilogue.bias.then_some((Operand::Bias, channel)),
-            (self.epilogue.activation == Activation::PRelu).then_some((Operand::Slope, channel)),
-            self.epilogue.residual.is_some().then_some((Operand::Residual, dst)),
-        ];
-        let read =
-            own.into_iter().flatten().map(|(operand, element)| binding(operand, element, Access::Read));
-        read.chain([binding(Operand::Dst, dst, Access::Write)]).collect()
+        spec::bindings_as(self, |info| match info.operand {
+            Operand::Src => src,
+            Operand::Weights => weights,
+            Operand::Bias | Operand::Slope => Element::Vec4(DType::F32),
+            Operand::Residual | Operand::Dst => dst,
+            _ => Element::Scalar(info.dtype),
+        })
     }
 
     /// The scalars of every kernel; `words` are those of a row in what the kernel reads at once.

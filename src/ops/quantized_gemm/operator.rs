@@ -7,13 +7,11 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{self, Arguments, Lowered, Operator, same};
+use crate::ops::operator::{self, Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for QuantizedGemm {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for QuantizedGemm {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [bias, residual] = operator::extras(arguments);
@@ -38,20 +36,11 @@ impl Operator for QuantizedGemm {
         op.as_any().downcast_ref::<QuantizedGemmOp>().map(|op| op.dst).into_iter().collect()
     }
 
-    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
-        let free = self.activation == Activation::None;
-        free.then(|| Arc::new(QuantizedGemm { activation, ..*self }) as Arc<dyn Operator>)
+    fn activated(&self, activation: Activation) -> Option<Self> {
+        (self.activation == Activation::None).then_some(QuantizedGemm { activation, ..*self })
     }
 
-    fn adds_bias(&self) -> bool {
-        true
-    }
-
-    fn adds_residual(&self) -> bool {
-        true
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
+    fn adds(&self) -> [bool; 2] {
+        [true, true]
     }
 }

@@ -6,7 +6,6 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
-use crate::layout::{Form, Layout};
 use crate::ops::definition::Definition;
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::halves::{self, Reach, Reaches};
@@ -25,6 +24,8 @@ const ROUNDED: f64 = 1.001;
 
 impl Definition for QuantizedGemmOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&row::Row, &tiled::Tiled]
@@ -79,8 +80,8 @@ impl Definition for QuantizedGemmOp {
         operands
     }
 
-    fn form(&self, _operand: Operand, _choice: &Choice) -> Form {
-        Form::Rows
+    fn pack(&self, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
+        self.pack_columns(choice, data)
     }
 
     fn epilogue(&self) -> Epilogue {
@@ -124,14 +125,6 @@ impl Definition for QuantizedGemmOp {
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::QuantizedKernel::new(self, constants)?))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
-    fn halves(&self) -> bool {
-        true
     }
 
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {

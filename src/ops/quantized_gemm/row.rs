@@ -5,13 +5,13 @@
 
 use super::QuantizedGemmOp;
 use crate::dtype::DType;
-use crate::emit::{Binding, Element, Operand};
+use crate::emit::{Binding, Element};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// The most rows of a tile, and of products that it is preferred for.
 const ROWS: usize = 8;
@@ -45,6 +45,7 @@ fn kept(choice: &Choice) -> u32 {
 impl Kernel<QuantizedGemmOp> for Row {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("row", crate::emit::text!("../../../shaders/quantized_gemm/row.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     /// With so many invocations for a column that each has something to read.
@@ -78,8 +79,7 @@ impl Kernel<QuantizedGemmOp> for Row {
             return Some(format!("a work-group of {found:?}, wanted {sharing} by any number by 1"));
         }
         let bytes = 16 * u64::from(kept(choice));
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn work_groups(&self, _op: &QuantizedGemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
@@ -89,10 +89,6 @@ impl Kernel<QuantizedGemmOp> for Row {
         let mut sizes: Vec<[u32; 3]> = sizes.into_iter().map(|y| [sharing, y, 1]).collect();
         sizes.dedup();
         sizes
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &QuantizedGemmOp, _choice: &Choice) -> Vec<Binding> {
@@ -114,9 +110,5 @@ impl Kernel<QuantizedGemmOp> for Row {
             ("SIZE", sharing * y),
             ("KEPT", kept(choice)),
         ])
-    }
-
-    fn pack(&self, op: &QuantizedGemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }

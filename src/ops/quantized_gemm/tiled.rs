@@ -6,13 +6,13 @@
 use super::QuantizedGemmOp;
 use super::row::FEW;
 use crate::dtype::DType;
-use crate::emit::{Binding, Element, Operand};
+use crate::emit::{Binding, Element};
 use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, extent, local_obstacle};
 
 /// Terms staged at a time: whole words of any bits.
 const STEP: u32 = 32;
@@ -49,6 +49,7 @@ impl QuantizedGemmOp {
 impl Kernel<QuantizedGemmOp> for Tiled {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("tiled", crate::emit::text!("../../../shaders/quantized_gemm/tiled.wgsl"))
+            .listed_as(Layout::Nhwc)
     }
 
     fn offers(&self, op: &QuantizedGemmOp, _limits: &Limits) -> Vec<Offer> {
@@ -77,17 +78,12 @@ impl Kernel<QuantizedGemmOp> for Tiled {
             return Some(format!("{x} x {y} invocations do not share the loads of {STEP} terms evenly"));
         }
         let bytes = u64::from(16 * PITCH * covered(choice).iter().sum::<u32>());
-        (bytes > u64::from(limits.local_memory))
-            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+        local_obstacle(bytes, limits)
     }
 
     fn work_groups(&self, op: &QuantizedGemmOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
         let even = |size: &[u32; 3]| op.loads(&self.choice_of(tile, *size)).is_some();
         GROUPS.into_iter().map(|[x, y]| [x, y, 1]).filter(even).collect()
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &QuantizedGemmOp, _choice: &Choice) -> Vec<Binding> {
@@ -117,10 +113,6 @@ impl Kernel<QuantizedGemmOp> for Tiled {
             ("STAGED_ROWS", staged[0]),
             ("STAGED_COLUMNS", staged[1]),
         ])
-    }
-
-    fn pack(&self, op: &QuantizedGemmOp, choice: &Choice, _operand: Operand, data: &[f32]) -> Vec<f32> {
-        op.pack_columns(choice, data)
     }
 }
 

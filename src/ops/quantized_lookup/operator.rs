@@ -7,13 +7,11 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::bytes;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for QuantizedLookup {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for QuantizedLookup {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [x, table] = [Operand::Src, Operand::Arg(0)].map(|operand| bytes::need(OP, arguments, operand));
@@ -22,9 +20,5 @@ impl Operator for QuantizedLookup {
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         arguments.get(Operand::Src).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

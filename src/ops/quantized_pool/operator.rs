@@ -5,13 +5,11 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::bytes;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for QuantizedPool {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for QuantizedPool {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let dims = bytes::need(OP, arguments, Operand::Src)?;
@@ -19,9 +17,5 @@ impl Operator for QuantizedPool {
             return Err(Error::shape(OP, format!("an input of rank {} ({dims})", dims.rank()), "rank 4"));
         }
         Ok(Lowered::Op(Arc::new(QuantizedPoolOp::new(dims.shape(), self)?)))
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -6,7 +6,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
 /// Random numbers of a stream.
@@ -52,10 +52,8 @@ impl Numbered {
     }
 }
 
-impl Operator for Numbered {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Numbered {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         check_key(arguments)?;
@@ -70,16 +68,10 @@ impl Operator for Numbered {
     fn like(&self) -> Option<Operand> {
         Some(Operand::Arg(0))
     }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
-    }
 }
 
-impl Operator for NextKey {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for NextKey {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         check_key(arguments)?;
@@ -88,9 +80,5 @@ impl Operator for NextKey {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         output(op)
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

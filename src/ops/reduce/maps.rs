@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::arguments::constants;
-use super::rows::{group_sizes, pays, wrong_group};
+use super::rows::{group_sizes, pays};
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
@@ -25,7 +25,7 @@ pub(in crate::ops) struct Pixels {
 }
 
 impl Pixels {
-    /// Those of a map of `dims`, of which the axes that `reduced` names are reduced; the channels stay.
+    /// The pixels of a map of `dims`, of which the axes that `reduced` names are reduced; the channels stay.
     pub(in crate::ops) fn of(dims: &Dims, reduced: [bool; MAX_RANK]) -> Self {
         let shape = dims.shape();
         let extents = [shape.n, shape.h, shape.w];
@@ -87,6 +87,7 @@ pub(super) struct Maps;
 impl Kernel<ReduceOp> for Maps {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/reduce/maps.wgsl"))
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -103,10 +104,6 @@ impl Kernel<ReduceOp> for Maps {
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
         obstacle(&op.input, op.reduced)
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
@@ -128,6 +125,7 @@ pub(super) struct MapsGroup;
 impl Kernel<ReduceOp> for MapsGroup {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps_group", crate::emit::text!("../../../shaders/reduce/maps_group.wgsl"))
+            .of_tile()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -147,14 +145,6 @@ impl Kernel<ReduceOp> for MapsGroup {
 
     fn obstacle(&self, op: &ReduceOp, _limits: &Limits) -> Option<String> {
         obstacle(&op.input, op.reduced)
-    }
-
-    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

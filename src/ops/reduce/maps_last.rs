@@ -4,7 +4,6 @@
 use super::ReduceOp;
 use super::arguments::constants;
 use super::maps::{Pixels, obstacle};
-use super::rows::wrong_group;
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
@@ -42,6 +41,7 @@ fn arrival(op: &ReduceOp) -> Option<Arrival> {
 impl Kernel<ReduceOp> for MapsLast {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps_last", crate::emit::text!("../../../shaders/reduce/maps_last.wgsl"))
+            .of_tile()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -66,14 +66,6 @@ impl Kernel<ReduceOp> for MapsLast {
         let whole = pixels.whole() && pixels.outputs() == op.input.shape().n;
         obstacle(&op.input, op.reduced)
             .or_else(|| (!whole).then(|| "other axes than height and width".to_owned()))
-    }
-
-    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

@@ -127,7 +127,7 @@ impl ReduceOp {
         Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision, dtype: DType::F32 })
     }
 
-    /// The same of words of another type, if integers have this reduction.
+    /// The reduction of words of another type, if integers have this reduction.
     fn of(self, word: DType) -> Self {
         ReduceOp { dtype: if self.reduction.is_of_integers() { word } else { DType::F32 }, ..self }
     }

@@ -6,13 +6,11 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, View, same};
+use crate::ops::operator::{Arguments, Lowered, Options, View};
 use std::sync::Arc;
 
-impl Operator for Reduce {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Reduce {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let op = ReduceOp::new(arguments.need(OP, Operand::Src)?, self, precision)?;
@@ -25,9 +23,5 @@ impl Operator for Reduce {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<ReduceOp>().map(|op| op.output).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -5,7 +5,6 @@ use super::ReduceOp;
 use super::arguments::constants;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Dialect, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::definition::Definition;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -44,13 +43,6 @@ pub(in crate::ops) fn pays(count: usize, limits: &Limits) -> bool {
 /// The grid of `outputs` work-groups of `size` invocations.
 pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
     [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]
-}
-
-/// Why the work-group of `choice` is not the one that its tile names, if so.
-pub(in crate::ops) fn wrong_group(choice: &Choice) -> Option<String> {
-    let wanted = [choice.tile[0], 1, 1];
-    (choice.work_group != wanted)
-        .then(|| format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group))
 }
 
 /// Rows of `dtype` in and out.
@@ -97,6 +89,8 @@ pub(super) struct Serial;
 impl Kernel<ReduceOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/reduce/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &ReduceOp, _limits: &Limits) -> Vec<Offer> {
@@ -105,14 +99,6 @@ impl Kernel<ReduceOp> for Serial {
 
     fn grid(&self, op: &ReduceOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.merged().outputs())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {
@@ -144,6 +130,8 @@ pub(super) struct Group;
 impl Kernel<ReduceOp> for Group {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/reduce/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     fn offers(&self, op: &ReduceOp, limits: &Limits) -> Vec<Offer> {
@@ -159,18 +147,6 @@ impl Kernel<ReduceOp> for Group {
 
     fn grid(&self, op: &ReduceOp, tile: [u32; 3]) -> [u32; 3] {
         groups(op.merged().outputs(), tile[0])
-    }
-
-    fn work_groups(&self, _op: &ReduceOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &ReduceOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &ReduceOp, _choice: &Choice) -> Vec<Binding> {

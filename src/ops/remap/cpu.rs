@@ -21,7 +21,7 @@ enum Inner {
     Run { before: usize, skipped: usize, taken: usize },
     /// Each so many elements behind the one before.
     Strided(isize),
-    /// As the rule says; what repeats is found once, in so many elements.
+    /// Each where the rule says; what repeats is found once, in so many elements.
     Ruled(Part, usize),
 }
 

@@ -51,11 +51,11 @@ pub struct RemapOp {
     source: Dims,
     target: Dims,
     rule: Rule,
-    /// As the operator gives them.
+    /// The axes of the result, which the operator gives.
     axes: Vec<Axis>,
     /// The first element of the source that the parts count from.
     first: usize,
-    /// As few as there can be.
+    /// The parts of the coordinates, the fewest that there can be.
     parts: Vec<Part>,
     precision: Precision,
     /// The type of the words.
@@ -95,7 +95,7 @@ impl RemapOp {
         Ok(op)
     }
 
-    /// The same of words of another type. A fill value is the nearest number of that type.
+    /// The move of words of another type. A fill value is the nearest number of that type.
     pub(super) fn of(self, dtype: DType) -> Self {
         RemapOp { dtype, ..self }
     }
@@ -183,7 +183,7 @@ impl RemapOp {
         }
     }
 
-    /// The same as words.
+    /// The value of what has no source, in words.
     fn fill_words(&self) -> Vec<f32> {
         match self.dtype {
             DType::F32 => vec![self.fill()],

@@ -3,7 +3,6 @@
 use super::RemapOp;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -28,6 +27,8 @@ impl RemapOp {
 impl Kernel<RemapOp> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/remap/rows.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
@@ -36,14 +37,6 @@ impl Kernel<RemapOp> for Rows {
 
     fn grid(&self, op: &RemapOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.target.elements() / op.width())
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn obstacle(&self, op: &RemapOp, _limits: &Limits) -> Option<String> {

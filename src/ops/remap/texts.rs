@@ -37,7 +37,7 @@ pub(super) fn signed(number: isize) -> Scalar {
     Scalar::I32(i32::try_from(number).unwrap_or(i32::MAX))
 }
 
-/// The same as a text adds it to an unsigned one: in two's complement.
+/// A number of 32 bits that a text adds to an unsigned one: in two's complement.
 fn wrapping(number: isize) -> Scalar {
     Scalar::U32(i32::try_from(number).unwrap_or(i32::MAX).cast_unsigned())
 }

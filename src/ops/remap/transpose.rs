@@ -5,7 +5,6 @@ use super::RemapOp;
 use super::axes::Part;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -57,7 +56,7 @@ impl Matrices {
 
 impl Kernel<RemapOp> for Transpose {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("transpose", crate::emit::text!("../../../shaders/remap/transpose.wgsl"))
+        VariantEntry::wgsl("transpose", crate::emit::text!("../../../shaders/remap/transpose.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
@@ -82,10 +81,6 @@ impl Kernel<RemapOp> for Transpose {
         let bytes = extent(SIDE * (SIDE + 1) * DType::F32.bytes());
         (bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn precision(&self, op: &RemapOp) -> Option<Precision> {

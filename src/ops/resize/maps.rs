@@ -1,11 +1,11 @@
 //! `maps`: one vec4 of channels per invocation, on a grid of width x height x slices.
 
 use super::{ResizeMode, ResizeOp};
-use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
+use crate::emit::{Scalar, Value};
 use crate::limits::Limits;
-use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::spec::{Params, binding, extent, unsigned};
+use crate::ops::spec::{Params, extent, unsigned};
 
 #[derive(Debug)]
 pub(super) struct Maps;
@@ -22,15 +22,6 @@ impl Kernel<ResizeOp> for Maps {
     fn grid(&self, op: &ResizeOp, _tile: [u32; 3]) -> [u32; 3] {
         let output = op.output;
         [extent(output.w), extent(output.h), extent(output.slices() * output.n)]
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Workload
-    }
-
-    fn bindings(&self, op: &ResizeOp, _choice: &Choice) -> Vec<Binding> {
-        let map = Element::Vec4(op.precision.storage());
-        vec![binding(Operand::Src, map, Access::Read), binding(Operand::Dst, map, Access::Write)]
     }
 
     fn params(&self, op: &ResizeOp, _choice: &Choice) -> Params {

@@ -6,7 +6,7 @@
 //! | `x` | `n h w c` | C4 on the device |
 //! | `y` | `n oh ow c` | C4 on the device |
 //!
-//! As in TensorFlow Lite: `v(i) = i * s` with `s = h / oh`, or `(h - 1) / (oh - 1)` where corners are aligned
+//! Coordinates are TensorFlow Lite's: `v(i) = i * s` with `s = h / oh`, or `(h - 1) / (oh - 1)` where corners are aligned
 //! and `oh > 1`; `(i + 1/2) * s - 1/2` with half-pixel centers, clamped to the map. The nearest pixel is
 //! `floor(v(i))`, with half-pixel centers `floor((i + 1/2) * s)`; where corners are aligned it is rounded to the
 //! nearest instead, halves up. Coordinates are computed in f32, so that a nearest pixel is the same one.

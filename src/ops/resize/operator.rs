@@ -4,13 +4,11 @@ use super::{OP, Resize, ResizeOp};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for Resize {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Resize {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
@@ -18,9 +16,5 @@ impl Operator for Resize {
             return Err(Error::shape(OP, format!("src of rank {} ({dims})", dims.rank()), "src of rank 4"));
         }
         Ok(Lowered::Op(Arc::new(ResizeOp::new(dims.shape(), self, precision)?)))
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -15,6 +15,7 @@ use crate::ops::spec::extent;
 
 impl Definition for ResizeOp {
     const NAME: &'static str = OP;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&maps::Maps]
@@ -60,10 +61,6 @@ impl Definition for ResizeOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::ResizeKernel::new(self)))
-    }
-
-    fn halves(&self) -> bool {
-        true
     }
 
     fn reach(&self, inputs: &Reaches<'_>, _constants: &Operands<'_>) -> Reach {

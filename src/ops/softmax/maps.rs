@@ -19,6 +19,7 @@ pub(super) struct Maps;
 impl Kernel<SoftmaxOp> for Maps {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("maps", crate::emit::text!("../../../shaders/softmax/maps.wgsl"))
+            .with_ordinary(Ordinary::Size([16, 4, 1]))
     }
 
     fn offers(&self, op: &SoftmaxOp, limits: &Limits) -> Vec<Offer> {
@@ -43,10 +44,6 @@ impl Kernel<SoftmaxOp> for Maps {
             }
             _ => None,
         }
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([16, 4, 1])
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {

@@ -6,13 +6,11 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for Softmax {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Softmax {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
@@ -21,9 +19,5 @@ impl Operator for Softmax {
 
     fn outputs(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
         arguments.get(Operand::Src).into_iter().collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

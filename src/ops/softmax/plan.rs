@@ -19,6 +19,9 @@ pub(in crate::ops) const LARGEST_EXPONENT: f64 = 16.0;
 impl Definition for SoftmaxOp {
     const NAME: &'static str = OP;
 
+    /// How far its results are off depends on how large exponents are: those of its input, or what a calibration sees.
+    const HALVES: bool = true;
+
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&rows::Serial, &rows::Group, &maps::Maps]
     }
@@ -51,11 +54,6 @@ impl Definition for SoftmaxOp {
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands::get(operands, Operand::Src).unwrap_or_default())
-    }
-
-    /// How far its results are off depends on how large exponents are: those of its input, or what a calibration sees.
-    fn halves(&self) -> bool {
-        true
     }
 
     /// At most 1, unless the rounding of an exponent moves its power by more than a hundredth or so.

@@ -3,11 +3,10 @@
 use super::SoftmaxOp;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Scalar, Value};
-use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, pays, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, bindings, group_sizes, groups, pays};
 use crate::ops::rows::{self, line_width};
 use crate::ops::spec::{Params, extent, unsigned};
 
@@ -32,6 +31,8 @@ pub(super) struct Serial;
 impl Kernel<SoftmaxOp> for Serial {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("serial", crate::emit::text!("../../../shaders/softmax/serial.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
     }
 
     fn offers(&self, _op: &SoftmaxOp, _limits: &Limits) -> Vec<Offer> {
@@ -40,14 +41,6 @@ impl Kernel<SoftmaxOp> for Serial {
 
     fn grid(&self, op: &SoftmaxOp, _tile: [u32; 3]) -> [u32; 3] {
         rows::lines(lines(op))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Size([64, 1, 1])
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {
@@ -73,6 +66,8 @@ pub(super) struct Group;
 impl Kernel<SoftmaxOp> for Group {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/softmax/group.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     /// Before one invocation for a line where a line's elements are neighbours, which it reads together, and
@@ -89,18 +84,6 @@ impl Kernel<SoftmaxOp> for Group {
 
     fn grid(&self, op: &SoftmaxOp, tile: [u32; 3]) -> [u32; 3] {
         groups(lines(op), tile[0])
-    }
-
-    fn work_groups(&self, _op: &SoftmaxOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &SoftmaxOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, op: &SoftmaxOp, _choice: &Choice) -> Vec<Binding> {

@@ -12,7 +12,7 @@ pub(super) fn form(op: &SqueezeOp, operand: Operand) -> Option<Form> {
     Some(if operand == Operand::Dst && op.rows { Form::Rows } else { Form::C4 })
 }
 
-/// Those of both kernels but for scratch memory, which comes last.
+/// The buffers of both kernels but for scratch memory, which comes last.
 pub(super) fn bindings(op: &SqueezeOp) -> Vec<Binding> {
     let map = Element::Vec4(op.dense.precision.storage());
     let mut bindings =
@@ -34,7 +34,7 @@ pub(super) fn params(op: &SqueezeOp) -> Params {
     ]
 }
 
-/// Those of a work-group of `size` invocations with `words` of local memory for means.
+/// The constants of a work-group of `size` invocations with `words` of local memory for means.
 pub(super) fn constants(op: &SqueezeOp, size: u32, words: usize) -> Constants {
     let shares = group_product::shares(size, op.dense.output.slices(), op.map.c);
     let unrolled = group_product::unrolled(op.map.c, shares);

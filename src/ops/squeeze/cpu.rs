@@ -22,7 +22,7 @@ pub(super) struct SqueezeKernel {
 
 impl SqueezeKernel {
     pub(super) fn new(op: &SqueezeOp, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Self> {
-        Ok(SqueezeKernel { op: *op, dense: cpu::kernel(&PointwiseOp(op.dense), constants, shelf)? })
+        Ok(SqueezeKernel { op: *op, dense: cpu::kernel(&PointwiseOp::of(op.dense), constants, shelf)? })
     }
 }
 

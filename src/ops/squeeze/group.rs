@@ -9,7 +9,6 @@ use crate::limits::Limits;
 use crate::ops::group_product::{local_obstacle, shares};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent};
 
 #[derive(Debug)]
@@ -22,7 +21,7 @@ fn words(op: &SqueezeOp) -> usize {
 
 impl Kernel<SqueezeOp> for Group {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/squeeze/group.wgsl"))
+        VariantEntry::wgsl("group", crate::emit::text!("../../../shaders/squeeze/group.wgsl")).of_tile()
     }
 
     fn offers(&self, op: &SqueezeOp, limits: &Limits) -> Vec<Offer> {
@@ -42,14 +41,6 @@ impl Kernel<SqueezeOp> for Group {
 
     fn obstacle(&self, op: &SqueezeOp, limits: &Limits) -> Option<String> {
         local_obstacle(256, words(op), limits.local_memory)
-    }
-
-    fn work_groups(&self, _op: &SqueezeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &SqueezeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn form(&self, op: &SqueezeOp, operand: Operand, _choice: &Choice) -> Option<Form> {

@@ -10,7 +10,6 @@ use crate::ops::arrival::{self, Arrival};
 use crate::ops::group_product::local_obstacle;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::wrong_group;
 use crate::ops::spec::{Params, extent, unsigned};
 
 /// Pixels of a part, at least.
@@ -42,7 +41,7 @@ fn words(op: &SqueezeOp) -> usize {
 
 impl Kernel<SqueezeOp> for Last {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/squeeze/last.wgsl"))
+        VariantEntry::wgsl("last", crate::emit::text!("../../../shaders/squeeze/last.wgsl")).of_tile()
     }
 
     fn offers(&self, op: &SqueezeOp, limits: &Limits) -> Vec<Offer> {
@@ -66,14 +65,6 @@ impl Kernel<SqueezeOp> for Last {
             None => Some(arrival::too_many(4 * op.map.slices())),
             Some(_) => local_obstacle(256, words(op), limits.local_memory),
         }
-    }
-
-    fn work_groups(&self, _op: &SqueezeOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &SqueezeOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
     }
 
     fn form(&self, op: &SqueezeOp, operand: Operand, _choice: &Choice) -> Option<Form> {

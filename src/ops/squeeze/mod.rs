@@ -51,8 +51,7 @@ impl SqueezeOp {
     /// If the shapes do not fit each other, or `dense` has a residual or slopes per channel.
     pub fn new(map: Shape, dense: PointwiseOp, rows: bool) -> Result<Self> {
         map.check(OP)?;
-        let PointwiseOp(dense) = dense;
-        let dense = dense.with_precision(dense.precision.with_f32_sums());
+        let dense = dense.0.with_precision(dense.0.precision.with_f32_sums());
         let mean = Shape::nhwc(map.n, 1, 1, map.c);
         if dense.input != mean {
             let wanted = format!("one of {mean}, the mean of {map}");

@@ -7,7 +7,7 @@ use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use crate::ops::pointwise::{Pointwise, PointwiseOp};
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -21,10 +21,8 @@ pub(crate) struct Squeeze {
     pub(crate) rows: bool,
 }
 
-impl Operator for Squeeze {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for Squeeze {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let map = |operand: Operand| {
@@ -45,9 +43,5 @@ impl Operator for Squeeze {
             false => Dims::from(shape),
         };
         crate::ops::outputs(op).map(|info| dims(info.shape)).collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

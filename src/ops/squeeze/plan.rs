@@ -17,6 +17,8 @@ use crate::shape::Shape;
 
 impl Definition for SqueezeOp {
     const NAME: &'static str = OP;
+    const MIXES_CHANNELS: bool = true;
+    const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&last::Last, &group::Group]
@@ -64,16 +66,8 @@ impl Definition for SqueezeOp {
         Ok(Box::new(cpu::SqueezeKernel::new(self, constants, shelf)?))
     }
 
-    fn halves(&self) -> bool {
-        true
-    }
-
     /// A mean is no larger than what it is of.
     fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
         halves::convolved(&self.dense, false, inputs, constants)
-    }
-
-    fn mixes_channels() -> bool {
-        true
     }
 }

@@ -7,7 +7,6 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::layout::Layout;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
@@ -15,6 +14,8 @@ use crate::ops::reference::Reference;
 
 impl Definition for SuppressOp {
     const NAME: &'static str = OP;
+    const ROWS: bool = true;
+    const UNTUNABLE: Option<&'static str> = Some("a suppression has one kernel");
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&rows::Rows]
@@ -60,14 +61,6 @@ impl Definition for SuppressOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(*self))
-    }
-
-    fn record_layout() -> Layout {
-        Layout::Nhwc
-    }
-
-    fn untunable(&self) -> Option<&'static str> {
-        Some("a suppression has one kernel")
     }
 }
 

@@ -3,11 +3,10 @@
 use super::{NONE, SuppressOp};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Bits, Element, Operand, Scalar, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, groups, wrong_group};
+use crate::ops::reduce::rows::{GROUPS, groups};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
@@ -16,6 +15,8 @@ pub(super) struct Rows;
 impl Kernel<SuppressOp> for Rows {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/suppress/rows.wgsl"))
+            .in_rows()
+            .of_tile()
     }
 
     fn offers(&self, _op: &SuppressOp, _limits: &Limits) -> Vec<Offer> {
@@ -25,18 +26,6 @@ impl Kernel<SuppressOp> for Rows {
     fn grid(&self, op: &SuppressOp, tile: [u32; 3]) -> [u32; 3] {
         let [rows, _] = op.extents();
         groups(rows, tile[0])
-    }
-
-    fn work_groups(&self, _op: &SuppressOp, tile: [u32; 3]) -> Vec<[u32; 3]> {
-        vec![tile]
-    }
-
-    fn choice_obstacle(&self, _op: &SuppressOp, choice: &Choice, _limits: &Limits) -> Option<String> {
-        wrong_group(choice)
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
     }
 
     fn bindings(&self, _op: &SuppressOp, _choice: &Choice) -> Vec<Binding> {

@@ -67,7 +67,7 @@ impl TopKOp {
         Ok(TopKOp { source, target, largest, indices, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The largest of words of another type.
     fn of(self, dtype: DType) -> Self {
         TopKOp { dtype, ..self }
     }

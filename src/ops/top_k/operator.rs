@@ -6,13 +6,11 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for TopK {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for TopK {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let source = arguments.need(OP, Operand::Src)?;
@@ -26,9 +24,5 @@ impl Operator for TopK {
     fn types(&self, arguments: Arguments<'_>, op: &dyn Op) -> Vec<DType> {
         let values = arguments.dtype(Operand::Src);
         crate::ops::outputs(op).map(|info| if self.indices { info.dtype } else { values }).collect()
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

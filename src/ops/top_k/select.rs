@@ -3,7 +3,6 @@
 
 use super::TopKOp;
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -26,7 +25,7 @@ fn rows(op: &TopKOp) -> usize {
 
 impl Kernel<TopKOp> for Select {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("select", crate::emit::text!("../../../shaders/top_k/select.wgsl"))
+        VariantEntry::wgsl("select", crate::emit::text!("../../../shaders/top_k/select.wgsl")).in_rows()
     }
 
     fn offers(&self, op: &TopKOp, limits: &Limits) -> Vec<Offer> {
@@ -56,14 +55,6 @@ impl Kernel<TopKOp> for Select {
     fn choice_obstacle(&self, _op: &TopKOp, choice: &Choice, _limits: &Limits) -> Option<String> {
         let Choice { work_group, tile, .. } = *choice;
         (work_group != tile).then(|| format!("work-group {work_group:?}, wanted {tile:?}"))
-    }
-
-    fn layouts(&self) -> &'static [Layout] {
-        &[Layout::Nhwc]
-    }
-
-    fn place(&self) -> Layout {
-        Layout::Nhwc
     }
 
     fn bindings(&self, op: &TopKOp, _choice: &Choice) -> Vec<Binding> {

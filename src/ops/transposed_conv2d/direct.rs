@@ -5,7 +5,7 @@
 //! vec4s over the output channels, one for each input lane.
 
 use super::TransposedConv2dOp;
-use crate::emit::{Binding, Operand, Value};
+use crate::emit::{Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -23,6 +23,7 @@ pub(super) struct Direct;
 impl Kernel<TransposedConv2dOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/transposed_conv2d/direct.wgsl"))
+            .with_ordinary(Ordinary::Convolution)
     }
 
     fn offers(&self, _op: &TransposedConv2dOp, _limits: &Limits) -> Vec<Offer> {
@@ -37,14 +38,6 @@ impl Kernel<TransposedConv2dOp> for Direct {
 
     fn registers(&self, _op: &TransposedConv2dOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
         Some(Registers::alone(registers::of_pixels(2 * choice.tile[0], choice.tile[2])))
-    }
-
-    fn ordinary(&self) -> Ordinary {
-        Ordinary::Convolution
-    }
-
-    fn bindings(&self, op: &TransposedConv2dOp, choice: &Choice) -> Vec<Binding> {
-        spec::convolution_bindings(&op.0, choice)
     }
 
     fn params(&self, op: &TransposedConv2dOp, choice: &Choice) -> Params {

@@ -27,6 +27,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Residual};
 use crate::error::{Error, Result};
 use crate::ops::convolution::{self, Convolution};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Border, Padding, Shape};
 
 const OP: &str = "transposed_conv2d";
@@ -56,8 +57,7 @@ impl Default for TransposedConv2d {
 }
 
 /// A transposed 2D convolution of concrete shapes: windows of the output, one for each input pixel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TransposedConv2dOp(Convolution);
+pub type TransposedConv2dOp = Windowed<TransposedConv2d>;
 
 /// Extent of the output along an axis, and how much of the first window lies before it.
 fn window(options: &TransposedConv2d, axis: usize, input: usize, kernel: usize) -> Option<(usize, usize)> {
@@ -117,7 +117,7 @@ impl TransposedConv2dOp {
         }
         let output = Shape::nhwc(input.n, rows.0, columns.0, weights.n);
         output.check(OP)?;
-        Ok(TransposedConv2dOp(Convolution {
+        Ok(TransposedConv2dOp::of(Convolution {
             border: Border::Zeros,
             input,
             output,
@@ -129,17 +129,6 @@ impl TransposedConv2dOp {
             epilogue: Epilogue::new(bias, options.activation, residual.into()),
             precision: precision.without_matrix_units(),
         }))
-    }
-
-    /// The same without activation and residual.
-    const fn plain(&self) -> Self {
-        TransposedConv2dOp(self.0.plain())
-    }
-
-    /// The most terms that a sum has.
-    const fn terms(&self) -> usize {
-        let Convolution { kernel, stride, .. } = self.0;
-        kernel[0].div_ceil(stride[0]) * kernel[1].div_ceil(stride[1]) * self.0.input.c
     }
 
     /// The input coordinate whose tap `tap` is output `out` along axis 0 (height) or 1 (width), if there is one.

@@ -1,17 +1,18 @@
 //! The sums, term by term in f64: each output element gathers the taps that reach it.
 
-use super::TransposedConv2dOp;
+use super::{TransposedConv2d, TransposedConv2dOp};
 use crate::emit::Operand;
 use crate::ops::convolution::Inputs;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Sum;
+use crate::ops::windowed::ConvolutionOptions;
 
 /// The transposed convolution of `operands`, which were checked, in NHWC order.
 pub(super) fn oracle(op: &TransposedConv2dOp, operands: &Operands<'_>) -> Sum {
     let (x, y, [kh, kw]) = (op.0.input, op.0.output, op.0.kernel);
     let Inputs { src, weights, bias, slope, residual } = Inputs::of(operands);
     let destination = OperandInfo::new(Operand::Dst, y, Role::Output);
-    let mut sum = Sum::begin(op.terms(), &op.0.epilogue, operands, &destination);
+    let mut sum = Sum::begin(TransposedConv2d::terms(&op.0), &op.0.epilogue, operands, &destination);
     let at = |values: Option<&[f32]>, index: usize| {
         values.and_then(|values| values.get(index)).map_or(0.0, |&value| f64::from(value))
     };
@@ -39,7 +40,6 @@ mod tests {
     use super::*;
     use crate::dtype::Precision;
     use crate::ops::operands::of;
-    use crate::ops::transposed_conv2d::TransposedConv2d;
     use crate::shape::{Padding, Shape};
 
     /// Of the row `1 2 4`, with windows of `1 10 100` two apart.

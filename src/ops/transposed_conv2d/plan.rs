@@ -1,36 +1,45 @@
 //! What `transposed_conv2d` is, and its kernel.
 
-use super::{OP, TransposedConv2dOp, cpu, direct, oracle};
+use super::{TransposedConv2d, TransposedConv2dOp, cpu, direct, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
-use crate::emit::Epilogue;
+use crate::emit::Residual;
 use crate::error::Result;
-use crate::ops::definition::Definition;
-use crate::ops::expected;
+use crate::ops::convolution::Convolution;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::operands::{OperandInfo, Operands};
+use crate::ops::operands::Operands;
 use crate::ops::problem;
-use crate::ops::reference::Reference;
-use crate::ops::spec::extent;
+use crate::ops::reference::Sum;
+use crate::ops::windowed::ConvolutionOptions;
 use crate::shape::Shape;
 
-impl Definition for TransposedConv2dOp {
-    const NAME: &'static str = OP;
+impl ConvolutionOptions for TransposedConv2d {
+    const HAS_IMAGES: bool = false;
 
-    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+    fn kernels() -> &'static [&'static dyn Kernel<TransposedConv2dOp>] {
         &[&direct::Direct]
     }
 
-    /// The output's extents, and how much of the first window lies before it, say all about the padding.
-    fn packing(&self) -> Option<String> {
-        Some(self.0.packing())
+    fn op(
+        &self,
+        [input, weights]: [Shape; 2],
+        (bias, residual): (bool, Residual),
+        precision: Precision,
+    ) -> Result<TransposedConv2dOp> {
+        TransposedConv2dOp::new(input, weights, self, bias, residual, precision)
     }
 
-    fn problem_key(&self) -> String {
-        let (x, y, [kh, kw], [sh, sw]) = (self.0.input, self.0.output, self.0.kernel, self.0.stride);
-        let [top, left] = self.0.before;
+    fn weights(problem: &Convolution) -> Shape {
+        let [kernel_h, kernel_w] = problem.kernel;
+        Shape::nhwc(problem.output.c, kernel_h, kernel_w, problem.input.c)
+    }
+
+    /// The output's extents, and how much of the first window lies before it, say all about the padding.
+    fn problem_key(problem: &Convolution) -> String {
+        let (x, y, [kh, kw], [sh, sw]) = (problem.input, problem.output, problem.kernel, problem.stride);
+        let [top, left] = problem.before;
         let mut key = format!(
             "n{} h{} w{} c{} o{} kernel{kh}x{kw} stride{sh}x{sw} to{}x{}",
             x.n, x.h, x.w, x.c, y.c, y.h, y.w
@@ -38,54 +47,34 @@ impl Definition for TransposedConv2dOp {
         if [top, left] != [0, 0] {
             key.push_str(&format!(" before{top},{left}"));
         }
-        key + &problem::epilogue(&self.0.epilogue)
-    }
-
-    fn precision(&self) -> Precision {
-        self.0.precision
+        key + &problem::epilogue(&problem.epilogue)
     }
 
     /// Two for each tap of each input pixel, as if all of them were inside of the output.
-    fn flops(&self) -> u64 {
-        let taps = self.0.kernel[0] * self.0.kernel[1] * self.0.output.c;
-        2 * self.0.input.elements() as u64 * taps as u64
+    fn flops(problem: &Convolution) -> u64 {
+        let taps = problem.kernel[0] * problem.kernel[1] * problem.output.c;
+        2 * problem.input.elements() as u64 * taps as u64
     }
 
-    fn dst_depth(&self) -> u32 {
-        extent(self.0.output.slices())
+    fn terms(problem: &Convolution) -> usize {
+        let Convolution { kernel, stride, .. } = *problem;
+        kernel[0].div_ceil(stride[0]) * kernel[1].div_ceil(stride[1]) * problem.input.c
     }
 
-    fn operands(&self) -> Vec<OperandInfo> {
-        let [kernel_h, kernel_w] = self.0.kernel;
-        self.0.operands(Shape::nhwc(self.0.output.c, kernel_h, kernel_w, self.0.input.c))
+    fn oracle(op: &TransposedConv2dOp, operands: &Operands<'_>) -> Sum {
+        oracle::oracle(op, operands)
     }
 
-    fn epilogue(&self) -> Epilogue {
-        self.0.epilogue
+    fn cpu(
+        op: &TransposedConv2dOp,
+        constants: &Operands<'_>,
+        shelf: Shelf<'_>,
+    ) -> Result<Box<dyn CpuKernel>> {
+        Ok(Box::new(cpu::Transposed::new(op, constants, shelf)?))
     }
 
-    fn oracle(&self, operands: &Operands<'_>) -> Reference {
-        Reference::Sum(oracle::oracle(self, operands))
-    }
-
-    fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
-        expected::of_sum(self, &self.plain(), self.terms(), &self.0.epilogue, operands)
-    }
-
-    fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::Transposed::new(self, constants, shelf)?))
-    }
-
-    fn halves(&self) -> bool {
-        true
-    }
-
-    fn reach(&self, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
-        halves::finished(&self.0.epilogue, Reach::ALL, inputs, constants)
-    }
-
-    fn mixes_channels() -> bool {
-        true
+    fn reach(problem: &Convolution, inputs: &Reaches<'_>, constants: &Operands<'_>) -> Reach {
+        halves::finished(&problem.epilogue, Reach::ALL, inputs, constants)
     }
 }
 
@@ -93,7 +82,6 @@ impl Definition for TransposedConv2dOp {
 mod tests {
     use super::*;
     use crate::ops::Op;
-    use crate::ops::transposed_conv2d::TransposedConv2d;
     use crate::shape::Padding;
 
     #[test]

@@ -66,12 +66,12 @@ impl UpdateSliceOp {
         Ok(UpdateSliceOp { whole, part, places, axis, in_place: false, dtype: DType::F32 })
     }
 
-    /// The same of words of another type.
+    /// The update of words of another type.
     fn of(self, dtype: DType) -> Self {
         UpdateSliceOp { dtype, ..self }
     }
 
-    /// The same, which writes into what is there.
+    /// The update that writes into what is there.
     fn updating(self) -> Self {
         UpdateSliceOp { in_place: true, ..self }
     }

@@ -6,13 +6,11 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use std::sync::Arc;
 
-impl Operator for UpdateSlice {
-    fn name(&self) -> &'static str {
-        OP
-    }
+impl Options for UpdateSlice {
+    const NAME: &'static str = OP;
 
     fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
         let [whole, part, places] = [Operand::Src, Operand::Arg(0), Operand::Arg(1)];
@@ -35,9 +33,5 @@ impl Operator for UpdateSlice {
 
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
         vec![arguments.dtype(Operand::Src)]
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }

@@ -66,7 +66,7 @@ impl Database {
         let kernels = op.kernels();
         let choice = kernels.space(limits).into_iter().find_map(|(kernel, tile)| {
             let choice = kernel.choice(tile, table(kernel, tile, limits)).with_layout(layout);
-            let usable = kernel.layouts().contains(&layout) && kernel.fits(&choice, limits).is_ok();
+            let usable = kernel.serves(layout) && kernel.fits(&choice, limits).is_ok();
             (usable && bars(&choice).is_none()).then_some(choice)
         })?;
         Some(Chosen { choice, from: Source::InPlaceOfDefault { why }, time: None, open: true })

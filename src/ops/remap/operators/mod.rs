@@ -18,7 +18,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Operator, same};
+use crate::ops::operator::{Arguments, Lowered, Options};
 use crate::shape::Border;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,16 +45,14 @@ pub(super) trait Move: fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The axes of the result for a source of these dimensions. `dimensions` are the graph's.
     fn moved(&self, source: Dims, dimensions: &BTreeMap<String, usize>) -> Result<Moved>;
 
-    /// As [`Operator::border`].
+    /// How many elements of which kind it puts around a feature map, if that is all it does.
     fn border(&self) -> Option<(Border, [usize; 4])> {
         None
     }
 }
 
-impl<M: Move> Operator for M {
-    fn name(&self) -> &'static str {
-        M::NAME
-    }
+impl<M: Move> Options for M {
+    const NAME: &'static str = M::NAME;
 
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let source = arguments.need(M::NAME, Operand::Src)?;
@@ -73,10 +71,6 @@ impl<M: Move> Operator for M {
 
     fn border(&self) -> Option<(Border, [usize; 4])> {
         Move::border(self)
-    }
-
-    fn same(&self, other: &dyn Operator) -> bool {
-        same(self, other)
     }
 }
 

@@ -3,7 +3,7 @@ use crate::dims::Dim;
 use crate::emit::Bits;
 use crate::ops::op::Answer;
 use crate::ops::operands::of;
-use crate::ops::operator::{Argument, View};
+use crate::ops::operator::{Argument, Operator, View};
 
 fn lowered(operator: &dyn Operator, extents: &[usize]) -> Result<Lowered> {
     let inputs =
