@@ -191,9 +191,6 @@ const MAY_SORT: &[(&str, &str)] =
 /// How no doc comment begins: it is shown alone, without the item that such words refer to.
 const NO_BEGINNINGS: &[&str] = &["The same", "Those of", "That of", "As "];
 
-/// Folders whose doc comments may still begin so.
-const MAY_BEGIN_SO: &[&str] = &[];
-
 /// The most lines of a file, its tests and the examples of its documentation not counted: about 400.
 const MAX_LINES: usize = 420;
 
@@ -761,9 +758,6 @@ fn a_doc_comment_says_its_own_subject() {
     let files = repository();
     for path in &files {
         let name = path.to_string_lossy().replace('\\', "/");
-        if MAY_BEGIN_SO.iter().any(|folder| within(&name, folder)) {
-            continue;
-        }
         let text = fs::read_to_string(root().join(path)).expect("a source file");
         let found = refers_elsewhere(&text).into_iter();
         failures.extend(found.map(|(line, text)| format!("{name}:{line}: {text}")));
