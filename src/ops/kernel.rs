@@ -29,7 +29,7 @@ pub struct VariantEntry {
     pub layouts: &'static [Layout],
     /// The layout that distinguishes it from the op's other kernels in a list of candidates.
     pub place: Layout,
-    /// The rule for its work-group, where it is made for none ([`Kernel::work_groups`]).
+    /// The rule for its work-group, where it is made for none ([`BoundKernel::work_groups`](super::BoundKernel::work_groups)).
     pub ordinary: Ordinary,
     /// Whether its work-group is a row of as many invocations as its tile's first extent.
     pub of_tile: bool,

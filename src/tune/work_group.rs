@@ -152,9 +152,9 @@ fn enough_invocations(limits: &Limits) -> u64 {
 /// its space that leaves the device enough invocations, or else the one with the most.
 ///
 /// With the table's work-groups, times count as well where they can be estimated ([`BoundKernel::estimate`]). Where the order
-/// of an op's kernels was measured ([`BoundKernel::ordered`]), one that is estimated to be shorter by more than a tenth takes
-/// the place of the first; of the others, the one with the least estimate runs. Each is estimated with all the work-groups
-/// that it is made for.
+/// of an op's kernels was measured ([`VariantEntry::ordered`](crate::ops::VariantEntry::ordered)), one that is estimated to be
+/// shorter by more than a tenth takes the place of the first; of the others, the one with the least estimate runs. Each is
+/// estimated with all the work-groups that it is made for.
 ///
 /// # Errors
 /// If no kernel can run; the error says why the preferred one cannot.
