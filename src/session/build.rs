@@ -107,7 +107,7 @@ impl Session {
 
     /// What [`Session::memory`] of a session would be: its memory is planned and none of it is allocated, nothing is
     /// compiled. On a device constants are packed one after the other, each for as long as it takes to measure it, and
-    /// kernels are those that the record has now ([`Tuning::Online`] tunes nothing here).
+    /// kernels are those that the record has now ([`Tuning::Online`](crate::Tuning::Online) tunes nothing here).
     ///
     /// ```
     /// use diptych::{Backend, Context, Function, Graph, Session, SessionOptions, Shape, Term};

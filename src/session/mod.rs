@@ -248,7 +248,7 @@ impl Session {
         }
     }
 
-    /// Sets the graph's states ([`Graph::state`]) back to what they are in the first run, and lets go of what
+    /// Sets the graph's states ([`Graph::state`](crate::Graph::state)) back to what they are in the first run, and lets go of what
     /// [`Session::carry`] carries. A network without states does not
     /// change. Runs that were started before and are not over may still read the earlier states.
     ///

@@ -197,7 +197,7 @@ fn hostile(context: &Context, path: &Path, x: &[f64]) -> diptych::Result<Vec<f64
     let declared = file.inputs();
     let x = given(Dims::new(&[x.len()])?, declared[0].dtype, x)?;
     let outputs = session.run(&[(declared[0].name.as_str(), &x)])?;
-    let found = outputs.iter().next().expect("an output");
+    let found = outputs.first().expect("an output");
     Ok(match found.to_i64() {
         Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
         None => found.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
