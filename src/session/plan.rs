@@ -7,6 +7,7 @@ use super::input::{Input, RunInput, arranged};
 #[cfg(not(target_family = "wasm"))]
 use super::progress::Told;
 use super::progress::{BuildProgress, Tell};
+#[cfg(not(target_family = "wasm"))]
 use super::run::Next;
 use super::runner::{Idle, Runner};
 use super::shared::Shared;
@@ -135,11 +136,6 @@ impl Plan {
         session.refresh(&kept.0, &kept.1, shared, wait).await
     }
 
-    /// Begins a run on these inputs, which are in order.
-    pub(super) fn launch(&self, inputs: &[Input<'_>], next: Next) -> Result<Flight> {
-        Ok(self.flight(self.runner.launch(inputs, next)?))
-    }
-
     /// A run that was begun, with the outputs of the graph.
     fn flight(&self, launched: Launched) -> Flight {
         Flight { launched, ports: Arc::clone(&self.outputs), layout: self.runner.layout().clone() }
@@ -149,7 +145,7 @@ impl Plan {
     pub(super) async fn run(&self, inputs: &[Input<'_>], wait: Wait) -> Result<Vec<HostTensor>> {
         match wait {
             #[cfg(not(target_family = "wasm"))]
-            Wait::Blocks => self.launch(inputs, Next::Waits)?.wait()?.tensors(),
+            Wait::Blocks => self.flight(self.runner.launch(inputs, Next::Waits)?).wait()?.tensors(),
             Wait::Awaits => {
                 let launched = self.runner.launch_async(inputs).await?;
                 self.flight(launched).await?.tensors()
