@@ -1,14 +1,14 @@
 //! The ways to make a session.
 
-#[cfg(any(feature = "wgpu", feature = "opencl"))]
-use super::device;
+use super::extents::Extents;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::input::arranged;
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+use super::lowered::lowered;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::memory::DeviceMemory;
 use super::open_graph::OpenGraph;
 use super::plan::{Plan, checked};
-use super::plans::Extents;
 use super::profile::MemoryUse;
 use super::progress::BuildProgress;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
@@ -130,7 +130,7 @@ impl Session {
         match &context.engine {
             Engine::Cpu => cpu::CpuSession::plan_memory(graph, options),
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
-            engine => DeviceMemory::planned(&device::lowered(engine, graph, options, None)?),
+            engine => DeviceMemory::planned(&lowered(engine, graph, options, None)?),
         }
     }
 

@@ -4,11 +4,13 @@
 //! A plan is for certain extents, and for certain values where a network's extents depend on them. A network of several
 //! parts runs one part after the other; the results of a part are the inputs of the next one.
 use super::cache_state::{CACHE, CacheState};
+use super::extents::Extents;
 use super::flight::{Layout, OutputPlace};
 use super::input::{Input, RunInput, arranged};
 use super::open_inputs::given_of;
+use super::part_plan::PartPlan;
 use super::plan::{Plan, are_outputs};
-use super::plans::{Composed, Extents, FIRST, MOST_PARTS, PartPlan, Plans};
+use super::plans::{Composed, FIRST, MOST_PARTS, Plans};
 use super::source::{Caching, GivenInput, GraphSource, Part, PartResult, PartStart};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;

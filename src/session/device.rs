@@ -8,6 +8,7 @@ use super::flight::{Launched, Layout, OutputPlace};
 #[cfg(all(feature = "cpu", any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 use super::frame::Uploads;
 use super::input::{Input, whole};
+use super::lowered::lowered;
 use super::memory::{DeviceMemory, Release};
 use super::output_memory::OutputMemory;
 use super::profile::{self, MemoryUse, Profile, StageTimes};
@@ -25,11 +26,8 @@ use crate::device::{Readback, Slice, Wait};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::host::HostTensor;
-#[cfg(not(target_family = "wasm"))]
-use crate::lower::Written;
-use crate::lower::{Known, Part, Program, Step, Work};
+use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
-use crate::shape::Shape;
 use crate::task::{Awaited, both, offload};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -57,34 +55,6 @@ pub(super) struct DeviceSession {
     uploads: Uploads,
     /// Last, so that all else is dropped before.
     _release: Release,
-}
-
-/// `known`: kernels that are compiled for other extents of the graph.
-pub(super) fn lowered(
-    engine: &Engine,
-    graph: &Graph,
-    options: &SessionOptions,
-    known: Option<&Known>,
-) -> Result<Program> {
-    let device = engine.device()?;
-    #[cfg(not(target_family = "wasm"))]
-    let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
-    #[cfg(target_family = "wasm")]
-    let changes =
-        |_: Shape| Err(Error::unsupported("feature maps in images", "WebGPU's kernels take buffers"));
-    Program::of(graph, options, device.info(), &changes, known)
-}
-
-/// [`lowered`] with what the units write as outputs behind the graph's.
-#[cfg(not(target_family = "wasm"))]
-pub(super) fn lowered_with_written(
-    engine: &Engine,
-    graph: &Graph,
-    options: &SessionOptions,
-) -> Result<(Program, Vec<Written>)> {
-    let device = engine.device()?;
-    let changes = |shape: Shape| crate::lower::change_times(device, shape, options.precision);
-    Program::with_written(graph, options, device.info(), &changes)
 }
 
 /// The kernel of each step, by the step's name.

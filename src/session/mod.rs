@@ -9,7 +9,7 @@
 //! | `input`, `flight`, `output_memory` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |
 //! | `plan`, `progress` | a network of fixed extents, ready to run, and how far it is while it is made |
-//! | `changing`, `plans`, `open_inputs`, `shared`, `value_buffers`, `source` | sessions whose extents each run decides, what their plans share, and what makes the graphs |
+//! | `extents`, `changing`, `plans`, `part_plan`, `plan_memory`, `open_inputs`, `shared`, `value_buffers`, `source` | sessions whose extents each run decides, what their plans share, and what makes the graphs |
 //! | `carried_outputs` | outputs that are inputs of the next run |
 //! | `caches`, `cache_state`, `caching` | the keys and values of a decoder, which stay on the device from one run to the next |
 //! | `stream` | frames, several of them under way at once |
@@ -41,11 +41,13 @@ mod draws;
 mod encode;
 #[cfg(feature = "opencl")]
 mod enqueue;
+mod extents;
 mod flight;
 mod frame;
 mod framing;
 mod host_steps;
 mod input;
+mod lowered;
 mod memory;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod observe;
@@ -54,11 +56,13 @@ mod online;
 mod open_graph;
 mod open_inputs;
 mod output_memory;
+mod part_plan;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod picture;
 #[cfg(any(feature = "cpu", feature = "wgpu", feature = "opencl"))]
 mod pixel_layout;
 mod plan;
+mod plan_memory;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 mod planned;
 mod plans;
@@ -124,10 +128,10 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::host::HostTensor;
 use carried_outputs::CarriedOutput;
+use extents::Extents;
 use flight::{Launched, Layout};
 use input::Input;
 use plan::Plan;
-use plans::Extents;
 use run::Next;
 use std::sync::Arc;
 

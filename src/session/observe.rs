@@ -2,7 +2,7 @@
 //! result is wrong, and from where on.
 
 use super::Session;
-use super::device::lowered;
+use super::lowered::lowered;
 use crate::context::Context;
 use crate::dtype::{DType, Precision};
 use crate::emit::dialect::Dialect;

@@ -1,7 +1,8 @@
 //! The kernels that a session would run, before anything is compiled.
 
+use super::Session;
+use super::lowered::lowered;
 use super::plan::checked;
-use super::{Session, device};
 use crate::context::{Context, Engine};
 use crate::error::Result;
 use crate::graph::Graph;
@@ -44,7 +45,7 @@ impl Session {
             Engine::Cpu => return Ok(Vec::new()),
             engine => engine,
         };
-        let program = device::lowered(engine, graph, options, None)?;
+        let program = lowered(engine, graph, options, None)?;
         let planned = |step: Step| match step.work {
             Work::Device { launch, .. } => {
                 let Step { name, from: source, by, choice, unit, .. } = step;

@@ -6,17 +6,16 @@ use super::draws::Draws;
 use super::flight::Layout;
 use super::input::RunInput;
 use super::open_inputs::{check_open, declared, shown};
+use super::part_plan::PartPlan;
 use super::plan::Plan;
 use super::ports::unknown;
-use super::profile::MemoryUse;
 use super::shared::Shared;
-use super::source::{GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
+use super::source::{GivenInput, GraphSource, OpenInput, Part, PartStart};
 use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
 use crate::error::{Error, Result, Setting};
-use crate::host::HostTensor;
 use crate::lower::can_be_a_step;
 use crate::options::{SessionOptions, Tuning};
 use crate::sorted;
@@ -34,49 +33,6 @@ pub(super) const MOST_PARTS: usize = 4096;
 
 /// Where all begin.
 pub(super) const FIRST: u64 = 0;
-
-/// Who decides the extents of a session's runs.
-#[derive(Debug)]
-pub(super) enum Extents {
-    /// Its graph.
-    Fixed(Plan),
-    /// Each run.
-    Open(Box<Plans>),
-}
-
-impl Extents {
-    /// What runs: where each run decides the extents, for those of the last run.
-    pub(super) fn plan(&self) -> &Plan {
-        match self {
-            Extents::Fixed(plan) => plan,
-            Extents::Open(plans) => plans.current(),
-        }
-    }
-
-    /// [`Extents::plan`], to change.
-    pub(super) fn plan_mut(&mut self) -> &mut Plan {
-        match self {
-            Extents::Fixed(plan) => plan,
-            Extents::Open(plans) => plans.current_mut(),
-        }
-    }
-
-    /// The plans, if each run decides the extents.
-    pub(super) fn open(&self) -> Option<&Plans> {
-        match self {
-            Extents::Fixed(_) => None,
-            Extents::Open(plans) => Some(plans),
-        }
-    }
-
-    /// [`Extents::open`], to change.
-    pub(super) fn open_mut(&mut self) -> Option<&mut Plans> {
-        match self {
-            Extents::Fixed(_) => None,
-            Extents::Open(plans) => Some(plans),
-        }
-    }
-}
 
 /// Plans of a network whose extents each run decides, and what makes them.
 #[derive(Debug)]
@@ -118,48 +74,6 @@ pub(super) struct Stage {
     pub(super) by_value: BTreeSet<String>,
     /// The stages behind one on the host, by what tells them apart.
     pub(super) behind: BTreeMap<String, u64>,
-}
-
-/// The plan of a part of a network, for certain extents and values.
-#[derive(Debug)]
-pub(super) struct PartPlan {
-    pub(super) extents: Vec<(String, Dims)>,
-    pub(super) values: Vec<(String, HostTensor)>,
-    pub(super) used: u64,
-    pub(super) plan: Plan,
-    pub(super) results: Vec<(String, PartResult)>,
-    pub(super) next: Option<u64>,
-    /// How many places it adds to each cache.
-    pub(super) adds: usize,
-    /// Whether it has these behind all others.
-    pub(super) apart: bool,
-}
-
-/// Whether two tensors are equal, NaN included.
-fn same(a: &HostTensor, b: &HostTensor) -> bool {
-    a.dims() == b.dims() && a.dtype() == b.dtype() && a.layout() == b.layout() && a.bytes() == b.bytes()
-}
-
-impl PartPlan {
-    fn fits(&self, given: &[GivenInput<'_>]) -> Result<bool> {
-        let same_extents = self.extents.len() == given.len()
-            && self
-                .extents
-                .iter()
-                .zip(given)
-                .all(|((name, dims), given)| *name == given.name && *dims == given.dims);
-        if !same_extents {
-            return Ok(false);
-        }
-        for (name, value) in &self.values {
-            let own =
-                given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?.flatten();
-            if !own.is_some_and(|own| same(&own, value)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
 }
 
 impl Plans {
@@ -459,41 +373,6 @@ impl Plans {
     /// [`Plans::all`], to change.
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Plan> {
         self.parts.values_mut().map(|part| &mut part.plan).chain([&mut self.dropped])
-    }
-
-    /// Bytes of the buffers that all plans use, of which each is as large as one wants it.
-    pub(super) fn wanted(&self) -> Vec<u64> {
-        let mut most: Vec<u64> = Vec::new();
-        for Plan { runner, .. } in self.all() {
-            let own = runner.shared_values();
-            most.resize(most.len().max(own.len()), 0);
-            most.iter_mut().zip(own).for_each(|(most, own)| *most = (*most).max(*own));
-        }
-        most
-    }
-
-    /// Has plans let go of buffers that were too small for the last one, and frees what no plan wants any more.
-    pub(super) fn tidy(&mut self) {
-        self.shared.sweep(&self.wanted());
-        let (shared, current) = (Arc::clone(&self.shared), self.current);
-        let others = self.parts.iter_mut().filter(|(number, _)| Some(**number) != current);
-        others.for_each(|(_, other)| other.plan.runner.leave_buffers(&shared));
-    }
-
-    /// What all plans take together. What they share counts once.
-    pub(super) fn memory(&self) -> MemoryUse {
-        let mut counted = BTreeSet::new();
-        let planned = self.shared.bytes(&self.wanted()) + self.shared.state_bytes();
-        let mut sum = MemoryUse { planned, ..MemoryUse::default() };
-        for Plan { runner, .. } in self.all() {
-            let twice = runner.constants().iter().filter(|(place, _)| !counted.insert(*place));
-            let twice: u64 = twice.map(|(_, bytes)| bytes).sum();
-            let own = runner.memory();
-            let constants = own.constants.saturating_sub(twice);
-            // One plan runs at a time.
-            sum = MemoryUse { least: sum.least.max(own.least), ..sum.and(MemoryUse { constants, ..own }) };
-        }
-        sum
     }
 
     /// Whether a run is one of the current plan alone.

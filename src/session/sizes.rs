@@ -2,7 +2,8 @@
 //! the weights, and use the same buffers one after the other.
 
 use super::Session;
-use super::plans::{Extents, Plans};
+use super::extents::Extents;
+use super::plans::Plans;
 use super::ports::{OpenAxis, Port};
 use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::context::Context;

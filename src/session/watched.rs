@@ -1,7 +1,8 @@
 //! Sessions whose runs give what each unit writes: the kernels, the forms and the fusions are those of a session that does not.
 
-use super::device::{self, DeviceSession};
+use super::device::DeviceSession;
 use super::flight::Outputs;
+use super::lowered::lowered_with_written;
 use super::plan::{Plan, checked};
 use super::progress::Teller;
 use super::run::Next;
@@ -36,7 +37,7 @@ pub(super) struct WatchedRun<'w> {
 impl Watched {
     pub(super) fn new(context: &Context, graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let graph = &*checked(graph, options)?;
-        let (program, written) = device::lowered_with_written(&context.engine, graph, options)?;
+        let (program, written) = lowered_with_written(&context.engine, graph, options)?;
         let teller = Teller::new(&|_| {});
         let built = block_on(DeviceSession::of(context.engine.clone(), program, None, &teller))?;
         let runner = Runner::Device(Box::new(built));
