@@ -74,15 +74,18 @@ pub(crate) struct ByteWeights {
 
 /// Bytes of rows of `channels`, four in a word, those of the last word of a row filled up.
 pub(super) fn words(bytes: &[u8], channels: usize, fill: u8) -> Vec<u32> {
-    let row = |row: &[u8]| {
-        let word = |word: &[u8]| {
-            let mut bytes = [fill; LANES];
-            bytes.iter_mut().zip(word).for_each(|(byte, own)| *byte = *own);
-            u32::from_le_bytes(bytes)
-        };
-        row.chunks(LANES).map(word).collect::<Vec<_>>()
-    };
-    bytes.chunks(channels.max(1)).flat_map(row).collect()
+    let channels = channels.max(1);
+    let mut words = Vec::with_capacity(bytes.len().div_ceil(channels) * channels.div_ceil(LANES));
+    for row in bytes.chunks(channels) {
+        let (whole, rest) = row.as_chunks::<LANES>();
+        words.extend(whole.iter().map(|&word| u32::from_le_bytes(word)));
+        if !rest.is_empty() {
+            let mut word = [fill; LANES];
+            word.iter_mut().zip(rest).for_each(|(byte, own)| *byte = *own);
+            words.push(u32::from_le_bytes(word));
+        }
+    }
+    words
 }
 
 /// The words of a tensor's extents.

@@ -13,6 +13,8 @@ use crate::model::reason::Reason;
 use crate::ops::dynamic_conv2d::DynamicConv2d;
 use crate::ops::dynamic_range::RangeRule;
 use crate::ops::elementwise::Function;
+use crate::parallel;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A factor of a product of integers: floats that are rounded by their range, or integers from 0 or from -128 on.
 #[derive(Debug, Clone)]
@@ -112,6 +114,34 @@ pub(super) fn left<'a>(
     Ok(Some(Left { x: mapped, ranges, offset: Some(offset) }))
 }
 
+/// How many outputs are gathered together: where the file has them side by side, a line of the cache has several.
+const TILE: usize = 32;
+
+/// The integers of each output, `depth` for each, less a number of the output; `place` gives the place of element `k` of output
+/// `o`. Nothing if one is missing or no signed byte.
+fn gathered(
+    list: &[i64],
+    depth: usize,
+    less: &[i64],
+    place: &(impl Fn(usize, usize) -> usize + Sync),
+) -> Option<Vec<i8>> {
+    let mut values = vec![0; less.len() * depth];
+    let fits = AtomicBool::new(true);
+    let tiles = values.chunks_mut(TILE * depth.max(1)).enumerate().collect();
+    parallel::each(tiles, |(tile, to): (usize, &mut [i8])| {
+        for k in 0..depth {
+            for (o, to) in (tile * TILE..).zip(to.chunks_exact_mut(depth)) {
+                let byte = list.get(place(o, k)).and_then(|integer| i8::try_from(integer - less[o]).ok());
+                match byte {
+                    Some(byte) => to[k] = byte,
+                    None => fits.store(false, Ordering::Relaxed),
+                }
+            }
+        }
+    });
+    fits.into_inner().then_some(values)
+}
+
 impl<'a> Import<'a> {
     /// The bytes of a factor in an order of axes.
     fn bytes_in_order(&mut self, left: &Left, order: &[usize]) -> Result<Value, Reason> {
@@ -138,7 +168,7 @@ impl<'a> Import<'a> {
         op: &Op<'a>,
         [index, zero]: [usize; 2],
         extents: [usize; 4],
-        place: impl Fn(usize, usize) -> usize,
+        place: impl Fn(usize, usize) -> usize + Sync,
     ) -> Result<Option<Right>, Reason> {
         let Operand::Constant(Constant::Integers(list), kind) = self.slot(op, index)? else {
             return Ok(None);
@@ -157,16 +187,14 @@ impl<'a> Import<'a> {
         let (depth, less) = (height * width * channels, 128 - i64::from(offset));
         self.budget.spend(12 * list.values.len())?;
         let zero = |o: usize| zeros.get(o).or(zeros.first()).copied().unwrap_or(0);
-        let each = |less: &dyn Fn(usize) -> i64| -> Option<Vec<i8>> {
-            let places = (0..outputs).flat_map(|o| (0..depth).map(move |k| (o, k)));
-            places.map(|(o, k)| i8::try_from(list.values.get(place(o, k))? - less(o)).ok()).collect()
-        };
-        let (values, extents, left) = match each(&zero) {
+        let zeros: Vec<i64> = (0..outputs).map(zero).collect();
+        let (values, extents, left) = match gathered(&list.values, depth, &zeros, &place) {
             Some(values) => (values, extents, None),
             None => {
-                let Some(mut values) = each(&|_| less) else { return Ok(None) };
+                let same = vec![less; outputs];
+                let Some(mut values) = gathered(&list.values, depth, &same, &place) else { return Ok(None) };
                 values.extend(std::iter::repeat_n(1, depth));
-                let left = (0..outputs).map(|o| zero(o) - less).collect();
+                let left = zeros.iter().map(|zero| zero - less).collect();
                 (values, [outputs + 1, height, width, channels], Some(left))
             }
         };
