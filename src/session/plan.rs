@@ -40,14 +40,14 @@ pub(super) struct Plan {
     /// The recording, on a device or on the CPU.
     pub(super) runner: Runner,
     /// The graph and options that it was made of, if its kernels are those of a record or the graph is kept.
-    pub(super) kept: Option<Box<(Graph, SessionOptions)>>,
+    pub(super) graph_and_options: Option<Box<(Graph, SessionOptions)>>,
 }
 
 impl Plan {
     /// A plan that computes nothing: there was no run, or all results are known without one.
     pub(super) fn idle() -> Self {
         let runner = Runner::Idle(Idle::default());
-        Plan { inputs: Vec::new(), outputs: Arc::new([]), runner, kept: None }
+        Plan { inputs: Vec::new(), outputs: Arc::new([]), runner, graph_and_options: None }
     }
 
     /// Lowers a graph, allocates, compiles and records. `shared` is what plans of other extents have in common with it. Only in
@@ -82,8 +82,8 @@ impl Plan {
         let with_record = matches!(options.tuning, Tuning::Database(_) | Tuning::Online { .. });
         let refreshed = with_record && matches!(runner, Runner::Device(_));
         let keep = refreshed || options.keep_graph;
-        let kept = keep.then(|| Box::new((graph.clone(), options)));
-        Ok(Plan { inputs, outputs: outputs.into(), runner, kept })
+        let graph_and_options = keep.then(|| Box::new((graph.clone(), options)));
+        Ok(Plan { inputs, outputs: outputs.into(), runner, graph_and_options })
     }
 
     /// [`Plan::built`] without blocking the calling thread: elsewhere than in a browser a thread of its own does the work, and
@@ -129,11 +129,12 @@ impl Plan {
 
     /// Takes the kernels that the record says now: the names of the steps that changed.
     pub(super) async fn refresh(&mut self, shared: Option<&Shared>, wait: Wait) -> Result<Vec<String>> {
-        let (Ok(session), Some(kept)) = (self.runner.device_mut("a refresh"), &self.kept) else {
+        let (Ok(session), Some(made_of)) = (self.runner.device_mut("a refresh"), &self.graph_and_options)
+        else {
             return Ok(Vec::new());
         };
-        let _limited = parallel::Limited::to(kept.1.cpu_threads);
-        session.refresh(&kept.0, &kept.1, shared, wait).await
+        let _limited = parallel::Limited::to(made_of.1.cpu_threads);
+        session.refresh(&made_of.0, &made_of.1, shared, wait).await
     }
 
     /// A run that was begun, with the outputs of the graph.

@@ -46,7 +46,7 @@ impl Session {
     }
 
     pub(super) fn made_of(&self) -> Result<(&crate::graph::Graph, &crate::options::SessionOptions)> {
-        let kept = self.extents.plan().kept.as_deref().map(|(graph, options)| (graph, options));
+        let kept = self.extents.plan().graph_and_options.as_deref().map(|(graph, options)| (graph, options));
         kept.ok_or_else(|| {
             Error::unsupported("to build this session again", "the graph was not kept")
                 .with_setting(Setting::KeepGraph)

@@ -49,7 +49,7 @@ impl Watched {
         let mut outputs = Port::all(graph, graph.outputs())?;
         outputs.extend(written.iter().map(port));
         let inputs = Port::all(graph, graph.inputs())?;
-        let session = Session::of(Plan { inputs, outputs: outputs.into(), runner, kept: None });
+        let session = Session::of(Plan { inputs, outputs: outputs.into(), runner, graph_and_options: None });
         Ok(Watched { session, written })
     }
 

@@ -105,7 +105,7 @@ fn the_numbers_on_the_page_are_the_loaders_constants() {
 #[test]
 fn the_way_of_an_op_names_what_is_there() {
     let page = read("docs/book/src/an-op.md");
-    let rows = section(&page, "## The stations").lines().filter(|line| line.contains("| `src/"));
+    let rows = section(&page, "## Step by step").lines().filter(|line| line.contains("| `src/"));
     let mut count = 0;
     for row in rows {
         let columns: Vec<&str> = row.split(" | ").collect();

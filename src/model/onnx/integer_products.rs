@@ -125,7 +125,8 @@ fn gathered(
     less: &[i64],
     place: &(impl Fn(usize, usize) -> usize + Sync),
 ) -> Option<Vec<i8>> {
-    let mut values = vec![0; less.len() * depth];
+    let count = less.len().checked_mul(depth).filter(|&count| count <= list.len())?;
+    let mut values = vec![0; count];
     let fits = AtomicBool::new(true);
     let tiles = values.chunks_mut(TILE * depth.max(1)).enumerate().collect();
     parallel::each(tiles, |(tile, to): (usize, &mut [i8])| {
@@ -310,4 +311,31 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<bool, Reason> 
     let value = i.build.mapped(sums)?.value;
     i.write(op, 0, Mapped { value, order, kind: Kind::I32 })?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_gathered_by_output_from_rows_and_columns() {
+        // More outputs than a tile has, and no multiple.
+        let (outputs, depth) = (2 * TILE + 7, 5);
+        let list: Vec<i64> = (0..outputs * depth).map(|index| (index * 37 % 200) as i64 - 100).collect();
+        let less: Vec<i64> = (0..outputs).map(|o| o as i64 % 3).collect();
+        let by_row = |o: usize, k: usize| k * outputs + o;
+        let by_column = |o: usize, k: usize| o * depth + k;
+        let wanted = |place: &dyn Fn(usize, usize) -> usize| -> Vec<i8> {
+            let places = (0..outputs).flat_map(|o| (0..depth).map(move |k| (o, k)));
+            places.map(|(o, k)| (list[place(o, k)] - less[o]) as i8).collect()
+        };
+        assert_eq!(gathered(&list, depth, &less, &by_row), Some(wanted(&by_row)));
+        assert_eq!(gathered(&list, depth, &less, &by_column), Some(wanted(&by_column)));
+        // One that is no signed byte, and one too few.
+        let mut large = list.clone();
+        large[outputs] = 200;
+        assert_eq!(gathered(&large, depth, &less, &by_row), None);
+        assert_eq!(gathered(&list[1..], depth, &less, &by_row), None);
+        assert_eq!(gathered(&[], 0, &less, &by_row), Some(Vec::new()));
+    }
 }

@@ -107,21 +107,7 @@ fn batch_of_itself<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let x = Operand::Value(Mapped { value: x, order: order.clone(), kind });
         running(i, op, x)?;
     }
-    let options = Normalize {
-        axes: (0..rank as isize - 1).collect(),
-        epsilon: Bits(op.epsilon()?),
-        ..Normalize::default()
-    };
-    let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
-    if constant {
-        let (scale, bias) = (HostTensor::vector(i.list(op, 1)?)?, HostTensor::vector(i.list(op, 2)?)?);
-        let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
-        return i.write(op, 0, Mapped { value, order, kind });
-    }
-    let value = i.add("normal", |graph, name| graph.normalize(name, x, options, None, None))?;
-    let normal = Operand::Value(Mapped { value, order, kind });
-    let slot = scaled_by_channel(i, op, normal, rank, 1)?;
-    i.set(op, 0, slot)
+    normalised_by_channel(i, op, Mapped { value: x, order, kind }, 0)
 }
 
 /// The running mean and variance that a `BatchNormalization` in training writes.
@@ -148,15 +134,20 @@ pub(super) fn instance<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if rank < 3 {
         return refused!("found an input of rank {rank}, wanted at least 3");
     }
-    let epsilon = op.epsilon()?;
-    let (x, kind) = i.map_input(op, 0)?;
+    let (value, kind) = i.map_input(op, 0)?;
+    normalised_by_channel(i, op, Mapped { value, order: channels_last(rank), kind }, 1)
+}
+
+/// Normalises a map whose channels are last over all axes from `first` on but the channels, with the scale and the bias of each
+/// channel that are inputs 1 and 2.
+fn normalised_by_channel<'a>(i: &mut Import<'a>, op: &Op<'a>, x: Mapped, first: isize) -> Done {
+    let Mapped { value: x, order, kind } = x;
+    let rank = order.len();
+    let axes: Vec<isize> = (first..rank as isize - 1).collect();
+    let options = Normalize { axes, epsilon: Bits(op.epsilon()?), ..Normalize::default() };
     let constant = (1..3).all(|index| matches!(i.slot(op, index), Ok(Operand::Constant(..))));
-    let axes: Vec<isize> = (1..rank as isize - 1).collect();
-    let options = Normalize { axes, epsilon: Bits(epsilon), ..Normalize::default() };
-    let order = channels_last(rank);
     if constant {
-        let scale = HostTensor::vector(i.list(op, 1)?)?;
-        let bias = HostTensor::vector(i.list(op, 2)?)?;
+        let (scale, bias) = (HostTensor::vector(i.list(op, 1)?)?, HostTensor::vector(i.list(op, 2)?)?);
         let value = i.add("", |graph, name| graph.normalize(name, x, options, Some(scale), Some(bias)))?;
         return i.write(op, 0, Mapped { value, order, kind });
     }
