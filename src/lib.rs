@@ -116,28 +116,21 @@ pub use opencl3;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 
-mod alloc;
+// The crates below, by their modules.
+use diptych_base::*;
+
 #[cfg(not(target_family = "wasm"))]
 mod batch;
 mod calibration;
-mod clock;
 mod context;
 mod cpu;
 mod device;
-mod dims;
-mod disk;
-mod dtype;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
 mod emit;
-mod erf;
-mod error;
 #[cfg(not(target_family = "wasm"))]
 mod fastest;
-mod file;
 mod graph;
-mod host;
-mod layout;
 mod limits;
 mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
@@ -145,21 +138,13 @@ mod model;
 pub mod nn;
 mod ops;
 mod options;
-mod parallel;
 mod pick;
 #[cfg(not(target_family = "wasm"))]
 mod product;
 mod session;
-mod shape;
-mod sorted;
-mod sync;
-mod task;
 mod tune;
 mod tune_network;
-mod unwind;
-mod vector;
 mod weights;
-mod word;
 
 #[cfg(not(target_family = "wasm"))]
 pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};

@@ -258,12 +258,7 @@ impl Graph {
     }
 
     fn extent(&self, input: &str, dim: &Dim) -> Result<usize> {
-        let found = match dim {
-            Dim::Fixed(extent) => Some(*extent),
-            Dim::Named(name) => self.dimensions.get(name).copied(),
-            Dim::Rest => None,
-        };
-        found.ok_or_else(|| {
+        dim.resolved(&self.dimensions).ok().flatten().ok_or_else(|| {
             let names: Vec<&String> = self.dimensions.keys().collect();
             Error::input(
                 format!("input {input:?}"),

@@ -57,12 +57,9 @@ pub(super) fn convolution(problem: &Convolution, channels: &str) -> String {
     let (bottom, right) = (after(0, input.h, problem.output.h), after(1, input.w, problem.output.w));
     if [top, bottom, left, right] != [0; 4] {
         text.push_str(&format!(" pad{top},{bottom},{left},{right}"));
-        text.push_str(match problem.border {
-            Border::Zeros => "",
-            Border::Reflect => " reflect",
-            Border::Symmetric => " symmetric",
-            Border::Edge => " edge",
-        });
+        if problem.border != Border::Zeros {
+            text.push_str(&format!(" {}", problem.border.name()));
+        }
     }
     text + &epilogue(&problem.epilogue)
 }

@@ -9,7 +9,7 @@ use crate::emit::{Access, Binding, Dialect, Element, Interface, Operand, Param, 
 use crate::error::{Error, Result};
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
-use crate::shape::{Border, Shape};
+use crate::shape::Shape;
 
 /// Scalar parameters as they are collected: a name and its value.
 pub(super) type Params = Vec<(&'static str, Scalar)>;
@@ -123,14 +123,7 @@ pub(super) fn window_constants(problem: &Convolution) -> Vec<(&'static str, Valu
         ("DILATION_W", problem.dilation[1]),
     ]
     .map(|(name, value)| (name, Value::U32(extent(value))));
-    // As the rules of `shared/coordinate`; a text of zeros names none.
-    let rule = match problem.border {
-        Border::Zeros => None,
-        Border::Reflect => Some(2),
-        Border::Symmetric => Some(3),
-        Border::Edge => Some(4),
-    };
-    window.into_iter().chain(rule.map(|rule| ("RULE", Value::U32(rule)))).collect()
+    window.into_iter().chain(problem.border.rule().map(|rule| ("RULE", Value::U32(rule)))).collect()
 }
 
 /// The label of `choice` for a rejection.

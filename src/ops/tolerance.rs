@@ -77,7 +77,7 @@
 //! measured to be the fastest or was asked for, and never with sums in f16.
 
 use super::reference::Sum;
-use crate::dtype::{DType, Precision};
+use crate::dtype::{DType, MatrixRounding, Precision};
 use crate::emit::Activation;
 
 impl Sum {
@@ -102,11 +102,11 @@ impl Sum {
 
         let half = 2.0 * DType::F16.unit_roundoff();
         // What the rounding of operands does to a product, and how often a matrix unit cuts a sum off.
-        let (rounded, blocks) = match precision {
-            Precision::F32 | Precision::Auto | Precision::F16 => (gamma(2, store), 0),
-            Precision::F16Storage => (gamma(2, store), terms.div_ceil(8)),
-            Precision::Tf32 => (gamma(2, half), terms.div_ceil(4)),
-            Precision::SplitF16 => {
+        let (rounded, blocks) = match precision.matrix_rounding() {
+            MatrixRounding::None => (gamma(2, store), 0),
+            MatrixRounding::Stored => (gamma(2, store), terms.div_ceil(8)),
+            MatrixRounding::Tf32 => (gamma(2, half), terms.div_ceil(4)),
+            MatrixRounding::Split => {
                 let small = 2 * terms + terms.div_ceil(4);
                 (gamma(3, half * half) + 2.0 * half * gamma(small + 2, unit), terms.div_ceil(8) + 1)
             }

@@ -31,17 +31,13 @@ impl Options for Reshape {
         let mut extents = Vec::with_capacity(self.target.len());
         let (mut rest, mut known) = (None, 1usize);
         for (axis, dim) in self.target.iter().enumerate() {
-            let extent = match dim {
-                Dim::Fixed(extent) => *extent,
-                Dim::Rest if rest.is_none() => {
-                    rest = Some(axis);
-                    1
-                }
-                Dim::Rest => return Err(refused()),
-                Dim::Named(name) => *arguments.dimensions.get(name).ok_or_else(|| {
-                    Error::shape("reshape", format!("dimension {name:?}"), "one of the graph's dimensions")
-                })?,
-            };
+            let extent = dim.resolved(arguments.dimensions).map_err(|name| {
+                Error::shape("reshape", format!("dimension {name:?}"), "one of the graph's dimensions")
+            })?;
+            if extent.is_none() && rest.replace(axis).is_some() {
+                return Err(refused());
+            }
+            let extent = extent.unwrap_or(1);
             known = known.checked_mul(extent).ok_or_else(refused)?;
             extents.push(extent);
         }

@@ -4,7 +4,7 @@
 use super::{ConvertOp, MOST_PARTS};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
-use crate::layout::Layout;
+use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -65,19 +65,19 @@ pub(super) const FROM_IMAGE: Move =
 pub(super) const REPACK: Move = Move::new(VariantEntry::wgsl("repack", text!("repack")), Side::C4, Side::C4);
 
 fn side(op: &ConvertOp, layout: Layout) -> Side {
-    match layout {
-        Layout::Nhwc | Layout::Nchw if op.parts[0] > 0 => Side::Parts,
-        Layout::Nhwc | Layout::Nchw => Side::Host,
-        Layout::C4 => Side::C4,
-        Layout::Image2d => Side::Image,
+    match layout.form() {
+        Form::Rows | Form::HalfRows if op.parts[0] > 0 => Side::Parts,
+        Form::Rows | Form::HalfRows => Side::Host,
+        Form::C4 => Side::C4,
+        Form::Image => Side::Image,
     }
 }
 
 fn element(layout: Layout, stored: DType, rows: DType) -> Element {
-    match layout {
-        Layout::Nhwc | Layout::Nchw => Element::Scalar(rows),
-        Layout::C4 => Element::Vec4(stored),
-        Layout::Image2d => Element::Image2d(stored),
+    match layout.form() {
+        Form::Rows | Form::HalfRows => Element::Scalar(rows),
+        Form::C4 => Element::Vec4(stored),
+        Form::Image => Element::Image2d(stored),
     }
 }
 

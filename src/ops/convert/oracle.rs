@@ -36,7 +36,8 @@ pub(super) fn moved(op: &ConvertOp, src: &[f32]) -> Vec<f32> {
 fn place(layout: Layout, shape: Shape, [b, i, j, k]: [usize; 4]) -> usize {
     match layout {
         Layout::Nchw => ((b * shape.c + k) * shape.h + i) * shape.w + j,
-        Layout::Nhwc | Layout::C4 | Layout::Image2d => ((b * shape.h + i) * shape.w + j) * shape.c + k,
+        // Maps have the order of rows on the host, whatever their layout on a device.
+        _ => ((b * shape.h + i) * shape.w + j) * shape.c + k,
     }
 }
 

@@ -74,11 +74,7 @@ impl Definition for ConvertOp {
     }
 
     fn form(&self, operand: Operand, _choice: &Choice) -> Form {
-        match if operand == Operand::Src { self.from } else { self.to } {
-            Layout::Nhwc | Layout::Nchw => Form::Rows,
-            Layout::C4 => Form::C4,
-            Layout::Image2d => Form::Image,
-        }
+        if operand == Operand::Src { self.from.form() } else { self.to.form() }
     }
 
     /// Exact in f32; where halves are stored, a value that is none is rounded once.

@@ -106,11 +106,7 @@ impl Move for BroadcastTo {
         for (index, dim) in self.target.iter().enumerate() {
             let own = index.checked_sub(added).map(|index| whole[index]);
             let axis = own.unwrap_or(Axis::whole(1, source.elements()));
-            let extent = match dim {
-                Dim::Fixed(extent) => *extent,
-                Dim::Rest => axis.extent,
-                Dim::Named(name) => *dimensions.get(name).ok_or_else(refused)?,
-            };
+            let extent = dim.resolved(dimensions).map_err(|_| refused())?.unwrap_or(axis.extent);
             if extent != axis.extent && axis.extent != 1 {
                 return Err(refused());
             }

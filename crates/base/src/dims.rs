@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The highest rank of a tensor.
@@ -154,7 +155,8 @@ impl Dims {
     }
 
     /// The axis that `axis` is; a negative one counts from the last.
-    pub(crate) fn axis(&self, op: &'static str, axis: isize) -> Result<usize> {
+    #[doc(hidden)]
+    pub fn axis(&self, op: &'static str, axis: isize) -> Result<usize> {
         let rank = self.rank();
         let place = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
         let found = place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < rank);
@@ -164,7 +166,8 @@ impl Dims {
     }
 
     /// [`Dims::checked`] of what may have no elements.
-    pub(crate) fn checked_or_empty(&self, op: &'static str) -> Result<()> {
+    #[doc(hidden)]
+    pub fn checked_or_empty(&self, op: &'static str) -> Result<()> {
         let ones = Dims { extents: self.extents.map(|extent| extent.max(1)), rank: self.rank };
         ones.checked(op).map_err(|_| {
             let wanted = format!("at most {} elements (32-bit indices)", i32::MAX);
@@ -173,7 +176,8 @@ impl Dims {
     }
 
     /// Whether every extent is at least 1 and a kernel can index the elements; the error names `op`.
-    pub(crate) fn checked(&self, op: &'static str) -> Result<()> {
+    #[doc(hidden)]
+    pub fn checked(&self, op: &'static str) -> Result<()> {
         let product = self.extents.iter().try_fold(1usize, |product, &e| product.checked_mul(e));
         let fits = product.is_some_and(|elements| elements > 0 && elements <= i32::MAX as usize);
         if !fits {
@@ -219,6 +223,18 @@ pub enum Dim {
     Named(String),
     /// The extent that the number of elements leaves: at most once, and only in the target of a reshape.
     Rest,
+}
+
+impl Dim {
+    /// The extent where named ones are `dimensions`, nothing for [`Dim::Rest`]; the name if it is not among them.
+    #[doc(hidden)]
+    pub fn resolved(&self, dimensions: &BTreeMap<String, usize>) -> Result<Option<usize>, &str> {
+        match self {
+            Dim::Fixed(extent) => Ok(Some(*extent)),
+            Dim::Named(name) => dimensions.get(name).copied().map(Some).ok_or(name),
+            Dim::Rest => Ok(None),
+        }
+    }
 }
 
 impl From<usize> for Dim {

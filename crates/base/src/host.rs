@@ -29,14 +29,15 @@ pub enum Data {
 
 /// Tells whether the elements of a tensor are still in use elsewhere. Their place in memory is not given to others meanwhile.
 #[derive(Debug)]
-pub(crate) enum Watch {
+pub enum Watch {
     F32(Weak<[f32]>),
     F16(Weak<[f16]>),
 }
 
 impl Watch {
     /// Whether some tensor has the elements.
-    pub(crate) fn is_alive(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_alive(&self) -> bool {
         let owners = match self {
             Watch::F32(elements) => elements.strong_count(),
             Watch::F16(elements) => elements.strong_count(),
@@ -386,7 +387,8 @@ impl HostTensor {
 
     /// The elements from `first` on, as many as `dims` has, if it has them.
     #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn part(&self, first: usize, dims: Dims) -> Option<HostTensor> {
+    #[doc(hidden)]
+    pub fn part(&self, first: usize, dims: Dims) -> Option<HostTensor> {
         fn part<T: TensorElement>(elements: &[T], first: usize, dims: Dims) -> Option<Data> {
             Some(T::data(Arc::from(elements.get(first..)?.get(..dims.elements())?)))
         }
@@ -473,7 +475,8 @@ impl HostTensor {
     }
 
     /// [`HostTensor::to_nhwc`], if there is memory for what is to be converted.
-    pub(crate) fn try_nhwc(&self) -> Result<Cow<'_, [f32]>> {
+    #[doc(hidden)]
+    pub fn try_nhwc(&self) -> Result<Cow<'_, [f32]>> {
         if self.layout != Layout::Nhwc || self.dtype() != DType::F32 {
             alloc::expect::<f32>(self.dims.elements(), "an input in NHWC order")?;
         }
@@ -481,12 +484,14 @@ impl HostTensor {
     }
 
     /// Its elements in NHWC order as words of its own type ([`DType::word`]).
-    pub(crate) fn words(&self) -> Result<Cow<'_, [f32]>> {
+    #[doc(hidden)]
+    pub fn words(&self) -> Result<Cow<'_, [f32]>> {
         word::of_tensor(self, self.dtype().word(), self.dtype(), "a tensor")
     }
 
     /// [`HostTensor::words`], shared where there is nothing to convert.
-    pub(crate) fn into_words(self) -> Result<Arc<[f32]>> {
+    #[doc(hidden)]
+    pub fn into_words(self) -> Result<Arc<[f32]>> {
         match &self.data {
             Data::F32(data) if self.layout == Layout::Nhwc => Ok(Arc::clone(data)),
             _ => Ok(Arc::from(&*self.words()?)),
@@ -494,7 +499,8 @@ impl HostTensor {
     }
 
     /// Watches its elements without keeping them; none of a tensor of integers.
-    pub(crate) fn watch(&self) -> Option<Watch> {
+    #[doc(hidden)]
+    pub fn watch(&self) -> Option<Watch> {
         match &self.data {
             Data::F32(elements) => Some(Watch::F32(Arc::downgrade(elements))),
             Data::F16(elements) => Some(Watch::F16(Arc::downgrade(elements))),
@@ -503,7 +509,8 @@ impl HostTensor {
     }
 
     /// Where its elements lie in memory, and how: the same as another tensor's that lives only if it shares them.
-    pub(crate) fn place(&self) -> (usize, Layout) {
+    #[doc(hidden)]
+    pub fn place(&self) -> (usize, Layout) {
         (self.bytes().as_ptr().addr(), self.layout)
     }
 

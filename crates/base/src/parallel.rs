@@ -15,13 +15,13 @@ thread_local! {
 
 /// Loops of this thread have so many threads at most, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Limited {
+pub struct Limited {
     before: usize,
 }
 
 impl Limited {
     /// A limit within those that there are; none of its own without a number.
-    pub(crate) fn to(threads: Option<NonZeroUsize>) -> Self {
+    pub fn to(threads: Option<NonZeroUsize>) -> Self {
         let before = LIMIT.get();
         LIMIT.set(threads.map_or(before, |threads| before.min(threads.get())));
         Limited { before }
@@ -44,7 +44,7 @@ impl Drop for Limited {
 
 /// Threads that loops of this thread have: those of the pool, within the limit.
 #[cfg(feature = "parallel")]
-pub(crate) fn threads() -> usize {
+pub fn threads() -> usize {
     match LIMIT.get() {
         // The pool is not begun for it.
         1 => 1,
@@ -54,7 +54,7 @@ pub(crate) fn threads() -> usize {
 
 /// Threads that loops of this thread have.
 #[cfg(not(feature = "parallel"))]
-pub(crate) fn threads() -> usize {
+pub fn threads() -> usize {
     1
 }
 
@@ -89,7 +89,7 @@ fn shared<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
 }
 
 /// Whether the caller is a thread of a pool.
-pub(crate) fn in_pool() -> bool {
+pub fn in_pool() -> bool {
     #[cfg(all(feature = "parallel", not(target_family = "wasm")))]
     return rayon::current_thread_index().is_some();
     #[cfg(not(all(feature = "parallel", not(target_family = "wasm"))))]
@@ -97,7 +97,7 @@ pub(crate) fn in_pool() -> bool {
 }
 
 /// Does the work with each of `parts`, in no order.
-pub(crate) fn each<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
+pub fn each<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
     #[cfg(feature = "parallel")]
     match is_limited() {
         true => shared(parts, work),
@@ -108,7 +108,7 @@ pub(crate) fn each<T: Send>(parts: Vec<T>, work: impl Fn(T) + Send + Sync) {
 }
 
 /// What the work makes of each of `parts`, in their order.
-pub(crate) fn map<'a, T: Sync, R: Send>(parts: &'a [T], work: impl Fn(&'a T) -> R + Send + Sync) -> Vec<R> {
+pub fn map<'a, T: Sync, R: Send>(parts: &'a [T], work: impl Fn(&'a T) -> R + Send + Sync) -> Vec<R> {
     #[cfg(feature = "parallel")]
     {
         if !is_limited() {

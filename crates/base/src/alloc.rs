@@ -19,7 +19,7 @@ fn refusal(bytes: Option<usize>, what: &str) -> Error {
 }
 
 /// An empty vector with room for so many elements.
-pub(crate) fn reserved<T>(elements: usize, what: &str) -> Result<Vec<T>> {
+pub fn reserved<T>(elements: usize, what: &str) -> Result<Vec<T>> {
     let mut values = Vec::new();
     match values.try_reserve_exact(elements) {
         Ok(()) => Ok(values),
@@ -28,20 +28,20 @@ pub(crate) fn reserved<T>(elements: usize, what: &str) -> Result<Vec<T>> {
 }
 
 /// So many zeros. The system gives large ones page by page as they are written.
-pub(crate) fn zeros<T: Zeroable>(elements: usize, what: &str) -> Result<Vec<T>> {
+pub fn zeros<T: Zeroable>(elements: usize, what: &str) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(elements)
         .map_err(|()| refusal(elements.checked_mul(size_of::<T>()), what))
 }
 
 /// A copy of `values`.
-pub(crate) fn copied<T: Copy>(values: &[T], what: &str) -> Result<Vec<T>> {
+pub fn copied<T: Copy>(values: &[T], what: &str) -> Result<Vec<T>> {
     let mut copy = reserved(values.len(), what)?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
 
 /// Asks whether there is room for so many elements that something is to be made of which cannot refuse: an `Arc<[T]>`.
-pub(crate) fn expect<T>(elements: usize, what: &str) -> Result<()> {
+pub fn expect<T>(elements: usize, what: &str) -> Result<()> {
     match elements.checked_mul(size_of::<T>()) {
         Some(bytes) if bytes < MIN_ASKED => Ok(()),
         _ => reserved::<T>(elements, what).map(drop),

@@ -35,7 +35,7 @@ fn power(n: i32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     let (n, q) = parts(x.clamp(-104.0, 89.0));
     let [one, other] = powers(n);
     (1.0 + q) * one * other
@@ -43,7 +43,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 
 /// `exp(x) - 1`, precise near 0.
 #[inline(always)]
-pub(crate) fn exp_m1(x: f32) -> f32 {
+pub fn exp_m1(x: f32) -> f32 {
     let (n, q) = parts(x.clamp(-104.0, 89.0));
     let [one, other] = powers(n);
     (one * other - 1.0) + q * one * other
@@ -51,24 +51,24 @@ pub(crate) fn exp_m1(x: f32) -> f32 {
 
 /// `max(x, low)`, and NaN of NaN, which Rust's maximum drops.
 #[inline(always)]
-pub(crate) fn at_least(x: f32, low: f32) -> f32 {
+pub fn at_least(x: f32, low: f32) -> f32 {
     if x < low { low } else { x }
 }
 
 /// `min(x, high)`, and NaN of NaN, which Rust's minimum drops.
 #[inline(always)]
-pub(crate) fn at_most(x: f32, high: f32) -> f32 {
+pub fn at_most(x: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
 #[inline(always)]
-pub(crate) fn sigmoid(x: f32) -> f32 {
+pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
 /// `(exp(2 x) - 1) / (exp(2 x) + 1)`; 1 in f32 from 9.02 on.
 #[inline(always)]
-pub(crate) fn tanh(x: f32) -> f32 {
+pub fn tanh(x: f32) -> f32 {
     let e = exp_m1(2.0 * x.clamp(-9.1, 9.1));
     e / (e + 2.0)
 }
@@ -90,7 +90,7 @@ fn log_1p(y: f32) -> f32 {
 
 /// `log(1 + exp(x))`.
 #[inline(always)]
-pub(crate) fn softplus(x: f32) -> f32 {
+pub fn softplus(x: f32) -> f32 {
     at_least(x, 0.0) + log_1p(exp(-x.abs()))
 }
 
@@ -101,7 +101,7 @@ fn root_of_half(z: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn sinh(x: f32) -> f32 {
+pub fn sinh(x: f32) -> f32 {
     let z = x.abs();
     let e = exp_m1(z);
     let root = root_of_half(z);
@@ -110,14 +110,14 @@ pub(crate) fn sinh(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn cosh(x: f32) -> f32 {
+pub fn cosh(x: f32) -> f32 {
     let root = root_of_half(x.abs());
     let half = root * root;
     half + 0.25 / half
 }
 
 #[inline(always)]
-pub(crate) fn asinh(x: f32) -> f32 {
+pub fn asinh(x: f32) -> f32 {
     let z = x.abs();
     let size = if z > 4096.0 {
         z.ln() + std::f32::consts::LN_2
@@ -128,7 +128,7 @@ pub(crate) fn asinh(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn acosh(x: f32) -> f32 {
+pub fn acosh(x: f32) -> f32 {
     let t = x - 1.0;
     if x > 4096.0 {
         x.ln() + std::f32::consts::LN_2
@@ -140,7 +140,7 @@ pub(crate) fn acosh(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn atanh(x: f32) -> f32 {
+pub fn atanh(x: f32) -> f32 {
     let z = x.abs();
     let size = 0.5 * log_1p(2.0 * z / (1.0 - z));
     if z <= 1.0 { if x < 0.0 { -size } else { size } } else { f32::NAN }

@@ -72,6 +72,18 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// What a device's memory has it in.
+    #[doc(hidden)]
+    pub const fn form(self) -> Form {
+        match self {
+            Layout::Nhwc | Layout::Nchw => Form::Rows,
+            Layout::C4 => Form::C4,
+            Layout::Image2d => Form::Image,
+        }
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -85,7 +97,6 @@ impl fmt::Display for Layout {
 
 /// How a value of a network lies in a device's memory. It may lie there in several forms at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Form {
     /// Row by row, as on the host: inputs, outputs, matrices. An element is a word of 32 bits.
     Rows,

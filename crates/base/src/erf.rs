@@ -6,7 +6,7 @@ use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// `x (1 + erf(x / sqrt(2))) / 2`, with the error function of `shaders/shared/functions.wgsl`.
 #[inline(always)]
-pub(crate) fn gelu_f32(x: f32) -> f32 {
+pub fn gelu_f32(x: f32) -> f32 {
     let z = x.abs() * FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
     let p = 1.061_405_4 * t - 1.453_152_1;
@@ -19,7 +19,7 @@ pub(crate) fn gelu_f32(x: f32) -> f32 {
 
 /// The error function as `shaders/shared/functions.wgsl` computes it.
 #[inline(always)]
-pub(crate) fn erf_f32(x: f32) -> f32 {
+pub fn erf_f32(x: f32) -> f32 {
     let z = x.abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
     let mut p = 1.061_405_4;
@@ -37,25 +37,25 @@ pub(crate) fn erf_f32(x: f32) -> f32 {
 }
 
 /// The error function in f64.
-pub(crate) fn erf(x: f64) -> f64 {
+pub fn erf(x: f64) -> f64 {
     let z = x.abs();
     let size = if z < 3.0 { series(z) } else { 1.0 - erfc(z) };
     if x < 0.0 { -size } else { size }
 }
 
 #[inline(always)]
-pub(crate) fn gelu_tanh_f32(x: f32) -> f32 {
+pub fn gelu_tanh_f32(x: f32) -> f32 {
     const ROOT: f32 = 0.797_884_6;
     0.5 * x * (1.0 + tanh(ROOT * (x + 0.044_715 * x * x * x)))
 }
 
 /// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in f64.
-pub(crate) fn gelu_tanh(x: f64) -> f64 {
+pub fn gelu_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
 }
 
 /// `x (1 + erf(x / sqrt(2))) / 2`: for negative numbers without cancellation.
-pub(crate) fn gelu(x: f64) -> f64 {
+pub fn gelu(x: f64) -> f64 {
     let z = x.abs() * std::f64::consts::FRAC_1_SQRT_2;
     0.5 * x * if x > 0.0 { 2.0 - erfc(z) } else { erfc(z) }
 }

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An integer of 64 bits as words.
-pub(crate) type Pair = [f32; 2];
+pub type Pair = [f32; 2];
 
 /// A type whose elements lie in words.
-pub(crate) trait Integer: Copy {
+pub trait Integer: Copy {
     /// The type's name.
     const TYPE: DType;
 
@@ -137,7 +137,7 @@ fn misfit(what: &str, value: impl std::fmt::Display, place: usize, word: DType, 
 ///
 /// # Errors
 /// If one is none; it names the first.
-pub(crate) fn fit(numbers: &[f32], of: DType, what: &str) -> Result<()> {
+pub fn fit(numbers: &[f32], of: DType, what: &str) -> Result<()> {
     let Some(range) = of.range() else { return Ok(()) };
     let [least, most] = range.map(|end| end as f32);
     let fits = |number: f32| number.trunc() == number && (least..=most).contains(&number);
@@ -151,7 +151,7 @@ pub(crate) fn fit(numbers: &[f32], of: DType, what: &str) -> Result<()> {
 ///
 /// # Errors
 /// If one is no number of that type, or there is no memory.
-pub(crate) fn of_tensor<'a>(
+pub fn of_tensor<'a>(
     tensor: &'a HostTensor,
     word: DType,
     of: DType,
@@ -211,7 +211,7 @@ pub(crate) fn of_tensor<'a>(
 ///
 /// # Errors
 /// If there are not as many as `dims` has elements, or there is no memory.
-pub(crate) fn to_tensor(dims: Dims, dtype: DType, word: DType, words: &[f32]) -> Result<HostTensor> {
+pub fn to_tensor(dims: Dims, dtype: DType, word: DType, words: &[f32]) -> Result<HostTensor> {
     /// Made once and where it stays: a copy would want as much once more.
     fn tensor<T: TensorElement>(dims: Dims, values: impl ExactSizeIterator<Item = T>) -> Result<HostTensor> {
         HostTensor::of(dims, alloc::shared(values, "an output")?)

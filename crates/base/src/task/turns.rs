@@ -12,16 +12,16 @@ mod page {
 
     /// When the work last began a turn.
     #[derive(Debug)]
-    pub(crate) struct Turns(Instant);
+    pub struct Turns(Instant);
 
     impl Turns {
         /// A turn that begins now.
-        pub(crate) fn new() -> Self {
+        pub fn new() -> Self {
             Turns(Instant::now())
         }
 
         /// Lets the page's other tasks go first, if the work has had the thread for some milliseconds.
-        pub(crate) async fn pass(&mut self) {
+        pub async fn pass(&mut self) {
             if self.0.elapsed() >= TURN {
                 others_first().await;
                 self.0 = Instant::now();
@@ -49,19 +49,19 @@ mod page {
 mod threads {
     /// What would hold up the others is on a thread of its own.
     #[derive(Debug)]
-    pub(crate) struct Turns;
+    pub struct Turns;
 
     impl Turns {
-        pub(crate) fn new() -> Self {
+        pub fn new() -> Self {
             Turns
         }
 
         #[expect(clippy::unused_async, reason = "a page's thread passes on")]
-        pub(crate) async fn pass(&mut self) {}
+        pub async fn pass(&mut self) {}
     }
 }
 
 #[cfg(target_family = "wasm")]
-pub(crate) use page::Turns;
+pub use page::Turns;
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use threads::Turns;
+pub use threads::Turns;

@@ -249,7 +249,8 @@ impl Error {
     }
 
     /// What needs the feature `cpu`, where the crate was built without it.
-    pub(crate) fn without_cpu(what: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn without_cpu(what: impl Into<String>) -> Self {
         Error::unsupported(what, "the crate was built without feature `cpu`")
     }
 
@@ -423,7 +424,7 @@ impl Error {
 }
 
 /// `text` with a line number before each line, for compile errors.
-pub(crate) fn numbered(text: &str) -> String {
+pub fn numbered(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8 * text.lines().count());
     for (index, line) in text.lines().enumerate() {
         out.push_str(&format!("{:>4} | {line}\n", index + 1));

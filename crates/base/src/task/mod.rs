@@ -5,8 +5,8 @@
 mod offload;
 mod turns;
 
-pub(crate) use offload::{Running, offload};
-pub(crate) use turns::Turns;
+pub use offload::{Running, offload};
+pub use turns::Turns;
 
 use crate::unwind::caught;
 use std::future::Future;
@@ -36,7 +36,7 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Wakes a task. An application's executor may run the task at once: its panic must not end a thread that serves
 /// others.
-pub(crate) fn wake(waker: Waker) {
+pub fn wake(waker: Waker) {
     if let Err(error) = caught("a task that was woken", || waker.wake()) {
         tracing::error!("{error}");
     }
@@ -44,13 +44,12 @@ pub(crate) fn wake(waker: Waker) {
 
 /// Waits for `work`.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn block_on<F: Future>(work: F) -> F::Output {
+pub fn block_on<F: Future>(work: F) -> F::Output {
     pollster::block_on(work)
 }
 
 /// What comes of work that awaits nothing, as on the CPU; none if it did.
-#[cfg(any(feature = "onnx", feature = "tflite", all(feature = "wgpu", target_family = "wasm")))]
-pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
+pub fn at_once<F: Future>(work: F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(work).poll(&mut context) {
         Poll::Ready(outcome) => Some(outcome),
@@ -59,7 +58,7 @@ pub(crate) fn at_once<F: Future>(work: F) -> Option<F::Output> {
 }
 
 /// Awaits both, the first one first; the other one is dropped where the first fails. In a browser they take turns.
-pub(crate) async fn both<A, B, E>(
+pub async fn both<A, B, E>(
     first: impl Future<Output = Result<A, E>>,
     second: impl Future<Output = Result<B, E>>,
 ) -> Result<(A, B), E> {
@@ -89,7 +88,7 @@ pub(crate) async fn both<A, B, E>(
 
 /// Begins `work`; what comes of it, if that is known at once.
 #[cfg(target_family = "wasm")]
-pub(crate) async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
+pub async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
     let once = |context: &mut std::task::Context<'_>| match work.as_mut().poll(context) {
         Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
         Poll::Pending => Poll::Ready(None),
@@ -97,5 +96,5 @@ pub(crate) async fn begun<T>(work: &mut Awaited<'_, T>) -> Option<T> {
     std::future::poll_fn(once).await
 }
 
-#[cfg(all(shuttle, test))]
+#[cfg(shuttle)]
 mod interleavings;

@@ -65,7 +65,8 @@ pub struct Hint {
 }
 
 impl Hint {
-    pub(crate) fn new(before: impl Into<String>, setting: Setting, after: &'static str) -> Self {
+    #[doc(hidden)]
+    pub fn new(before: impl Into<String>, setting: Setting, after: &'static str) -> Self {
         Hint { before: before.into(), setting, after }
     }
 
@@ -93,7 +94,8 @@ impl fmt::Display for Hint {
 
 impl Error {
     /// Adds to the error what would help, if there is a hint.
-    pub(crate) fn hinted(self, hint: impl Into<Option<Hint>>) -> Self {
+    #[doc(hidden)]
+    pub fn hinted(self, hint: impl Into<Option<Hint>>) -> Self {
         match hint.into() {
             Some(hint) => Error::Hinted { source: Box::new(self), hint },
             None => self,
@@ -101,7 +103,8 @@ impl Error {
     }
 
     /// An error whose hint is a setting in brackets.
-    pub(crate) fn with_setting(self, setting: Setting) -> Self {
+    #[doc(hidden)]
+    pub fn with_setting(self, setting: Setting) -> Self {
         self.hinted(Hint::new(" (", setting, ")"))
     }
 

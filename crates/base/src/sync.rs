@@ -1,23 +1,23 @@
 //! Locks, conditions, channels and threads of what has queues of its own: those of `std`, and those of shuttle in the
 //! models that `scripts/concurrency` runs, which try the orders in which threads may go on.
 
-#[cfg(all(shuttle, test))]
-pub(crate) use shuttle::{
+#[cfg(shuttle)]
+pub use shuttle::{
     sync::{Condvar, Mutex, MutexGuard, mpsc},
     thread,
 };
 use std::sync::PoisonError;
-#[cfg(not(all(shuttle, test)))]
+#[cfg(not(shuttle))]
 #[cfg_attr(target_family = "wasm", expect(unused_imports, reason = "there is one thread"))]
-pub(crate) use std::{
+pub use std::{
     sync::{Condvar, Mutex, MutexGuard, mpsc},
     thread,
 };
 
 /// Locks a mutex whose data is whole between any two calls: a panic elsewhere is no reason to refuse.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(all(shuttle, test))]
-pub(crate) mod interleavings;
+#[cfg(shuttle)]
+pub mod interleavings;

@@ -19,7 +19,7 @@ struct State<T> {
 }
 
 /// Work on a thread of its own, to be awaited or waited for. Dropped, the thread is left to finish.
-pub(crate) struct Running<T> {
+pub struct Running<T> {
     state: Arc<Mutex<State<T>>>,
     /// None where the work was done when it was started.
     thread: Option<Thread>,
@@ -64,7 +64,7 @@ fn unpanicked<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Starts `work` on a new thread.
-pub(crate) fn offload<T: Movable + 'static>(
+pub fn offload<T: Movable + 'static>(
     work: impl FnOnce() -> Result<T> + Movable + 'static,
 ) -> Result<Running<T>> {
     #[cfg(target_family = "wasm")]
@@ -98,7 +98,7 @@ fn join(thread: Thread) {
 
 impl<T> Running<T> {
     /// Waits for the result.
-    pub(crate) fn wait(self) -> Result<T> {
+    pub fn wait(self) -> Result<T> {
         if let Some(thread) = self.thread {
             join(thread);
         }

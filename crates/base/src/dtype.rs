@@ -102,7 +102,8 @@ impl DType {
 
     /// The type of the words that elements of this type are kept in while a network runs on the CPU: f32, which holds
     /// every integer of at most 16 bits, or an integer.
-    pub(crate) const fn word(self) -> DType {
+    #[doc(hidden)]
+    pub const fn word(self) -> DType {
         match self {
             DType::I64 | DType::I32 | DType::U32 => self,
             _ => DType::F32,
@@ -110,7 +111,8 @@ impl DType {
     }
 
     /// The type in which a device keeps an element: [`DType::word`], but an integer of 64 bits is kept in 32.
-    pub(crate) const fn device_word(self) -> DType {
+    #[doc(hidden)]
+    pub const fn device_word(self) -> DType {
         match self.word() {
             DType::I64 => DType::I32,
             word => word,
@@ -118,7 +120,8 @@ impl DType {
     }
 
     /// Words of 32 bits that an element of a word's type takes: two if it has 64.
-    pub(crate) const fn words(self) -> usize {
+    #[doc(hidden)]
+    pub const fn words(self) -> usize {
         self.bytes().div_ceil(4)
     }
 
@@ -139,7 +142,8 @@ impl DType {
 #[cfg(not(target_family = "wasm"))]
 impl DType {
     /// Words of 32 bits as they are stored: numbers rounded to nearest where this is f16, the words' own bits otherwise.
-    pub(crate) fn encode(self, words: &[f32]) -> Vec<u8> {
+    #[doc(hidden)]
+    pub fn encode(self, words: &[f32]) -> Vec<u8> {
         match self {
             DType::F16 => words.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
             _ => bytemuck::cast_slice(words).to_vec(),
@@ -147,7 +151,8 @@ impl DType {
     }
 
     /// What `bytes` hold: whole elements, in words of 32 bits.
-    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f32> {
+    #[doc(hidden)]
+    pub fn decode(self, bytes: &[u8]) -> Vec<f32> {
         match self {
             DType::F16 => {
                 bytemuck::pod_collect_to_vec::<u8, f16>(bytes).into_iter().map(f16::to_f32).collect()
@@ -219,7 +224,32 @@ pub enum Precision {
     F16,
 }
 
+/// What a precision permits a matrix unit to do to the operands of a product.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatrixRounding {
+    /// Nothing: none computes the product.
+    None,
+    /// It multiplies halves that are stored as such.
+    Stored,
+    /// It rounds them to ten bits of mantissa.
+    Tf32,
+    /// It takes each as a sum of two halves.
+    Split,
+}
+
 impl Precision {
+    /// What a matrix unit may do to operands.
+    #[doc(hidden)]
+    pub const fn matrix_rounding(self) -> MatrixRounding {
+        match self {
+            Precision::F32 | Precision::Auto | Precision::F16 => MatrixRounding::None,
+            Precision::F16Storage => MatrixRounding::Stored,
+            Precision::Tf32 => MatrixRounding::Tf32,
+            Precision::SplitF16 => MatrixRounding::Split,
+        }
+    }
+
     /// Every precision that a kernel is made for.
     pub const ALL: [Precision; 5] =
         [Precision::F32, Precision::Tf32, Precision::SplitF16, Precision::F16Storage, Precision::F16];
@@ -261,7 +291,8 @@ impl Precision {
     /// What an op that sums in f32 whatever it stores computes in where this precision is asked for: its sums
     /// may have so many terms, or so large ones, that halves would not hold them.
     #[must_use]
-    pub(crate) const fn with_f32_sums(self) -> Self {
+    #[doc(hidden)]
+    pub const fn with_f32_sums(self) -> Self {
         match self {
             Precision::F16Storage | Precision::F16 => Precision::F16Storage,
             Precision::F32 | Precision::Auto | Precision::Tf32 | Precision::SplitF16 => Precision::F32,
@@ -270,7 +301,8 @@ impl Precision {
 
     /// What matrix products in a graph compute in where this precision is asked for: they sum in f32.
     #[must_use]
-    pub(crate) const fn of_products(self) -> Self {
+    #[doc(hidden)]
+    pub const fn of_products(self) -> Self {
         match self {
             Precision::F16Storage | Precision::F16 => Precision::F16Storage,
             Precision::F32 | Precision::Auto => Precision::F32,

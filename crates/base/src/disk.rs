@@ -7,7 +7,7 @@ use std::path::Path;
 /// Replaces the file at `path` as a whole by what `write` writes to one whose name begins with `prefix`, beside it:
 /// as open to others as files are if it is `shared`, else private.
 #[cfg(feature = "disk")]
-pub(crate) fn replace(
+pub fn replace(
     path: &Path,
     prefix: &str,
     shared: bool,
@@ -27,7 +27,7 @@ pub(crate) fn replace(
 
 /// Refused: files are replaced with the feature `disk`.
 #[cfg(not(feature = "disk"))]
-pub(crate) fn replace(
+pub fn replace(
     _path: &Path,
     _prefix: &str,
     _shared: bool,

@@ -142,8 +142,31 @@ impl Border {
         usize::try_from(at).ok().filter(|at| *at < extent)
     }
 
+    /// Its name in the texts of problems.
+    #[doc(hidden)]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Border::Zeros => "zeros",
+            Border::Reflect => "reflect",
+            Border::Symmetric => "symmetric",
+            Border::Edge => "edge",
+        }
+    }
+
+    /// Its rule in `shaders/shared/coordinate.wgsl`; none of zeros, which no text names.
+    #[doc(hidden)]
+    pub const fn rule(self) -> Option<u32> {
+        match self {
+            Border::Zeros => None,
+            Border::Reflect => Some(2),
+            Border::Symmetric => Some(3),
+            Border::Edge => Some(4),
+        }
+    }
+
     /// The most elements that it has on a side of an axis of `extent`; none of as many as wanted.
-    pub(crate) const fn most(self, extent: usize) -> Option<usize> {
+    #[doc(hidden)]
+    pub const fn most(self, extent: usize) -> Option<usize> {
         match self {
             Border::Zeros | Border::Edge => None,
             Border::Reflect => Some(extent.saturating_sub(1)),

@@ -23,7 +23,7 @@ fn number(variable: &str, default: usize) -> usize {
 
 /// Runs `model` in `DIPTYCH_MODELS` orders (default 1000) from `DIPTYCH_MODELS_SEED` on: half of them by chance, half with few
 /// threads held back. A deadlock fails, as a panic does.
-pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
+pub fn check(model: impl Fn() + Send + Sync + 'static) {
     let (orders, seed) = (number("DIPTYCH_MODELS", 1000), number("DIPTYCH_MODELS_SEED", 1) as u64);
     let model = Arc::new(model);
     let config = || {
@@ -41,7 +41,7 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Polls `work` so many times, with others in between, and drops it; what came of it.
-pub(crate) fn dropped_after<F: Future>(polls: usize, work: F) -> Option<F::Output> {
+pub fn dropped_after<F: Future>(polls: usize, work: F) -> Option<F::Output> {
     let mut work = pin!(work);
     for _ in 0..polls {
         if let Poll::Ready(outcome) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -98,7 +98,7 @@ impl<T: Send + 'static> Wake for Inline<T> {
 }
 
 /// Has `work` polled by those who wake it, from the first poll on; what came of it, once it has been dropped.
-pub(crate) fn inline<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
+pub fn inline<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
     let (tell, told) = channel();
     let task = Task { future: Some(Box::pin(work)), again: false };
     Arc::new(Inline { task: Mutex::new(task), tell }).poll();

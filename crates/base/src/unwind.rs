@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// What `work` gives; if it panics, an error that says who did and what the panic said. `who` is a noun.
 ///
 /// Where panics abort, as in a browser, nothing is caught.
-pub(crate) fn caught<T>(who: impl Into<String>, work: impl FnOnce() -> T) -> Result<T> {
+pub fn caught<T>(who: impl Into<String>, work: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| Error::Panicked { who: who.into(), message: message(&*panic) })
 }
 
 /// What a panic said.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
+pub fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
