@@ -118,6 +118,7 @@ pub use wgpu;
 
 // The crates below, by their modules.
 use diptych_base::*;
+use diptych_emit::*;
 
 #[cfg(not(target_family = "wasm"))]
 mod batch;
@@ -127,11 +128,9 @@ mod cpu;
 mod device;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
-mod emit;
 #[cfg(not(target_family = "wasm"))]
 mod fastest;
 mod graph;
-mod limits;
 mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;

@@ -2,6 +2,7 @@
 
 /// The text of a file, as [`include_str!`] gives it.
 #[cfg(not(target_family = "wasm"))]
+#[macro_export]
 macro_rules! text {
     ($path:expr) => {
         include_str!($path)
@@ -10,6 +11,7 @@ macro_rules! text {
 
 /// The text of a file without notes and indents, which no page should download.
 #[cfg(target_family = "wasm")]
+#[macro_export]
 macro_rules! text {
     ($path:expr) => {{
         const WHOLE: &[u8] = include_str!($path).as_bytes();
@@ -27,11 +29,8 @@ macro_rules! text {
     }};
 }
 
-pub(crate) use text;
-
 /// Writes `text` without its notes and its lines' indents to `short`, if that has room: how long it is.
-#[cfg(any(test, target_family = "wasm"))]
-pub(crate) const fn shorten(text: &[u8], short: &mut [u8]) -> usize {
+pub const fn shorten(text: &[u8], short: &mut [u8]) -> usize {
     let (mut at, mut length) = (0, 0);
     while at < text.len() {
         while at < text.len() && text[at] == b' ' {

@@ -14,29 +14,29 @@ pub mod interface;
 pub mod check;
 mod constants;
 #[cfg(feature = "shaders")]
-pub(crate) mod depth;
+pub mod depth;
 mod folded;
 #[cfg(feature = "shaders")]
 pub mod opencl;
 mod order;
 mod template;
 mod templates;
-#[cfg(test)]
-mod tests;
-pub(crate) mod text;
-pub(crate) mod turns;
-pub(crate) mod winograd;
-pub(crate) mod words;
+#[doc(hidden)]
+pub mod text;
+pub mod turns;
+pub mod winograd;
+pub mod words;
 
 pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use folded::Folded;
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
-pub(crate) use text::text;
+#[doc(hidden)]
+pub use crate::text;
 
 use crate::dtype::Precision;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ const NAMED_EXTENTS: &str = "@compute @workgroup_size(WG_X, WG_Y, WG_Z)";
 
 impl KernelSource {
     /// Whether a text in WGSL says more of the work-group than that it has one.
-    pub(crate) fn depends_on_work_group(&self) -> bool {
+    pub fn depends_on_work_group(&self) -> bool {
         let shared = ["@workgroup_size", "WG_", "var<workgroup>", "local_invocation", "workgroup_id"];
         self.text
             .lines()
@@ -210,7 +210,7 @@ impl KernelSource {
     }
 
     /// The text, without the work-group of a kernel in WGSL that does not depend on it.
-    pub(crate) fn without_work_group(&self) -> Cow<'_, str> {
+    pub fn without_work_group(&self) -> Cow<'_, str> {
         if self.dialect == Dialect::OpenClC || self.depends_on_work_group() {
             return Cow::Borrowed(&self.text);
         }
@@ -230,7 +230,7 @@ impl KernelSource {
             #[cfg(not(feature = "shaders"))]
             Dialect::Wgsl => {
                 let kernel = format!("kernel {} in OpenCL C", self.label);
-                Err(crate::Error::unsupported(kernel, "no GPU backend is compiled in"))
+                Err(Error::unsupported(kernel, "no GPU backend is compiled in"))
             }
         }
     }

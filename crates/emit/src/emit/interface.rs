@@ -63,7 +63,7 @@ const ARGS: [&str; MAX_ARGS] = ["arg0", "arg1", "arg2", "arg3", "arg4", "arg5", 
 
 /// The most inputs of one kind that a kernel binds: WebGPU guarantees eight storage buffers, and one is
 /// written.
-pub(crate) const MAX_ARGS: usize = 7;
+pub const MAX_ARGS: usize = 7;
 
 /// Names of an application's operands in messages: a device binds no more of each.
 const INPUTS: [&str; 8] =
@@ -208,7 +208,7 @@ impl Binding {
     }
 
     /// The words that a kernel's work-groups tell each other something in, the last of its bindings.
-    pub(crate) const fn scratch(words: usize) -> Self {
+    pub const fn scratch(words: usize) -> Self {
         let least = Least::Bytes(4 * words as u64);
         Binding { operand: Operand::Scratch, element: Element::Atomic, access: Access::ReadWrite, least }
     }
@@ -317,7 +317,7 @@ impl Interface {
 
 impl ParamType {
     /// How the language spells it.
-    pub(crate) const fn name(self, dialect: super::Dialect) -> &'static str {
+    pub const fn name(self, dialect: super::Dialect) -> &'static str {
         match (dialect, self) {
             (super::Dialect::Wgsl, ParamType::U32) => "u32",
             (super::Dialect::Wgsl, ParamType::I32) => "i32",

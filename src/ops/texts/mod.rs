@@ -4,7 +4,7 @@
 #[cfg(feature = "shaders")]
 mod writers;
 
-use super::{Activation, Dialect, KernelSource, Template};
+use crate::emit::{Activation, Dialect, KernelSource, Template};
 use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits, MatrixUnit};

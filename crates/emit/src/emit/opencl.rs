@@ -3,7 +3,7 @@
 use super::{Dialect, KernelSource, check};
 use crate::error::{Error, Result, numbered};
 #[cfg(feature = "opencl")]
-pub(crate) use naga_opencl::{HALF_ARITHMETIC, entry_name, revision};
+pub use naga_opencl::{HALF_ARITHMETIC, entry_name, revision};
 pub use naga_opencl::{Kernel, Options};
 
 /// Writes the entry point `entry` of `wgsl`.

@@ -82,7 +82,8 @@ impl Activation {
     }
 
     /// The function of `shared/functions` that the expression calls, if it calls one.
-    pub(crate) const fn call(self) -> Option<&'static str> {
+    #[doc(hidden)]
+    pub const fn call(self) -> Option<&'static str> {
         match self {
             Activation::Relu | Activation::Relu6 | Activation::HardSigmoid => Some("is_nan"),
             Activation::Gelu => Some("gelu"),
@@ -98,7 +99,8 @@ impl Activation {
     /// A NaN stays. `max`, `min` and `clamp` may make a bound of it, and a driver may make a `max` of a comparison
     /// and a choice: WGSL lets an implementation assume that there is no NaN. So it is found by its bits, or both
     /// sides of a choice are NaN.
-    pub(crate) fn text(
+    #[doc(hidden)]
+    pub fn text(
         self,
         x: &str,
         slope: &str,
@@ -202,7 +204,8 @@ impl Activation {
     }
 
     /// Whether `f(0) = 0`, so that the lanes beyond the channels, whose sums are zero, stay zero.
-    pub(crate) const fn keeps_zero(self) -> bool {
+    #[doc(hidden)]
+    pub const fn keeps_zero(self) -> bool {
         !matches!(self, Activation::Sigmoid | Activation::HardSigmoid)
     }
 
@@ -263,14 +266,14 @@ pub struct Epilogue {
 
 impl Epilogue {
     /// A bias, an activation and a residual; without an activation it is all one where the residual is added.
-    pub(crate) fn new(bias: bool, activation: Activation, residual: Residual) -> Self {
+    pub fn new(bias: bool, activation: Activation, residual: Residual) -> Self {
         let after = residual.is_some() && activation == Activation::None;
         let residual = if after { Residual::AfterActivation } else { residual };
         Epilogue { bias, activation, residual }
     }
 
     /// What becomes of a biased sum, in f64, for the oracle.
-    pub(crate) fn reference(&self, sum: f64, slope: f64, residual: f64) -> f64 {
+    pub fn reference(&self, sum: f64, slope: f64, residual: f64) -> f64 {
         match self.residual {
             Residual::BeforeActivation => self.activation.reference(sum + residual, slope),
             _ => self.activation.reference(sum, slope) + residual,

@@ -16,7 +16,7 @@ pub struct Folded {
 impl Folded {
     /// How `grid` is launched where at most `most` work-groups are launched along each axis; `None` where it is too
     /// large for that, or for a number of 32 bits.
-    pub(crate) fn new(grid: [u32; 3], most: [u32; 3]) -> Option<Self> {
+    pub fn new(grid: [u32; 3], most: [u32; 3]) -> Option<Self> {
         let folded = Folded { grid, line: most[0] };
         let total: u64 = grid.iter().map(|&groups| u64::from(groups)).try_fold(1, u64::checked_mul)?;
         // The last line may be launched whole.
@@ -30,7 +30,7 @@ impl Folded {
     }
 
     /// Work-groups to launch along x, y and z.
-    pub(crate) fn launched(&self) -> [u32; 3] {
+    pub fn launched(&self) -> [u32; 3] {
         [self.line, self.total().div_ceil(self.line), 1]
     }
 }

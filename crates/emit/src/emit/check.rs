@@ -13,8 +13,8 @@ mod clamped;
 mod foreign;
 
 #[cfg(feature = "wgpu")]
-pub(crate) use clamped::clamped;
-pub(crate) use foreign::check_foreign;
+pub use clamped::clamped;
+pub use foreign::check_foreign;
 
 use super::{Access, Binding, Dialect, Element, Interface, KernelSource, ParamType};
 use crate::dtype::DType;
@@ -45,7 +45,7 @@ pub fn check(source: &KernelSource) -> Result<()> {
 /// Compares a WGSL kernel with its own description, and allows what only costs time: a dynamic index into an invocation's own
 /// array, which [`check`] refuses.
 #[cfg(feature = "wgpu")]
-pub(crate) fn check_interface(source: &KernelSource) -> Result<()> {
+pub fn check_interface(source: &KernelSource) -> Result<()> {
     let (module, _) = parse(&source.label, &source.text)?;
     let findings = check_module(&module, source);
     if findings.is_empty() { Ok(()) } else { Err(refusal(source, findings.join("\n"))) }
@@ -70,7 +70,7 @@ fn check_module(module: &Module, source: &KernelSource) -> Vec<String> {
 ///
 /// # Errors
 /// [`Error::Compile`] with its findings.
-pub(crate) fn parse(label: &str, text: &str) -> Result<(Module, ModuleInfo)> {
+pub fn parse(label: &str, text: &str) -> Result<(Module, ModuleInfo)> {
     let refuse = |log: String| Error::Compile {
         kernel: label.to_owned(),
         api: "naga",

@@ -5,8 +5,8 @@ use faults::Faults;
 use machine::Measured;
 use std::fmt;
 
-pub(crate) mod faults;
-pub(crate) mod machine;
+pub mod faults;
+pub mod machine;
 
 /// Vendor and architecture of a GPU, or the driver that runs kernels on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,23 +51,27 @@ pub enum MaliArchitecture {
 impl Family {
     /// Whether it is an Adreno of the first of the series 6xx. Mesa's compiler has all loads of unrolled windows under way
     /// together there, and spills hundreds of registers.
-    pub(crate) const fn is_early_adreno(self) -> bool {
+    #[doc(hidden)]
+    pub const fn is_early_adreno(self) -> bool {
         matches!(self, Family::Adreno(600..=639))
     }
 
     /// Whether kernels with unrolled windows spill there, as all their loads are under way together.
-    pub(crate) const fn spills_windows(self) -> bool {
+    #[doc(hidden)]
+    pub const fn spills_windows(self) -> bool {
         self.is_early_adreno() || self.has_few_registers()
     }
 
     /// Whether an invocation has so few registers that all of a kernel's loads that are under way together count.
-    pub(crate) const fn has_few_registers(self) -> bool {
+    #[doc(hidden)]
+    pub const fn has_few_registers(self) -> bool {
         matches!(self, Family::VideoCore | Family::Mali(MaliArchitecture::Bifrost))
     }
 
     /// Whether local memory is a memory of its own. Mobile GPUs and drivers that run on a CPU keep it
     /// where they keep everything, so that staging there costs and does not save.
-    pub(crate) const fn has_local_memory(self) -> bool {
+    #[doc(hidden)]
+    pub const fn has_local_memory(self) -> bool {
         !self.is_mobile() && !matches!(self, Family::CpuDriver)
     }
 
@@ -115,7 +119,7 @@ pub enum MatrixUnit {
 }
 
 /// Bytes of local memory of a kernel for warp groups that has a multiprocessor for itself.
-pub(crate) const WARP_GROUP_MEMORY: u32 = 192 << 10;
+pub const WARP_GROUP_MEMORY: u32 = 192 << 10;
 
 /// Bytes of local memory of an NVIDIA multiprocessor that the estimates take its OpenCL driver to share out to work-groups
 /// side by side: fitted to matrix products on an H200, where there is more. Other cards were not measured.
@@ -166,25 +170,29 @@ impl Limits {
     /// Whether kernels in WGSL run on a CPU. Drivers that do so have an invocation in each lane of a vector: lanes beyond a
     /// grid are idle, and a barrier keeps what is in registers of every vector of a work-group. One work-group is one
     /// thread's, so that dividing a sum among its invocations gives no other thread work.
-    pub(crate) fn has_lanes(&self) -> bool {
+    #[doc(hidden)]
+    pub fn has_lanes(&self) -> bool {
         self.family == Family::CpuDriver && self.dialect == Dialect::Wgsl
     }
 
     /// Whether that CPU driver is a browser's, which is SwiftShader and keeps no kernel from one visit to the next. It
     /// takes 450 ms to compile a sum of 16 vec4s and 60 ms for one of four, one kernel after the other.
-    pub(crate) fn compiles_slowly(&self) -> bool {
+    #[doc(hidden)]
+    pub fn compiles_slowly(&self) -> bool {
         cfg!(target_family = "wasm") && self.has_lanes()
     }
 
     /// Whether kernels read and write halves one by one, so that rows of any length may be stored in them.
-    pub(crate) fn has_half_rows(&self) -> bool {
+    #[doc(hidden)]
+    pub fn has_half_rows(&self) -> bool {
         self.native_half || self.dialect == Dialect::OpenClC
     }
 
     /// 32-bit registers that an invocation of a work-group of so many can have, where that is known. Devices divide their
     /// registers among the invocations that run side by side. A work-group is never divided; on Adreno it is, unless its
     /// invocations wait for each other.
-    pub(crate) fn registers(&self, invocations: u32, waits: bool) -> Option<u32> {
+    #[doc(hidden)]
+    pub fn registers(&self, invocations: u32, waits: bool) -> Option<u32> {
         let invocations = invocations.max(1);
         Some(match self.family {
             // As Mesa's compiler has it: 48 vec4s; or what the waves of a larger work-group share, of 64 vec4s and 128
