@@ -119,12 +119,12 @@ pub use wgpu;
 // The crates below, by their modules.
 use diptych_base::*;
 use diptych_emit::*;
+use diptych_kernels::*;
 
 #[cfg(not(target_family = "wasm"))]
 mod batch;
 mod calibration;
 mod context;
-mod cpu;
 mod device;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
@@ -135,7 +135,6 @@ mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;
 pub mod nn;
-mod ops;
 mod options;
 mod pick;
 #[cfg(not(target_family = "wasm"))]

@@ -122,7 +122,7 @@ pub fn facts(family: Family, name: &str) -> Facts {
                 (_, Some(MaliModel { name: "g57", .. })) => Some(6),
                 (MaliArchitecture::Midgard | MaliArchitecture::Valhall, _) => Some(8),
                 (MaliArchitecture::Bifrost, _) => Some(16),
-                (MaliArchitecture::Unknown, _) => None,
+                _ => None,
             },
             wave_size: None,
             max_waves: None,

@@ -519,4 +519,39 @@ mod tests {
         assert!(text.contains("1024 invocations, the device allows 256"), "{text}");
         assert!(text.contains("other kernels and tiles") && text.len() < 300, "{text}");
     }
+
+    #[test]
+    fn a_video_core_takes_small_tiles_and_has_a_kernel_for_all() {
+        let limits = Limits { family: Family::VideoCore, ..Limits::webgpu() };
+        let op = |name: &str, extents: &[usize]| {
+            let entry = crate::ops::all().iter().find(|entry| entry.name == name).expect("the op");
+            (entry.numbers.op)(extents, None, Precision::F32).expect("extents")
+        };
+        let product = untuned(&*op("gemm", &[512, 512, 512]), WorkGroup::Table, &limits).expect("a kernel");
+        assert!(product.tile[0] * product.tile[1] <= 2, "{product}");
+        let map = untuned(&*op("pointwise", &[1, 33, 33, 256, 256]), WorkGroup::Table, &limits);
+        let map = map.expect("a kernel");
+        assert!(map.tile[0] * map.tile[1] <= 2, "{map}");
+        // Each of these wants more than there are, and the one that wants the fewest runs.
+        let many = op("quantized_gemm", &[512, 512, 512, 4, 32]);
+        let choice = untuned(&*many, WorkGroup::Table, &limits).expect("a kernel all the same");
+        assert_eq!((choice.variant, choice.tile), ("tiled", [1, 1, 1]));
+        let error =
+            many.fits(&Choice::new("tiled", [1, 4, 1], [8, 8, 1]), &limits).expect_err("more than it has");
+        assert!(error.to_string().contains("VideoCore has 48"), "{error}");
+    }
+
+    #[test]
+    fn many_queries_are_tiled_and_one_is_not() {
+        let limits =
+            Limits { family: Family::Nvidia, compute_units: Some(132), local_memory: 49152, ..Limits::opencl() };
+        let entry = crate::ops::all().iter().find(|entry| entry.name == "attention").expect("the op");
+        for (extents, wanted) in
+            [([6, 1500, 1500, 64], "tiled"), ([12, 197, 197, 64], "tiled"), ([12, 1, 512, 64], "row")]
+        {
+            let op = (entry.numbers.op)(&extents, None, Precision::F32).expect("extents");
+            let choice = untuned(&*op, WorkGroup::Table, &limits).expect("a choice");
+            assert_eq!(choice.variant, wanted, "{extents:?}: {choice}");
+        }
+    }
 }

@@ -143,6 +143,7 @@ impl Border {
     }
 
     /// Its name in the texts of problems.
+    #[doc(hidden)]
     pub const fn name(self) -> &'static str {
         match self {
             Border::Zeros => "zeros",

@@ -203,7 +203,7 @@ fn checked(label: &str, text: &str) -> Result<Depth> {
 /// # Errors
 /// If the text nests too deeply, the system gives no such stack, or what reads the text panics.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn on_large_stack<T: Send>(
+pub fn on_large_stack<T: Send>(
     label: &str,
     text: &str,
     work: impl FnOnce() -> Result<T> + Send,

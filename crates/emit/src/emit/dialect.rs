@@ -4,7 +4,6 @@ use std::fmt;
 
 /// A shading language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Dialect {
     /// WGSL, run by wgpu.
     Wgsl,

@@ -27,7 +27,6 @@ impl Hash for Bits {
 
 /// An element-wise function of the biased sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
 pub enum Activation {
     /// `x`.
     #[default]

@@ -146,7 +146,6 @@ impl Operand {
 
 /// What one element of an argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Element {
     /// A buffer of scalars.
     Scalar(DType),
@@ -237,7 +236,6 @@ pub enum Least {
 
 /// The type of a scalar parameter. All are four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ParamType {
     /// `u32` / `uint`.
     U32,

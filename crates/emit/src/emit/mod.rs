@@ -36,7 +36,7 @@ pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, 
 pub use crate::text;
 
 use crate::dtype::Precision;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -230,7 +230,7 @@ impl KernelSource {
             #[cfg(not(feature = "shaders"))]
             Dialect::Wgsl => {
                 let kernel = format!("kernel {} in OpenCL C", self.label);
-                Err(Error::unsupported(kernel, "no GPU backend is compiled in"))
+                Err(crate::error::Error::unsupported(kernel, "no GPU backend is compiled in"))
             }
         }
     }

@@ -7,7 +7,7 @@
 
 mod range;
 
-pub(crate) use range::Range;
+pub use range::Range;
 use std::ops::Range as Span;
 
 /// What is known of a name in a text.
@@ -64,7 +64,7 @@ impl Loop {
 ///
 /// # Errors
 /// If copies do not help: how many turns there are.
-pub(crate) fn copies(text: &str, entry: &str, known: Known<'_>, most: u64) -> Result<Option<Vec<u64>>, u64> {
+pub fn copies(text: &str, entry: &str, known: Known<'_>, most: u64) -> Result<Option<Vec<u64>>, u64> {
     let mut loops = loops(text, entry, known);
     let all = |loops: &[Loop]| loops.iter().map(Loop::all).fold(0, u64::saturating_add);
     if all(&loops) <= most {
@@ -86,8 +86,7 @@ pub(crate) fn copies(text: &str, entry: &str, known: Known<'_>, most: u64) -> Re
 }
 
 /// The most turns of one loop of the kernel function `entry` of `text`.
-#[cfg(test)]
-pub(crate) fn longest(text: &str, entry: &str, known: Known<'_>) -> u64 {
+pub fn longest(text: &str, entry: &str, known: Known<'_>) -> u64 {
     fn of(loops: &[Loop]) -> u64 {
         loops.iter().map(|each| each.turns.max(of(&each.inner))).max().unwrap_or(0)
     }

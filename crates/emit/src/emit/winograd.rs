@@ -12,13 +12,13 @@
 
 /// The matrices of F(m, 3), by rows.
 #[derive(Debug)]
-pub(crate) struct Minimal {
+pub struct Minimal {
     /// `B^T`, of `m + 2` rows: what inputs are multiplied by.
-    pub(crate) input: &'static [&'static [i32]],
+    pub input: &'static [&'static [i32]],
     /// `G`, of `m + 2` rows: what filters are multiplied by.
-    pub(crate) filter: &'static [[f64; 3]],
+    pub filter: &'static [[f64; 3]],
     /// `A^T`, of `m` rows: what products are multiplied by.
-    pub(crate) output: &'static [&'static [i32]],
+    pub output: &'static [&'static [i32]],
 }
 
 static F2: Minimal = Minimal {
@@ -49,7 +49,7 @@ static F4: Minimal = Minimal {
 
 impl Minimal {
     /// F(2, 3) or F(4, 3), by the number of results.
-    pub(crate) fn of(results: usize) -> Option<&'static Minimal> {
+    pub fn of(results: usize) -> Option<&'static Minimal> {
         match results {
             2 => Some(&F2),
             4 => Some(&F4),

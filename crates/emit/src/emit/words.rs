@@ -28,7 +28,7 @@ use crate::dtype::{DType, Precision};
 
 /// The parameter of kernels that must not store what their sum or activation is in the lanes beyond the
 /// channels: the channels of the destination.
-pub(crate) const CHANNELS: &str = "dst_channels";
+pub const CHANNELS: &str = "dst_channels";
 
 /// The vocabulary for one spec in one language.
 #[derive(Debug, Clone)]

@@ -12,36 +12,36 @@ use crate::emit::Dialect;
 
 /// A GPU. Times are in clocks of a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Units that have work-groups of their own: multiprocessors, compute units, shader cores.
-    pub(crate) units: u32,
+    pub units: u32,
     /// Invocations that run in lockstep.
-    pub(crate) wave: u32,
+    pub wave: u32,
     /// Multiply-adds of whole waves, per clock of a unit.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// 32-bit registers of a unit.
-    pub(crate) registers: u32,
+    pub registers: u32,
     /// Invocations that a unit keeps.
-    pub(crate) invocations: u32,
+    pub invocations: u32,
     /// Bytes of local memory of a unit.
-    pub(crate) local_memory: u32,
+    pub local_memory: u32,
     /// Whether it is known what local memory costs: it is a memory of its own, or was measured.
-    pub(crate) local_is_known: bool,
+    pub local_is_known: bool,
     /// Clocks of a wave's vec4 from local memory, from memory to local memory, and from memory to registers.
-    pub(crate) staged: f64,
-    pub(crate) to_local: f64,
-    pub(crate) to_registers: f64,
+    pub staged: f64,
+    pub to_local: f64,
+    pub to_registers: f64,
     /// Clocks of a barrier.
-    pub(crate) barrier: f64,
+    pub barrier: f64,
     /// Clocks that a round of loads is waited for, if nothing was loaded ahead.
-    pub(crate) latency: f64,
+    pub latency: f64,
     /// What a kernel that loads into registers computes for, against what was counted.
-    pub(crate) unstaged: f64,
+    pub unstaged: f64,
     /// Bytes per clock that a unit gets of the last-level cache, and all units of memory.
-    pub(crate) cache_bytes: f64,
-    pub(crate) memory_bytes: f64,
+    pub cache_bytes: f64,
+    pub memory_bytes: f64,
     /// Clocks of a launch.
-    pub(crate) launch: f64,
+    pub launch: f64,
 }
 
 /// What was measured on a device: [`crate::tune::facts`].
@@ -118,7 +118,7 @@ fn of_family(limits: &Limits) -> Width {
 
 impl Machine {
     /// What is known of the device; `None` if kernels run on a CPU.
-    pub(crate) fn of(limits: &Limits) -> Option<Self> {
+    pub fn of(limits: &Limits) -> Option<Self> {
         if limits.family == Family::CpuDriver {
             return None;
         }
@@ -159,12 +159,12 @@ impl Machine {
     }
 
     /// Multiply-adds of a unit per clock.
-    pub(crate) fn lanes(&self) -> f64 {
+    pub fn lanes(&self) -> f64 {
         f64::from(self.wave) * self.rate
     }
 
     /// Invocations that keep all units busy, roughly.
-    pub(crate) fn busy(&self) -> u64 {
+    pub fn busy(&self) -> u64 {
         (4.0 * self.lanes() * f64::from(self.units)) as u64
     }
 

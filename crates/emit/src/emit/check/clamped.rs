@@ -13,7 +13,7 @@ use naga::{AddressSpace, ArraySize, Expression, Function, Handle, Module, TypeIn
 ///
 /// # Errors
 /// [`crate::Error::Compile`] if the text is not WGSL.
-pub(crate) fn clamped(source: &KernelSource) -> Result<KernelSource> {
+pub fn clamped(source: &KernelSource) -> Result<KernelSource> {
     let (module, _) = parse(&source.label, &source.text)?;
     let functions = module.functions.iter().map(|(_, function)| function);
     let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));

@@ -21,7 +21,7 @@ const MAX_TOTAL_BYTES: u64 = 64 << 10;
 ///
 /// # Errors
 /// [`crate::Error::Compile`] whose log lists everything that was found.
-pub(crate) fn check_foreign(source: &KernelSource, local_memory: u32) -> Result<()> {
+pub fn check_foreign(source: &KernelSource, local_memory: u32) -> Result<()> {
     let (module, info) = parse(&source.label, &source.text)?;
     let mut findings = check_module(&module, source);
     if let Some((_, constant)) = module.overrides.iter().next() {

@@ -4,9 +4,9 @@ use super::Known;
 
 /// `least ..= most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) least: u64,
-    pub(crate) most: u64,
+pub struct Range {
+    pub least: u64,
+    pub most: u64,
 }
 
 /// Any number.
