@@ -118,6 +118,7 @@ pub use wgpu;
 
 // The crates below, by their modules.
 use diptych_base::*;
+use diptych_device::*;
 use diptych_emit::*;
 use diptych_kernels::*;
 
@@ -125,7 +126,6 @@ use diptych_kernels::*;
 mod batch;
 mod calibration;
 mod context;
-mod device;
 #[cfg(not(target_family = "wasm"))]
 mod eager;
 #[cfg(not(target_family = "wasm"))]

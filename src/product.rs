@@ -293,7 +293,7 @@ impl MatrixProduct {
                 let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
                 match memory {
                     Memory::HostVisible => map(device, buffer, wanted, dtype, fill)?,
-                    Memory::Device => {
+                    _ => {
                         let mut data = vec![0.0f32; wanted];
                         fill(&mut data);
                         let mut bytes = dtype.encode(&data);
@@ -341,7 +341,7 @@ impl MatrixProduct {
                 let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
                 match memory {
                     Memory::HostVisible => map(device, buffer, wanted, dtype, |data| look(data)),
-                    Memory::Device => {
+                    _ => {
                         let bytes = device.read(&buffer.slice(0, stored_bytes(&self.op, operand))?)?;
                         Ok(look(&dtype.decode(&bytes[..wanted * dtype.bytes()])))
                     }

@@ -183,7 +183,7 @@ impl Outputs {
             aligned &= bytemuck::try_cast_slice::<u8, f32>(part).is_ok();
         }
         // Drivers map memory at whole vec4s; what a driver copies before it gets here may lie anywhere.
-        let copies = || parts.iter().map(|part| Words::copy(part)).collect::<Result<Vec<Words>>>();
+        let copies = || parts.iter().map(|part| Words::copy(part)).collect::<Result<_>>().map(Copies);
         let copies = if aligned { None } else { Some(copies()?) };
         drop(parts);
         let read = match copies {
@@ -484,8 +484,12 @@ impl Words {
     }
 }
 
-impl Readback for Vec<Words> {
+/// Copies of what a run read.
+#[derive(Debug)]
+struct Copies(Vec<Words>);
+
+impl Readback for Copies {
     fn parts(&self) -> Vec<&[u8]> {
-        self.iter().map(Words::part).collect()
+        self.0.iter().map(Words::part).collect()
     }
 }

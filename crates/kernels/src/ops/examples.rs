@@ -32,7 +32,7 @@ impl Numbers {
 }
 
 /// Every activation, with one slope for the leaky one.
-pub(crate) const ACTIVATIONS: [Activation; 12] = [
+pub const ACTIVATIONS: [Activation; 12] = [
     Activation::None,
     Activation::Relu,
     Activation::Relu6,

@@ -91,8 +91,7 @@ pub use crate::cpu::CpuKernel;
 pub use bound::{BoundKernel, Kernels, Offered};
 pub use convolution::Convolution;
 pub use effort::Effort;
-#[cfg(test)]
-pub(crate) use examples::ACTIVATIONS;
+pub use examples::ACTIVATIONS;
 pub use examples::{Examples, Numbers, OfNumbers};
 pub use expected::{on_cpu, tolerance as expected_tolerance};
 pub use halves::LARGEST_HALF;

@@ -43,7 +43,7 @@ const MAX_CACHE_BYTES: u64 = 256 << 20;
 const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// `DIPTYCH_CACHE_DIR` if it is set, else `diptych` in the platform's cache directory.
-pub(crate) fn default_dir() -> Result<PathBuf> {
+pub fn default_dir() -> Result<PathBuf> {
     if let Some(directory) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(directory.into());
     }

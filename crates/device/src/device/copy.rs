@@ -9,10 +9,10 @@ use crate::parallel;
 pub(super) const PIECE_BYTES: usize = 256 << 10;
 
 /// The length from which several threads are worth waking.
-pub(crate) const MIN_PARALLEL_BYTES: usize = 1 << 20;
+pub const MIN_PARALLEL_BYTES: usize = 1 << 20;
 
 /// Copies `from` to the memory `to` of the same length.
-pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+pub fn copy(to: &mut [u8], from: &[u8]) {
     if from.len() < MIN_PARALLEL_BYTES {
         return to.copy_from_slice(from);
     }

@@ -26,7 +26,7 @@ pub(crate) enum RawBuffer {
 impl Buffer {
     /// Whether it is the same buffer as `other`.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
-    pub(crate) fn is(&self, other: &Buffer) -> bool {
+    pub fn is(&self, other: &Buffer) -> bool {
         match (&self.raw, &other.raw) {
             #[cfg(feature = "wgpu")]
             (RawBuffer::Wgpu(one), RawBuffer::Wgpu(other)) => one == other,
@@ -66,9 +66,9 @@ impl Buffer {
 /// A part of a buffer.
 #[derive(Debug, Clone)]
 pub struct Slice {
-    pub(crate) buffer: Buffer,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
+    pub buffer: Buffer,
+    pub offset: u64,
+    pub bytes: u64,
 }
 
 impl Slice {
@@ -83,16 +83,16 @@ impl Slice {
 pub struct Image {
     pub(crate) raw: RawImage,
     pub(crate) extent: [usize; 2],
-    pub(crate) channels: Channels,
+    pub channels: Channels,
 }
 
 /// What the channels of an image hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Channels {
+pub struct Channels {
     /// How many bytes of a texel are read in the order in which they lie: none where blue or alpha comes first.
-    pub(crate) own: usize,
+    pub own: usize,
     /// How many of red, green and blue are read as they are meant, from red on: those of luminance are all three.
-    pub(crate) colours: usize,
+    pub colours: usize,
 }
 
 impl Channels {
@@ -113,7 +113,7 @@ pub(crate) enum RawImage {
 impl Image {
     /// Whether it is the same image as `other`.
     #[cfg(any(feature = "wgpu", feature = "opencl"))]
-    pub(crate) fn is(&self, other: &Image) -> bool {
+    pub fn is(&self, other: &Image) -> bool {
         match (&self.raw, &other.raw) {
             #[cfg(feature = "wgpu")]
             (RawImage::Wgpu(one), RawImage::Wgpu(other)) => one == other,
@@ -132,7 +132,6 @@ impl Image {
 
 /// What a binding is given.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Resource {
     /// A part of a buffer.
     Buffer(Slice),
@@ -163,7 +162,7 @@ impl From<&Image> for Resource {
 pub struct Pipeline {
     pub(crate) raw: RawPipeline,
     pub(crate) label: String,
-    pub(crate) interface: Interface,
+    pub interface: Interface,
     #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "only OpenCL takes it at launch"))]
     pub(crate) work_group: [u32; 3],
 }

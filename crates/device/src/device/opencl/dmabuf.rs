@@ -29,7 +29,7 @@ type Acquire = unsafe extern "system" fn(
 
 impl OpenClDevice {
     /// A buffer of the first `bytes` bytes of a dma-buf, in whole words, which the device's queue has acquired.
-    pub(crate) fn import_buffer(&self, fd: BorrowedFd<'_>, bytes: u64) -> Result<Buffer<u8>> {
+    pub fn import_buffer(&self, fd: BorrowedFd<'_>, bytes: u64) -> Result<Buffer<u8>> {
         let inner = &self.inner;
         check(fd)?;
         let (size, _) = lengths(fd, bytes)?;

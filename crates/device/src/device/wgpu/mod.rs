@@ -29,7 +29,7 @@ mod adopt;
 mod calls;
 mod clock;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) mod dmabuf;
+pub mod dmabuf;
 mod fill;
 mod kept;
 mod memory;
@@ -160,7 +160,7 @@ impl WgpuDevice {
     }
 
     /// Keeps compiled kernels there from now on, or nowhere.
-    pub(crate) fn keep_kernels(&self, cache: Option<KernelCache>) {
+    pub fn keep_kernels(&self, cache: Option<KernelCache>) {
         *lock(&self.inner.cache) = cache;
     }
 

@@ -12,12 +12,12 @@ use crate::error::Result;
 /// This is the only way from safe code to an unchecked kernel, and it ends at this crate: what an
 /// application compiles goes through [`Device::compile`].
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn compile_planned(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
+pub fn compile_planned(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
     crate::task::block_on(compile_planned_async(device, source))
 }
 
 /// [`compile_planned`], awaited.
-pub(crate) async fn compile_planned_async(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
+pub async fn compile_planned_async(device: &dyn Device, source: &KernelSource) -> Result<Pipeline> {
     // SAFETY: the kernels are rendered from this crate's own templates, which guard their edges
     // themselves: every access is behind a comparison with the extents in the parameters, every loop has
     // a bound, no divisor is zero, and what is shared is written before it is read. The ops check their
@@ -29,7 +29,7 @@ pub(crate) async fn compile_planned_async(device: &dyn Device, source: &KernelSo
 
 /// Compiles kernels ahead that [`compile_planned`] is to be asked for, together where the driver takes less time for it.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn compile_planned_together(device: &dyn Device, sources: &[&KernelSource]) {
+pub fn compile_planned_together(device: &dyn Device, sources: &[&KernelSource]) {
     // SAFETY: as above.
     unsafe { device.compile_together(sources) }
 }

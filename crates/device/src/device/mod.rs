@@ -1,10 +1,10 @@
 //! Drivers: kernel sources and buffers, without any knowledge of ops.
 
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-pub(crate) mod adopt;
+pub mod adopt;
 pub mod cache;
-pub(crate) mod choice;
-pub(crate) mod copy;
+pub mod choice;
+pub mod copy;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), any(target_os = "linux", target_os = "android")))]
 mod dmabuf;
 pub mod family;
@@ -22,18 +22,18 @@ pub mod wgpu;
 
 mod handle;
 pub(crate) mod identity;
-pub(crate) mod options;
+pub mod options;
 mod planned;
 mod report;
-pub(crate) mod visible;
+pub mod visible;
 mod wait;
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use planned::compile_planned;
-pub(crate) use planned::compile_planned_async;
+pub use planned::compile_planned;
+pub use planned::compile_planned_async;
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use planned::compile_planned_together;
-pub(crate) use wait::Wait;
+pub use planned::compile_planned_together;
+pub use wait::Wait;
 
 pub use crate::task::{Awaited, Movable};
 pub use handle::{Buffer, Dispatch, Image, Pipeline, Recording, Resource, Slice};

@@ -13,12 +13,12 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use wgpu::hal::api::Vulkan;
 
 /// A texture of a dma-buf's.
-pub(crate) struct ImportedTexture {
-    pub(crate) size: [u32; 2],
-    pub(crate) format: wgpu::TextureFormat,
-    pub(crate) offset: u64,
-    pub(crate) stride: u64,
-    pub(crate) modifier: u64,
+pub struct ImportedTexture {
+    pub size: [u32; 2],
+    pub format: wgpu::TextureFormat,
+    pub offset: u64,
+    pub stride: u64,
+    pub modifier: u64,
 }
 
 /// The error of a function of Vulkan.
@@ -33,7 +33,7 @@ fn failed(call: &'static str) -> impl Fn(vk::Result) -> Error {
 
 impl WgpuDevice {
     /// A buffer of the first `bytes` bytes of a dma-buf, in whole words, with usage `STORAGE`, `COPY_SRC` and `COPY_DST`.
-    pub(crate) fn import_buffer(&self, fd: BorrowedFd<'_>, bytes: u64) -> Result<wgpu::Buffer> {
+    pub fn import_buffer(&self, fd: BorrowedFd<'_>, bytes: u64) -> Result<wgpu::Buffer> {
         self.import_buffer_as(fd, bytes, vk::ExternalMemoryHandleTypeFlags::DMA_BUF_EXT)
     }
 
@@ -112,7 +112,7 @@ impl WgpuDevice {
     ///
     /// # Safety
     /// The file's memory has a texture of this extent, format and modifier there.
-    pub(crate) unsafe fn import_texture(
+    pub unsafe fn import_texture(
         &self,
         fd: OwnedFd,
         texture: &ImportedTexture,

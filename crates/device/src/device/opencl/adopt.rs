@@ -40,7 +40,7 @@ pub(super) fn check_library(what: &str) -> Result<()> {
 
 /// A buffer or an image that an application lends, whatever its elements are called.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LentBuffer<'b> {
+pub struct LentBuffer<'b> {
     raw: cl3::types::cl_mem,
     buffer: PhantomData<&'b ()>,
 }
@@ -81,7 +81,7 @@ impl OpenClDevice {
     ///
     /// # Errors
     /// If it is none, or of another context.
-    pub(crate) fn adopt(&self, lent: LentBuffer<'_>) -> Result<Adopted> {
+    pub fn adopt(&self, lent: LentBuffer<'_>) -> Result<Adopted> {
         let raw = lent.raw;
         check_library("an application's OpenCL buffer")?;
         if ask(raw, CL_MEM_TYPE)? != u64::from(CL_MEM_OBJECT_BUFFER) {
@@ -129,7 +129,7 @@ impl OpenClDevice {
     ///
     /// # Errors
     /// If it is none that kernels read floats from, or of another context.
-    pub(crate) fn adopt_image(&self, lent: LentBuffer<'_>) -> Result<Image> {
+    pub fn adopt_image(&self, lent: LentBuffer<'_>) -> Result<Image> {
         let raw = lent.raw;
         check_library("an application's OpenCL image")?;
         self.same_context(raw)?;
@@ -168,7 +168,7 @@ impl OpenClDevice {
     }
 
     /// Enqueues copies, a recording, and copies, and returns: nothing is waited for, and nothing is flushed.
-    pub(crate) fn enqueue(
+    pub fn enqueue(
         &self,
         before: &[Transfer],
         recordings: &[&Recording],

@@ -5,11 +5,11 @@ const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Which of NVIDIA's cards are to be seen: what the variable says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Visible(pub(crate) String);
+pub struct Visible(pub(crate) String);
 
 impl Visible {
     /// What the environment says, also if it says that there are none.
-    pub(crate) fn from_environment() -> Option<Self> {
+    pub fn from_environment() -> Option<Self> {
         if cfg!(target_family = "wasm") {
             return None;
         }
@@ -17,7 +17,7 @@ impl Visible {
     }
 
     /// The variable and its value, for messages.
-    pub(crate) fn told(&self) -> String {
+    pub fn told(&self) -> String {
         format!("{VARIABLE}={}", self.0)
     }
 }

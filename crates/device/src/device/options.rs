@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Where compiled kernels are kept from one start to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum KeepKernels {
+pub enum KeepKernels {
     /// Beside the tuner's record, in the user's cache directory or where `DIPTYCH_CACHE_DIR` says.
     #[default]
     Standard,
@@ -18,26 +18,26 @@ pub(crate) enum KeepKernels {
 
 /// How a device is opened. A field that is `None` is left to the device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct DeviceOptions {
+pub struct DeviceOptions {
     /// Whether the ops' kernels keep bounds checks and loop bounds: `DIPTYCH_CHECKED_SHADERS`.
-    pub(crate) checked_kernels: bool,
+    pub checked_kernels: bool,
     /// Whether work-group memory is zeroed before the ops' kernels: `DIPTYCH_ZEROED_MEMORY`.
-    pub(crate) zeroed_memory: bool,
+    pub zeroed_memory: bool,
     /// Where compiled kernels are kept: `DIPTYCH_CACHE_DIR`.
-    pub(crate) keep_kernels: KeepKernels,
+    pub keep_kernels: KeepKernels,
     /// The OpenCL library, and no other: `DIPTYCH_OPENCL_LIBRARY`.
-    pub(crate) opencl_library: Option<String>,
+    pub opencl_library: Option<String>,
     /// Whether NVIDIA's OpenCL is asked to compute with halves, which it does not list:
     /// `DIPTYCH_UNLISTED_HALVES`.
-    pub(crate) unlisted_halves: bool,
+    pub unlisted_halves: bool,
     /// Whether OpenCL runs copy through pinned memory; by default where the device has memory of its own.
-    pub(crate) pinned_copies: Option<bool>,
+    pub pinned_copies: Option<bool>,
     /// Whether `cl_khr_command_buffer` is used; by default where it is offered.
-    pub(crate) command_buffers: Option<bool>,
+    pub command_buffers: Option<bool>,
     /// Whether the device's driver is to say what it makes of each kernel, where it can.
-    pub(crate) statistics: bool,
+    pub statistics: bool,
     /// How long a wait for the device may take; without a limit if not said: `DIPTYCH_TIME_LIMIT`, in seconds.
-    pub(crate) time_limit: Option<Duration>,
+    pub time_limit: Option<Duration>,
 }
 
 impl DeviceOptions {
@@ -47,7 +47,7 @@ impl DeviceOptions {
     }
 
     /// These options, overridden by the environment.
-    pub(crate) fn overridden_by_environment(self) -> Self {
+    pub fn overridden_by_environment(self) -> Self {
         self.overridden(environment)
     }
 
@@ -104,7 +104,7 @@ impl DeviceOptions {
 
 /// The value of an environment variable, if it is set, not empty, and text. A browser has none, and need not have what
 /// reads them.
-pub(crate) fn environment(name: &str) -> Option<String> {
+pub fn environment(name: &str) -> Option<String> {
     if cfg!(target_family = "wasm") {
         return None;
     }

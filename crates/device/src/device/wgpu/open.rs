@@ -43,13 +43,13 @@ impl WgpuDevice {
     }
 
     /// The adapter that `DIPTYCH_WGPU_ADAPTER` names.
-    pub(crate) fn choice_of_environment() -> Option<DeviceChoice> {
+    pub fn choice_of_environment() -> Option<DeviceChoice> {
         environment(ADAPTER_VARIABLE).map(DeviceChoice::Name)
     }
 
     /// Opens the best of the adapters that are wanted. One whose driver is not conformant is opened if it is asked for by name,
     /// address or identifier.
-    pub(crate) async fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
+    pub async fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let adapters = Adapters::all().await;
         let mut tried = adapters.hidden;
         let conformant = adapters.seen.len();
@@ -93,7 +93,7 @@ impl WgpuDevice {
 
     /// [`WgpuDevice::list`], or if there is none why those are left out that there are.
     #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn listed() -> Result<Vec<DeviceInfo>> {
+    pub fn listed() -> Result<Vec<DeviceInfo>> {
         let listed = Self::list();
         let adapters = crate::task::block_on(Adapters::all());
         if !listed.is_empty() || adapters.not_conformant.is_empty() {
@@ -108,7 +108,7 @@ impl WgpuDevice {
     }
 
     /// [`WgpuDevice::list`], awaited.
-    pub(crate) async fn list_async() -> Vec<DeviceInfo> {
+    pub async fn list_async() -> Vec<DeviceInfo> {
         let adapters = Adapters::all().await;
         let described = adapters.seen.iter().map(|(adapter, identity)| {
             let (features, limits) = Self::requirements(adapter);
@@ -155,7 +155,7 @@ impl WgpuDevice {
     }
 
     /// [`WgpuDevice::from_wgpu`] with these options.
-    pub(crate) fn from_wgpu_with(
+    pub fn from_wgpu_with(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,

@@ -18,13 +18,13 @@ impl WgpuDevice {
     ///
     /// # Errors
     /// If kernels cannot read it as a picture of floats.
-    pub(crate) fn adopt_texture(&self, view: &wgpu::TextureView) -> Result<Image> {
+    pub fn adopt_texture(&self, view: &wgpu::TextureView) -> Result<Image> {
         self.adopt_aspect(view, wgpu::TextureAspect::All)
     }
 
     /// [`WgpuDevice::adopt_texture`] of a plane of a frame: a texture of its own, or a view of that plane of a texture that
     /// has all.
-    pub(crate) fn adopt_plane(&self, view: &wgpu::TextureView, plane: usize) -> Result<Image> {
+    pub fn adopt_plane(&self, view: &wgpu::TextureView, plane: usize) -> Result<Image> {
         let aspect = match (view.texture().format(), plane) {
             (wgpu::TextureFormat::NV12, 0) => wgpu::TextureAspect::Plane0,
             (wgpu::TextureFormat::NV12, 1) => wgpu::TextureAspect::Plane1,
@@ -73,7 +73,7 @@ impl WgpuDevice {
 
     /// A handle of an application's buffer, which it keeps alive. wgpu checks that it is one of this device when
     /// it is bound.
-    pub(crate) fn adopt(&self, buffer: &wgpu::Buffer) -> Adopted {
+    pub fn adopt(&self, buffer: &wgpu::Buffer) -> Adopted {
         let usage = buffer.usage();
         let bound = usage.contains(wgpu::BufferUsages::STORAGE);
         let raw = RawBuffer::new(buffer.clone(), self.inner.owner);
@@ -88,7 +88,7 @@ impl WgpuDevice {
     }
 
     /// Encodes a copy.
-    pub(crate) fn encode_copy(&self, copy: &Transfer, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
+    pub fn encode_copy(&self, copy: &Transfer, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
         let (from, to) = (self.raw(&copy.from.buffer)?, self.raw(&copy.to.buffer)?);
         self.inner.counters.copy();
         encoder.copy_buffer_to_buffer(from, copy.from.offset, to, copy.to.offset, copy.from.bytes);

@@ -25,7 +25,7 @@
 //! given. So text in OpenCL C is compiled by an unsafe call, or is this crate's own. Text in WGSL is printed
 //! as OpenCL C that checks every index.
 
-pub(crate) mod adopt;
+pub mod adopt;
 mod arguments;
 mod awaited;
 mod call;
@@ -144,12 +144,12 @@ impl OpenClDevice {
     }
 
     /// The device that `DIPTYCH_OPENCL_DEVICE` names.
-    pub(crate) fn choice_of_environment() -> Option<DeviceChoice> {
+    pub fn choice_of_environment() -> Option<DeviceChoice> {
         environment(CHOICE).map(DeviceChoice::Name)
     }
 
     /// Opens the best of the devices that are wanted.
-    pub(crate) fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
+    pub fn open_with(choice: &DeviceChoice, options: &DeviceOptions) -> Result<Self> {
         let (device, info) = query::best(choice, options)?;
         let raw = cl::create_context(device.id());
         // SAFETY: the call made the context, and this is its only reference.
@@ -197,7 +197,7 @@ impl OpenClDevice {
     }
 
     /// [`OpenClDevice::from_opencl`] with these options.
-    pub(crate) fn from_opencl_with(
+    pub fn from_opencl_with(
         context: &opencl3::context::Context,
         device: &opencl3::device::Device,
         queue: &opencl3::command_queue::CommandQueue,
@@ -281,7 +281,7 @@ impl OpenClDevice {
     }
 
     /// Keeps compiled kernels there from now on, or nowhere.
-    pub(crate) fn keep_kernels(&self, cache: Option<KernelCache>) {
+    pub fn keep_kernels(&self, cache: Option<KernelCache>) {
         *lock(&self.inner.cache) = cache;
     }
 

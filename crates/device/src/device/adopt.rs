@@ -4,35 +4,35 @@ use super::handle::{Buffer, Slice};
 
 /// An application's buffer, and what may be done with it.
 #[derive(Debug, Clone)]
-pub(crate) struct Adopted {
-    pub(crate) buffer: Buffer,
+pub struct Adopted {
+    pub buffer: Buffer,
     /// Whether kernels may read it, whether they may read and write it.
-    pub(crate) kernels: [bool; 2],
+    pub kernels: [bool; 2],
     /// Whether copies may be made from it, and to it.
-    pub(crate) copies: [bool; 2],
+    pub copies: [bool; 2],
     /// Which part of the handle's buffer it is: where it begins, and its bytes.
-    pub(crate) part: (u64, u64),
+    pub part: (u64, u64),
     /// What it allows, in the API's words.
-    pub(crate) said: String,
+    pub said: String,
 }
 
 impl Adopted {
     /// A buffer of the device's own.
-    pub(crate) fn own(buffer: Buffer) -> Self {
+    pub fn own(buffer: Buffer) -> Self {
         let said = "a buffer of the session".to_owned();
         let part = (0, buffer.bytes());
         Adopted { buffer, kernels: [true; 2], copies: [true; 2], part, said }
     }
 
     /// Whether it is the same buffer as `other`, or another part of it.
-    pub(crate) fn shares(&self, other: &Adopted) -> bool {
+    pub fn shares(&self, other: &Adopted) -> bool {
         self.buffer.is(&other.buffer)
     }
 }
 
 /// A copy between buffers.
 #[derive(Debug, Clone)]
-pub(crate) struct Transfer {
-    pub(crate) from: Slice,
-    pub(crate) to: Slice,
+pub struct Transfer {
+    pub from: Slice,
+    pub to: Slice,
 }

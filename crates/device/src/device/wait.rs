@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How the device is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub enum Wait {
     /// The thread is the caller's to block: what is awaited is ready at once.
     #[cfg(not(target_family = "wasm"))]
     Blocks,
@@ -15,7 +15,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    pub(crate) async fn run(
+    pub async fn run(
         self,
         device: &dyn Device,
         writes: &[(&Slice, &[u8])],
@@ -29,7 +29,7 @@ impl Wait {
         }
     }
 
-    pub(crate) async fn read(self, device: &dyn Device, slice: &Slice) -> Result<Vec<u8>> {
+    pub async fn read(self, device: &dyn Device, slice: &Slice) -> Result<Vec<u8>> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Wait::Blocks => device.read(slice),
@@ -37,7 +37,7 @@ impl Wait {
         }
     }
 
-    pub(crate) async fn wait(self, device: &dyn Device) -> Result<()> {
+    pub async fn wait(self, device: &dyn Device) -> Result<()> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Wait::Blocks => device.wait(),
@@ -45,7 +45,7 @@ impl Wait {
         }
     }
 
-    pub(crate) async fn time(self, device: &dyn Device, recording: &Recording) -> Result<Vec<Duration>> {
+    pub async fn time(self, device: &dyn Device, recording: &Recording) -> Result<Vec<Duration>> {
         match self {
             #[cfg(not(target_family = "wasm"))]
             Wait::Blocks => device.time(recording),

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Which of an API's devices is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum DeviceChoice {
+pub enum DeviceChoice {
     /// The best one.
     #[default]
     Best,
