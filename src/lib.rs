@@ -120,6 +120,7 @@ pub use wgpu;
 use diptych_base::*;
 use diptych_device::*;
 use diptych_emit::*;
+use diptych_graph::*;
 use diptych_kernels::*;
 
 #[cfg(not(target_family = "wasm"))]
@@ -130,7 +131,6 @@ mod context;
 mod eager;
 #[cfg(not(target_family = "wasm"))]
 mod fastest;
-mod graph;
 mod lower;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 mod model;

@@ -34,7 +34,7 @@ impl Value {
 
 /// Where a value comes from.
 #[derive(Debug, Clone)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// The caller, at each run; the extents as they were declared.
     Input(Vec<Dim>),
     /// The graph.
@@ -47,11 +47,11 @@ pub(crate) enum Origin {
 
 /// One value of a graph.
 #[derive(Debug, Clone)]
-pub(crate) struct ValueInfo {
+pub struct ValueInfo {
     pub(crate) name: String,
-    pub(crate) dims: Dims,
+    pub dims: Dims,
     pub(crate) dtype: DType,
-    pub(crate) origin: Origin,
+    pub origin: Origin,
 }
 
 /// The element type and the dimensions of a value.
@@ -67,7 +67,8 @@ pub struct TensorType {
 #[derive(Debug, Clone)]
 pub struct Node {
     pub(crate) name: String,
-    pub(crate) operator: Arc<dyn Operator>,
+    #[doc(hidden)]
+    pub operator: Arc<dyn Operator>,
     pub(crate) inputs: Vec<(Operand, Value)>,
     pub(crate) outputs: Vec<Value>,
 }

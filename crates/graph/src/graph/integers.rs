@@ -218,8 +218,8 @@ impl Graph {
 
     /// From now on casts operands of another type than an operator takes, where it takes no other: integers to floats,
     /// and numbers in f32 beside integers to those.
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub(crate) fn cast_where_needed(&mut self) {
+    #[doc(hidden)]
+    pub fn cast_where_needed(&mut self) {
         self.casts.get_or_insert_default();
     }
 

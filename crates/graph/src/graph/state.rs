@@ -7,12 +7,12 @@ use crate::host::HostTensor;
 
 /// A value that outlives a run.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
-    pub(crate) value: Value,
+pub struct State {
+    pub value: Value,
     /// What it is in the first run.
-    pub(crate) initial: HostTensor,
+    pub initial: HostTensor,
     /// What it is in the next run; itself, if nothing updates it.
-    pub(crate) next: Option<Value>,
+    pub next: Option<Value>,
 }
 
 impl Graph {
@@ -81,7 +81,8 @@ impl Graph {
     }
 
     /// The states, in the order they were added.
-    pub(crate) fn states(&self) -> &[State] {
+    #[doc(hidden)]
+    pub fn states(&self) -> &[State] {
         &self.states
     }
 

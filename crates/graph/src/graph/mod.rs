@@ -21,16 +21,16 @@ mod value;
 
 pub use attention::AttentionInputs;
 pub use build::{Extras, Right};
-pub(crate) use derived::Derived;
+pub use derived::Derived;
 pub use dynamic::DynamicWeights;
 pub use elementwise::Term;
 pub use packed::QuantizedMatrix;
 pub use quantized::QuantizedWeights;
 use random::Draws;
-pub(crate) use random::{Key, key_of};
-pub(crate) use state::State;
+pub use random::{Key, key_of};
+pub use state::State;
 pub use value::{Node, TensorType, Value};
-pub(crate) use value::{Origin, ValueInfo};
+pub use value::{Origin, ValueInfo};
 
 use crate::dims::{Dim, Dims};
 use crate::dtype::{DType, Precision};
@@ -125,13 +125,14 @@ impl Default for Graph {
 
 impl Graph {
     /// What passes made of its constants.
-    pub(crate) fn derived(&self) -> &Derived {
+    #[doc(hidden)]
+    pub fn derived(&self) -> &Derived {
         &self.derived
     }
 
     /// Shares what passes make of constants with other graphs of them.
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub(crate) fn share_derived(&mut self, derived: Arc<Derived>) {
+    #[doc(hidden)]
+    pub fn share_derived(&mut self, derived: Arc<Derived>) {
         self.derived = derived;
     }
 
@@ -250,7 +251,8 @@ impl Graph {
     }
 
     /// The extents of an input as it was declared.
-    pub(crate) fn declared(&self, input: Value) -> Result<&[Dim]> {
+    #[doc(hidden)]
+    pub fn declared(&self, input: Value) -> Result<&[Dim]> {
         match &self.info(input)?.origin {
             Origin::Input(declared) => Ok(declared),
             Origin::Constant(_) | Origin::State | Origin::Node(_) => Ok(&[]),
@@ -425,7 +427,8 @@ impl Graph {
     }
 
     /// The inputs of a node with their dimensions.
-    pub(crate) fn arguments(&self, inputs: &[(Operand, Value)]) -> Result<Vec<Argument>> {
+    #[doc(hidden)]
+    pub fn arguments(&self, inputs: &[(Operand, Value)]) -> Result<Vec<Argument>> {
         let argument = |&(operand, value): &(Operand, Value)| {
             let info = self.info(value)?;
             Ok(Argument { operand, dims: info.dims, dtype: info.dtype })
@@ -434,7 +437,8 @@ impl Graph {
     }
 
     /// What `operator` is, for inputs of these dimensions.
-    pub(crate) fn lower(
+    #[doc(hidden)]
+    pub fn lower(
         &self,
         operator: &dyn Operator,
         inputs: &[Argument],
@@ -452,7 +456,8 @@ impl Graph {
     ///
     /// # Errors
     /// If a constant or the first value of a state does not fit.
-    pub(crate) fn on_device(&self) -> Result<Cow<'_, Graph>> {
+    #[doc(hidden)]
+    pub fn on_device(&self) -> Result<Cow<'_, Graph>> {
         if self.narrow || self.values.iter().all(|info| info.dtype != DType::I64) {
             return Ok(Cow::Borrowed(self));
         }
@@ -475,7 +480,8 @@ impl Graph {
     }
 
     /// The type of a value's elements; `None` of another graph's.
-    pub(crate) fn dtype(&self, value: Value) -> Option<DType> {
+    #[doc(hidden)]
+    pub fn dtype(&self, value: Value) -> Option<DType> {
         let found = self.values.get(value.index).filter(|_| value.graph == self.number);
         found.map(|info| info.dtype)
     }
@@ -486,22 +492,26 @@ impl Graph {
     }
 
     /// Every value with what is known of it, in the order they were added.
-    pub(crate) fn all_values(&self) -> impl Iterator<Item = (Value, &ValueInfo)> {
+    #[doc(hidden)]
+    pub fn all_values(&self) -> impl Iterator<Item = (Value, &ValueInfo)> {
         let value = |index| Value { graph: self.number, index };
         self.values.iter().enumerate().map(move |(index, info)| (value(index), info))
     }
 
     /// The value of number `place` behind those of the graph: of a network that was made of it.
-    pub(crate) fn beyond(&self, place: usize) -> Value {
+    #[doc(hidden)]
+    pub fn beyond(&self, place: usize) -> Value {
         Value { graph: self.number, index: self.values.len() + place }
     }
 
     /// The inverse of [`Graph::beyond`], nothing of a value of the graph or of another one.
-    pub(crate) fn place_beyond(&self, value: Value) -> Option<usize> {
+    #[doc(hidden)]
+    pub fn place_beyond(&self, value: Value) -> Option<usize> {
         value.index.checked_sub(self.values.len()).filter(|_| value.graph == self.number)
     }
 
-    pub(crate) fn info(&self, value: Value) -> Result<&ValueInfo> {
+    #[doc(hidden)]
+    pub fn info(&self, value: Value) -> Result<&ValueInfo> {
         let found = self.values.get(value.index).filter(|_| value.graph == self.number);
         found.ok_or_else(|| {
             Error::input(
@@ -547,7 +557,8 @@ impl Graph {
 
     /// The named dimension that is the outermost of every input.
     #[cfg(not(target_family = "wasm"))]
-    pub(crate) fn outermost_dimension(&self) -> Option<&str> {
+    #[doc(hidden)]
+    pub fn outermost_dimension(&self) -> Option<&str> {
         let outermost = |&input: &Value| match &self.values.get(input.index)?.origin {
             Origin::Input(declared) => match declared.first()? {
                 Dim::Named(name) => Some(name.as_str()),
@@ -709,7 +720,8 @@ impl Graph {
 
     /// Says that a value's elements are of another type that has the same words: that numbers in f32 are integers of
     /// at most 16 bits, booleans or halves. They must be.
-    pub(crate) fn retype(&mut self, value: Value, dtype: DType) -> Result<()> {
+    #[doc(hidden)]
+    pub fn retype(&mut self, value: Value, dtype: DType) -> Result<()> {
         let found = self.info(value)?.dtype;
         if found.word() != dtype.word() {
             return Err(Error::Internal(format!("value {} of {found} as {dtype}", value.index)));
@@ -719,8 +731,8 @@ impl Graph {
     }
 
     /// Gives a value another name, and the node that writes it first.
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub(crate) fn rename(&mut self, value: Value, name: &str) -> Result<()> {
+    #[doc(hidden)]
+    pub fn rename(&mut self, value: Value, name: &str) -> Result<()> {
         let origin = self.info(value)?.origin.clone();
         self.values[value.index].name = name.to_owned();
         if let Origin::Node(node) = origin

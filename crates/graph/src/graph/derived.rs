@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// What was made of tensors, for as long as something else has all of these.
 #[derive(Debug, Default)]
-pub(crate) struct Derived(Mutex<Vec<Joined>>);
+pub struct Derived(Mutex<Vec<Joined>>);
 
 /// A tensor as [`Derived`] knows it: where its elements lie, and what they are.
 type Known = ((usize, Layout), Dims, DType);
@@ -55,7 +55,7 @@ impl Derived {
     ///
     /// # Errors
     /// If integers are to be joined with elements of another type; those of `make`.
-    pub(crate) fn joined(
+    pub fn joined(
         &self,
         how: &str,
         parts: &[&HostTensor],

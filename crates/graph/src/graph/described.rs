@@ -7,7 +7,8 @@ use std::fmt::{Result, Write};
 impl Graph {
     /// Writes operators, extents and types, and which value each operator reads. The text is the same for two graphs that
     /// were built alike.
-    pub(crate) fn describe(&self, out: &mut dyn Write) -> Result {
+    #[doc(hidden)]
+    pub fn describe(&self, out: &mut dyn Write) -> Result {
         write!(out, "{:?} narrow {}", self.dimensions, self.narrow)?;
         for value in &self.values {
             write!(out, "\n{} {} ", value.dims, value.dtype)?;
@@ -30,7 +31,10 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Graph, HostTensor, Pool, Pooling, Shape};
+    use crate::graph::Graph;
+    use crate::host::HostTensor;
+    use crate::ops::pool::{Pool, Pooling};
+    use crate::shape::Shape;
 
     fn text(width: usize, window: usize, output_first: bool, weight: f32) -> String {
         let mut graph = Graph::new();

@@ -122,19 +122,21 @@ impl Graph {
     }
 
     /// Whether a node draws random numbers.
-    #[cfg(feature = "onnx")]
-    pub(crate) fn draws(&self) -> bool {
+    #[doc(hidden)]
+    pub fn draws(&self) -> bool {
         self.draws.key.is_some()
     }
 
     /// Which of the states is the key.
-    pub(crate) fn key_place(&self) -> Option<usize> {
+    #[doc(hidden)]
+    pub fn key_place(&self) -> Option<usize> {
         let key = self.draws.key?;
         self.states.iter().position(|state| state.value == key)
     }
 
     /// The graph with the key of `seed` and run 0 as the first value of its random key; unchanged if it draws no numbers.
-    pub(crate) fn seeded(&self, seed: u64) -> Result<Cow<'_, Graph>> {
+    #[doc(hidden)]
+    pub fn seeded(&self, seed: u64) -> Result<Cow<'_, Graph>> {
         let Some(place) = self.key_place() else { return Ok(Cow::Borrowed(self)) };
         let initial = key_tensor(key_of(seed, 0))?;
         let mut graph = self.clone();
@@ -146,10 +148,10 @@ impl Graph {
 }
 
 /// The words of the key of a run: two of the seed, two of the run's number.
-pub(crate) type Key = [u32; KEY];
+pub type Key = [u32; KEY];
 
 /// The key of a session's run.
-pub(crate) const fn key_of(seed: u64, run: u64) -> Key {
+pub const fn key_of(seed: u64, run: u64) -> Key {
     let ([a, b], [c, d]) = (words(seed), words(run));
     [a, b, c, d]
 }
