@@ -213,8 +213,8 @@ pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
 pub use session::{
-    BuildProgress, Caches, Flight, MemoryUse, OpenAxis, Outputs, Port, Profile, RunInput, Session,
-    StageTimes, Step, TimedStep,
+    BuildProgress, Caches, Flight, MemoryUse, Outputs, Profile, RunInput, Session, StageTimes, Step,
+    TimedStep,
 };
 pub use session::{
     ChromaSiting, ColourMatrix, ColourRange, Colours, Fit, Frame, FrameLayout, FramePlane, Frames, Framing,
@@ -227,6 +227,7 @@ pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]
 pub use session::{OpenClBinding, OpenClInput};
 pub use shape::{Border, Padding, Shape};
+pub use source::{OpenAxis, Port};
 #[doc(inline)]
 pub use tune::Search;
 #[doc(inline)]

@@ -1,7 +1,6 @@
 //! Runs whose inputs and outputs lie in an application's buffers: bound where they may be, moved by a kernel where
 //! their elements lie otherwise, and copied only where no kernel may be given them.
 
-use super::Port;
 use super::picture::{PictureInput, ShownPictures};
 use super::resources::{Resources, compile};
 use crate::device::adopt::{Adopted, Transfer};
@@ -10,6 +9,7 @@ use crate::emit::Access;
 use crate::error::{Error, Result};
 use crate::lower::{Arrangement, End, Lent, Spot, WiredStep, Wiring};
 use crate::ops::Launch;
+use crate::source::Port;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

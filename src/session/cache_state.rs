@@ -1,11 +1,12 @@
 //! What a session knows of its caches: how many places are filled, and what the next run adds.
 
 use super::caches::Caches;
-use super::source::{Caching, Filling, GivenInput, OpenInput};
+use super::input::FedInput;
 use crate::alloc;
 use crate::dims::Dims;
 use crate::error::{Error, Result, Setting};
 use crate::host::HostTensor;
+use crate::source::{Caching, Filling, OpenInput};
 use crate::word;
 use std::ops::Range;
 
@@ -52,7 +53,7 @@ impl CacheState {
     }
 
     /// How many places the masks of the run that begins have more than the runs before: one where there are no masks.
-    pub(super) fn more(&self, given: &[GivenInput<'_>]) -> usize {
+    pub(super) fn more(&self, given: &[FedInput<'_>]) -> usize {
         let extents = self.grown.iter().filter_map(|(name, axis)| {
             let own = given.iter().find(|given| *given.name == *name)?;
             own.dims.extents().get(*axis)?.checked_sub(self.filled)

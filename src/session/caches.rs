@@ -1,7 +1,7 @@
 //! Which caches a session keeps, and which inputs are masks of their places.
 
-use super::ports::{OpenAxis, Port};
-use super::source::OpenInput;
+use crate::source::OpenInput;
+use crate::source::{OpenAxis, Port};
 
 /// Which outputs of each run are inputs of the next one, for [`Session::cache`](crate::Session::cache).
 ///

@@ -3,19 +3,19 @@
 use super::Session;
 use super::cache_state::{CACHE, CacheState, extended, moved_behind};
 use super::caches::Caches;
-use super::input::RunInput;
+use super::input::{FedInput, RunInput};
 use super::open_inputs::known_extents;
 use super::plans::Plans;
 use super::ports::unknown;
-use super::source::{Filling, GivenInput, PLACES};
 use crate::dims::Dims;
 use crate::error::{Error, Hint, Result, Setting};
 use crate::host::HostTensor;
+use crate::source::{Filling, PLACES};
 use std::borrow::Cow;
 
 impl Plans {
     /// What a run is given with its caches, and with masks of as many places as these have.
-    pub(super) fn with_caches<'a>(&mut self, given: Vec<GivenInput<'a>>) -> Result<Vec<GivenInput<'a>>> {
+    pub(super) fn with_caches<'a>(&mut self, given: Vec<FedInput<'a>>) -> Result<Vec<FedInput<'a>>> {
         let Some(cached) = &mut self.cached else { return Ok(given) };
         if cached.filled == 0 && cached.filling != Filling::Whole {
             cached.held.clear();
@@ -36,7 +36,7 @@ impl Plans {
                     return Err(error.hinted(Hint::new(": ", Setting::Reset, " empties the caches")));
                 }
                 held.push(others);
-                all.push(GivenInput { name: Cow::Owned(input.name.clone()), dims, input: None });
+                all.push(FedInput { name: Cow::Owned(input.name.clone()), dims, input: None });
                 continue;
             }
             let Some(given) = own.next_if(|given| *given.name == input.name) else { continue };
@@ -59,12 +59,12 @@ impl Plans {
                 Some(tensor) => extended(&tensor, axis, places)?,
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
             };
-            all.push(GivenInput { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
+            all.push(FedInput { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
         }
         if way == Filling::Next {
             let filled = HostTensor::of(Dims::new(&[1])?, vec![cached.filled as i32])?;
             let dims = filled.dims();
-            all.push(GivenInput { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
+            all.push(FedInput { name: Cow::Borrowed(PLACES), dims, input: Some(RunInput::owned(filled)) });
         }
         if let Some(cached) = &mut self.cached {
             (cached.held, cached.masks) = (held, masks);
@@ -96,8 +96,8 @@ impl Plans {
     pub(super) fn with_masks<'a>(
         &self,
         plan: u64,
-        mut given: Vec<GivenInput<'a>>,
-    ) -> Result<Vec<GivenInput<'a>>> {
+        mut given: Vec<FedInput<'a>>,
+    ) -> Result<Vec<FedInput<'a>>> {
         let plan = self.parts.get(&plan).filter(|part| part.apart);
         let Some((cached, plan)) = self.cached.as_ref().zip(plan) else { return Ok(given) };
         for (name, axis) in &cached.grown {

@@ -6,12 +6,11 @@
 use super::cache_state::{CACHE, CacheState};
 use super::extents::Extents;
 use super::flight::{Layout, OutputPlace};
-use super::input::{Input, RunInput, arranged};
+use super::input::{FedInput, Input, RunInput, arranged};
 use super::open_inputs::given_of;
 use super::part_plan::PartPlan;
 use super::plan::{Plan, are_outputs};
 use super::plans::{Composed, FIRST, MOST_PARTS, Plans};
-use super::source::{Caching, GivenInput, GraphSource, Part, PartResult, PartStart};
 use super::{BuildProgress, Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -21,6 +20,7 @@ use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::parallel;
+use crate::source::{Caching, GraphSource, Part, PartResult, PartStart};
 use crate::word;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -39,12 +39,12 @@ impl Plans {
     fn part_of(
         &self,
         place: &PartStart,
-        given: &[GivenInput<'_>],
+        given: &[FedInput<'_>],
         by_value: &BTreeSet<String>,
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
         let _limited = parallel::Limited::to(self.options.cpu_threads);
-        self.source.part(place, given, by_value, caching)
+        self.source.part(place, &FedInput::seen(given), by_value, caching)
     }
 }
 
@@ -74,7 +74,7 @@ impl Session {
                 own.extents.as_ref().and_then(|own| own.iter().copied().collect());
             let Some(fixed) = fixed else { return Ok(()) };
             let dims = Dims::new_or_empty(&fixed)?;
-            given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: None });
+            given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: None });
         }
         self.plan_for(&given, wait, progress).await
     }
@@ -83,7 +83,7 @@ impl Session {
     /// values nothing is planned.
     pub(super) async fn plan_for(
         &mut self,
-        given: &[GivenInput<'_>],
+        given: &[FedInput<'_>],
         wait: Wait,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<()> {
@@ -171,7 +171,7 @@ impl Plans {
     async fn part(
         &mut self,
         stage: u64,
-        given: &[GivenInput<'_>],
+        given: &[FedInput<'_>],
         path: &mut Vec<u64>,
         key: Key,
         wait: Wait,
@@ -179,7 +179,7 @@ impl Plans {
         let place = self.stage(stage)?.place.clone();
         if place.on_host {
             path.push(stage);
-            let (tensors, next) = self.source.on_host(&place, given)?;
+            let (tensors, next) = self.source.on_host(&place, &FedInput::seen(given))?;
             return Ok(Outcome::Next(self.behind(stage, next)?, tensors));
         }
         let number = match self.planned(stage, given)? {
@@ -214,7 +214,7 @@ impl Plans {
     async fn plan(
         &mut self,
         stage: u64,
-        given: &[GivenInput<'_>],
+        given: &[FedInput<'_>],
         part: Part,
         path: &[u64],
         wait: Wait,
@@ -244,7 +244,7 @@ impl Plans {
     }
 
     /// Makes a plan of the last part what runs. It takes the states of the plan before it.
-    async fn make_current(&mut self, number: u64, given: &[GivenInput<'_>], wait: Wait) -> Result<()> {
+    async fn make_current(&mut self, number: u64, given: &[FedInput<'_>], wait: Wait) -> Result<()> {
         if self.current != Some(number) {
             let gone = || Error::Internal("a plan is gone".to_owned());
             let next = self.parts.get_mut(&number).ok_or_else(gone)?;
@@ -264,7 +264,7 @@ impl Plans {
     }
 
     /// Says how the outputs of the network lie.
-    fn compose(&mut self, number: u64, given: &[GivenInput<'_>]) -> Result<()> {
+    fn compose(&mut self, number: u64, given: &[FedInput<'_>]) -> Result<()> {
         let Some(PartPlan { plan, results, .. }) = self.parts.get(&number) else { return Ok(()) };
         let is_run = given.iter().all(|own| own.input.is_some());
         if !is_run && results.iter().any(|(_, found)| matches!(found, PartResult::Given(_))) {
@@ -304,7 +304,7 @@ impl Plans {
 }
 
 /// A result of a part whose plan has these outputs.
-fn result(found: &PartResult, outputs: &[HostTensor], given: &[GivenInput<'_>]) -> Result<HostTensor> {
+fn result(found: &PartResult, outputs: &[HostTensor], given: &[FedInput<'_>]) -> Result<HostTensor> {
     let missing = |what: String| Error::Internal(format!("a part of a network has no {what}"));
     match found {
         PartResult::Output(index) => {
@@ -312,7 +312,7 @@ fn result(found: &PartResult, outputs: &[HostTensor], given: &[GivenInput<'_>]) 
         }
         PartResult::Constant(tensor) => Ok(tensor.clone()),
         PartResult::Given(name) => {
-            let own = given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?;
+            let own = given.iter().find(|given| given.name == *name).map(FedInput::value).transpose()?;
             own.flatten().map(Cow::into_owned).ok_or_else(|| missing(format!("value {name:?}")))
         }
     }

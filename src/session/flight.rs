@@ -1,6 +1,5 @@
 //! A run that was submitted, and what came of it.
 
-use super::Port;
 use super::output_memory::OutputMemory;
 use super::ports::{targets, unknown};
 use crate::alloc;
@@ -9,6 +8,7 @@ use crate::device::{Pending, Readback};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::source::Port;
 use crate::task::Awaited;
 use crate::word;
 use std::future::IntoFuture;

@@ -1,6 +1,5 @@
 //! What a run is given for an input.
 
-use super::Port;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 use super::frame::Frames;
 use super::ports::{every, unknown};
@@ -9,6 +8,7 @@ use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::source::{Elements, GivenInput, Port};
 use crate::word;
 use std::borrow::Cow;
 
@@ -83,6 +83,38 @@ impl RunInput<'_> {
     /// A tensor of its own.
     pub(super) fn owned(tensor: HostTensor) -> Self {
         RunInput(InputElements::Owned(tensor))
+    }
+}
+
+impl Elements for RunInput<'_> {
+    fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>> {
+        RunInput::tensor(self, dims)
+    }
+}
+
+/// What an input of a part of a network is given.
+#[derive(Debug, Clone)]
+pub(super) struct FedInput<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) dims: Dims,
+    /// Nothing while a session is planned before its first run.
+    pub(super) input: Option<RunInput<'a>>,
+}
+
+impl FedInput<'_> {
+    /// Its elements, if they are there.
+    pub(super) fn value(&self) -> Result<Option<Cow<'_, HostTensor>>> {
+        self.input.as_ref().map(|input| input.tensor(self.dims)).transpose()
+    }
+
+    /// These as a source of graphs sees them.
+    pub(super) fn seen<'s>(given: &'s [FedInput<'_>]) -> Vec<GivenInput<'s>> {
+        let seen = |own: &'s FedInput<'_>| GivenInput {
+            name: Cow::Borrowed(&*own.name),
+            dims: own.dims,
+            input: own.input.as_ref().map(|input| input as &dyn Elements),
+        };
+        given.iter().map(seen).collect()
     }
 }
 

@@ -82,7 +82,6 @@ mod sets;
 mod shared;
 #[cfg(not(target_family = "wasm"))]
 mod sizes;
-mod source;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
 mod value_buffers;
@@ -110,15 +109,10 @@ pub use picture::Pictures;
 pub use planned::PlannedStep;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use ports::arranged;
-pub use ports::{OpenAxis, Port};
 pub use profile::{MemoryUse, Profile, StageTimes, Step, TimedStep};
 pub use progress::BuildProgress;
 #[cfg(not(target_family = "wasm"))]
 pub use rewritten::ComparedRewrites;
-#[cfg(feature = "onnx")]
-pub(crate) use source::PLACES;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
-pub(crate) use source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartResult, PartStart};
 #[cfg(not(target_family = "wasm"))]
 pub use stream::{Stream, TryStream};
 
@@ -127,6 +121,7 @@ use crate::device::Wait;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::HostTensor;
+use crate::source::Port;
 use carried_outputs::CarriedOutput;
 use extents::Extents;
 use flight::{Launched, Layout};

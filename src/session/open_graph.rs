@@ -1,13 +1,13 @@
 //! A graph some of whose named dimensions each run decides.
 
 use super::cache_state::CACHE;
-use super::ports::{OpenAxis, Port};
-use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::dims::Dim;
 use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
 use crate::options::SessionOptions;
 use crate::sorted;
+use crate::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
+use crate::source::{OpenAxis, Port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

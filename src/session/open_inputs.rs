@@ -1,12 +1,12 @@
 //! What a run is given for a network whose extents it decides, and how the network says what it wants.
 
-use super::Port;
-use super::input::RunInput;
-use super::source::{GivenInput, GraphSource, OpenInput};
+use super::input::{FedInput, RunInput};
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
+use crate::source::Port;
+use crate::source::{GraphSource, OpenInput};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ pub(super) fn declared(input: &OpenInput) -> String {
 /// The extents of what a run is given, by the names of open axes.
 pub(super) fn known_extents<'s>(
     source: &'s Arc<dyn GraphSource>,
-    given: &[GivenInput<'_>],
+    given: &[FedInput<'_>],
 ) -> Vec<(&'s str, usize)> {
-    let of = |own: &GivenInput<'_>| {
+    let of = |own: &FedInput<'_>| {
         let (dims, input) = (own.dims, source.inputs().iter().find(|input| *own.name == input.name));
         let open = input.into_iter().flat_map(|input| &input.open);
         open.filter_map(move |open| Some((open.name.as_str(), *dims.extents().get(open.axis)?)))
@@ -53,8 +53,8 @@ pub(super) fn known_extents<'s>(
 }
 
 /// What a part is given of the results of the one before it.
-pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<GivenInput<'_>> {
-    let given = tensors.iter().map(|(name, tensor)| GivenInput {
+pub(super) fn given_of(tensors: &[(String, HostTensor)]) -> Vec<FedInput<'_>> {
+    let given = tensors.iter().map(|(name, tensor)| FedInput {
         name: Cow::Borrowed(name.as_str()),
         dims: tensor.dims(),
         input: Some(RunInput::from(tensor)),

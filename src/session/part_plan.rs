@@ -1,10 +1,11 @@
 //! The plan of a part of a network.
 
+use super::input::FedInput;
 use super::plan::Plan;
-use super::source::{GivenInput, PartResult};
 use crate::dims::Dims;
 use crate::error::Result;
 use crate::host::HostTensor;
+use crate::source::PartResult;
 
 /// The plan of a part of a network, for certain extents and values.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ fn same(a: &HostTensor, b: &HostTensor) -> bool {
 
 impl PartPlan {
     /// Whether it is for these extents and values.
-    pub(super) fn fits(&self, given: &[GivenInput<'_>]) -> Result<bool> {
+    pub(super) fn fits(&self, given: &[FedInput<'_>]) -> Result<bool> {
         let same_extents = self.extents.len() == given.len()
             && self
                 .extents
@@ -40,7 +41,7 @@ impl PartPlan {
         }
         for (name, value) in &self.values {
             let own =
-                given.iter().find(|given| given.name == *name).map(GivenInput::value).transpose()?.flatten();
+                given.iter().find(|given| given.name == *name).map(FedInput::value).transpose()?.flatten();
             if !own.is_some_and(|own| same(&own, value)) {
                 return Ok(false);
             }

@@ -1,9 +1,8 @@
 //! A network of fixed extents, ready to run: its ports and what computes it.
 
-use super::Port;
 use super::cpu;
 use super::flight::{Flight, Launched};
-use super::input::{Input, RunInput, arranged};
+use super::input::{FedInput, Input, RunInput, arranged};
 #[cfg(not(target_family = "wasm"))]
 use super::progress::Told;
 use super::progress::{BuildProgress, Tell};
@@ -11,7 +10,6 @@ use super::progress::{BuildProgress, Tell};
 use super::run::Next;
 use super::runner::{Idle, Runner};
 use super::shared::Shared;
-use super::source::{GivenInput, PartResult};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::{device, online, progress::Teller};
 use crate::context::{Context, Engine};
@@ -23,6 +21,8 @@ use crate::host::HostTensor;
 use crate::lower::can_be_a_step;
 use crate::options::{SessionOptions, Tuning};
 use crate::parallel;
+use crate::source::PartResult;
+use crate::source::Port;
 #[cfg(not(target_family = "wasm"))]
 use crate::task;
 use std::borrow::Cow;
@@ -164,7 +164,7 @@ impl Plan {
     }
 
     /// What a run is given, in the order of the inputs, in their dimensions and types.
-    pub(super) fn feeds<'a>(&self, given: Vec<GivenInput<'a>>) -> Result<Vec<Input<'a>>> {
+    pub(super) fn feeds<'a>(&self, given: Vec<FedInput<'a>>) -> Result<Vec<Input<'a>>> {
         let word = |dtype: DType| self.runner.word(dtype);
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for port in &self.inputs {

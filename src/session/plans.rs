@@ -4,13 +4,12 @@
 use super::cache_state::CacheState;
 use super::draws::Draws;
 use super::flight::Layout;
-use super::input::RunInput;
+use super::input::{FedInput, RunInput};
 use super::open_inputs::{check_open, declared, shown};
 use super::part_plan::PartPlan;
 use super::plan::Plan;
 use super::ports::unknown;
 use super::shared::Shared;
-use super::source::{GivenInput, GraphSource, OpenInput, Part, PartStart};
 use super::{Port, Session};
 use crate::context::Context;
 use crate::device::Wait;
@@ -19,6 +18,7 @@ use crate::error::{Error, Result, Setting};
 use crate::lower::can_be_a_step;
 use crate::options::{SessionOptions, Tuning};
 use crate::sorted;
+use crate::source::{GraphSource, OpenInput, Part, PartStart};
 use crate::tune::db::SharedDatabase;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,7 @@ impl Plans {
     }
 
     /// What a run is given, checked against what the network declares, in the order of its inputs.
-    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<GivenInput<'a>>> {
+    pub(super) fn given<'a>(&self, inputs: Vec<(&str, RunInput<'a>)>) -> Result<Vec<FedInput<'a>>> {
         let mut found: Vec<Option<RunInput<'a>>> = vec![None; self.source.inputs().len()];
         for (name, input) in inputs {
             let place = self.source.inputs().iter().position(|own| own.name == name);
@@ -169,7 +169,7 @@ impl Plans {
             match input {
                 Some(input) => {
                     let dims = self.extents(own, &input)?;
-                    given.push(GivenInput { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
+                    given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
                 None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
                 }
@@ -226,7 +226,7 @@ impl Plans {
     }
 
     /// The plan of a stage for what it is given, used now.
-    pub(super) fn planned(&mut self, stage: u64, given: &[GivenInput<'_>]) -> Result<Option<u64>> {
+    pub(super) fn planned(&mut self, stage: u64, given: &[FedInput<'_>]) -> Result<Option<u64>> {
         for number in self.stage(stage)?.plans.clone() {
             if self.parts.get(&number).map(|part| part.fits(given)).transpose()? == Some(true) {
                 let now = self.number();
@@ -314,13 +314,7 @@ impl Plans {
     }
 
     /// Keeps a plan.
-    pub(super) fn keep(
-        &mut self,
-        stage: u64,
-        given: &[GivenInput<'_>],
-        part: Part,
-        plan: Plan,
-    ) -> Result<u64> {
+    pub(super) fn keep(&mut self, stage: u64, given: &[FedInput<'_>], part: Part, plan: Plan) -> Result<u64> {
         let mut values = Vec::with_capacity(part.by_value.len());
         for own in given.iter().filter(|own| part.by_value.contains(&*own.name)) {
             if let Some(value) = own.value()? {

@@ -3,9 +3,8 @@
 
 use super::Session;
 use super::extents::Extents;
+use super::input::FedInput;
 use super::plans::Plans;
-use super::ports::{OpenAxis, Port};
-use super::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dims::Dims;
@@ -13,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::options::SessionOptions;
 use crate::sorted;
+use crate::source::{Caching, Filling, GivenInput, GraphSource, OpenInput, Part, PartStart};
+use crate::source::{OpenAxis, Port};
 use crate::task::block_on;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -83,7 +84,7 @@ impl GraphSource for Sizes {
 }
 
 /// What a run of so many requests is given, by the inputs of one.
-fn given(inputs: &[Port], size: usize) -> Result<Vec<GivenInput<'_>>> {
+fn given(inputs: &[Port], size: usize) -> Result<Vec<FedInput<'_>>> {
     let mut given = Vec::with_capacity(inputs.len());
     for port in inputs {
         let mut extents = port.dims.extents().to_vec();
@@ -93,7 +94,7 @@ fn given(inputs: &[Port], size: usize) -> Result<Vec<GivenInput<'_>>> {
             None => {}
         }
         let dims = Dims::new(&extents)?;
-        given.push(GivenInput { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
+        given.push(FedInput { name: Cow::Borrowed(port.name.as_str()), dims, input: None });
     }
     Ok(given)
 }

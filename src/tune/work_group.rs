@@ -543,8 +543,12 @@ mod tests {
 
     #[test]
     fn many_queries_are_tiled_and_one_is_not() {
-        let limits =
-            Limits { family: Family::Nvidia, compute_units: Some(132), local_memory: 49152, ..Limits::opencl() };
+        let limits = Limits {
+            family: Family::Nvidia,
+            compute_units: Some(132),
+            local_memory: 49152,
+            ..Limits::opencl()
+        };
         let entry = crate::ops::all().iter().find(|entry| entry.name == "attention").expect("the op");
         for (extents, wanted) in
             [([6, 1500, 1500, 64], "tiled"), ([12, 197, 197, 64], "tiled"), ([12, 1, 512, 64], "row")]

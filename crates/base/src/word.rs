@@ -151,12 +151,7 @@ pub fn fit(numbers: &[f32], of: DType, what: &str) -> Result<()> {
 ///
 /// # Errors
 /// If one is no number of that type, or there is no memory.
-pub fn of_tensor<'a>(
-    tensor: &'a HostTensor,
-    word: DType,
-    of: DType,
-    what: &str,
-) -> Result<Cow<'a, [f32]>> {
+pub fn of_tensor<'a>(tensor: &'a HostTensor, word: DType, of: DType, what: &str) -> Result<Cow<'a, [f32]>> {
     let wide = matches!(tensor.dtype(), DType::I64 | DType::I32 | DType::U32);
     if word == DType::F32 && !wide {
         let numbers = tensor.try_nhwc()?;

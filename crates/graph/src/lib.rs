@@ -12,3 +12,4 @@ use diptych_emit::*;
 use diptych_kernels::*;
 
 pub mod graph;
+pub mod source;

@@ -24,7 +24,7 @@ use crate::ops::attention::Attention;
 use crate::ops::operator::Operator;
 use crate::ops::remap::{BroadcastTo, StridedSlice};
 use crate::ops::view::{Reshape, Slice};
-use crate::session::{Caching, Filling, GivenInput, PLACES, Part, PartStart};
+use crate::source::{Caching, Filling, GivenInput, PLACES, Part, PartStart};
 use crate::word;
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -234,18 +234,6 @@ impl OnnxSource {
             Some(what) => refused(what),
             None => Ok(()),
         }
-    }
-}
-
-impl Caching<'_> {
-    fn is_cache(&self, input: &str) -> bool {
-        self.pairs.iter().any(|(_, own)| own == input)
-    }
-
-    /// How many places of its caches a network is shown.
-    fn shown(&self, given: &[GivenInput<'_>]) -> Option<usize> {
-        let cache = given.iter().find(|own| self.is_cache(&own.name))?;
-        cache.dims.extents().iter().rev().nth(1).copied()
     }
 }
 

@@ -10,8 +10,8 @@ use crate::model::LoadOptions;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
 use crate::model::reason::Reason;
-use crate::session::{Caching, GivenInput, PLACES, PartResult};
 use crate::sorted;
+use crate::source::{Caching, GivenInput, PLACES, PartResult};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Where a part begins.

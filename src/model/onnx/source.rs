@@ -23,10 +23,10 @@ use crate::model::constant_cache::Kept;
 use crate::model::input_dependence;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
-use crate::session::{
+use crate::sorted;
+use crate::source::{
     Caching, Filling, GivenInput, GraphSource, OpenAxis, OpenInput, Part, PartResult, PartStart, Port,
 };
-use crate::sorted;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::model::Quantised;
 use crate::model::build::Builder;
 use crate::model::constant_cache::Kept;
 use crate::model::reason::Reason;
-use crate::session::{OpenInput, Port};
+use crate::source::{OpenInput, Port};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 

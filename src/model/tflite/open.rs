@@ -12,7 +12,7 @@ use crate::model::build::Wanted;
 use crate::model::constant_cache::Kept;
 use crate::model::input_dependence;
 use crate::model::reason::Reason;
-use crate::session::{
+use crate::source::{
     Caching, Filling, GivenInput, GraphSource, OpenAxis, OpenInput, Part, PartResult, PartStart, Port,
 };
 use std::collections::BTreeSet;

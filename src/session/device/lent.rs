@@ -4,10 +4,10 @@ use super::DeviceSession;
 use crate::context::Engine;
 use crate::device::Recording;
 use crate::error::{Error, Result};
-use crate::session::Port;
 use crate::session::bound::{Bindings, Bound, PortBuffer};
 use crate::session::input::Input;
 use crate::session::picture::ShownPictures;
+use crate::source::Port;
 use std::sync::Arc;
 
 impl DeviceSession {

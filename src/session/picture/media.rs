@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::session::frame::{Conversion, FrameLayout, PixelFormat};
 use crate::session::framing::{Colours, Framing};
 use crate::session::pixel_layout::PixelLayout;
-use crate::session::ports::Port;
+use crate::source::Port;
 
 /// What a picture lies in.
 #[derive(Debug, Clone)]

@@ -5,12 +5,12 @@ mod media;
 
 pub(super) use media::{PictureMedia, ShownPictures};
 
-use super::Port;
 use super::framing::{Colours, Framing};
 use super::pixel_layout::PixelLayout;
 use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, Slice, compile_planned_async};
 use crate::error::Result;
 use crate::lower::Arrangement;
+use crate::source::Port;
 use kernel::WORK_GROUP;
 use std::sync::Arc;
 

@@ -27,13 +27,13 @@ pub mod turns;
 pub mod winograd;
 pub mod words;
 
+#[doc(hidden)]
+pub use crate::text;
 pub use constants::Value;
 pub use dialect::Dialect;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use folded::Folded;
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
-#[doc(hidden)]
-pub use crate::text;
 
 use crate::dtype::Precision;
 use crate::error::Result;

@@ -168,12 +168,7 @@ impl OpenClDevice {
     }
 
     /// Enqueues copies, a recording, and copies, and returns: nothing is waited for, and nothing is flushed.
-    pub fn enqueue(
-        &self,
-        before: &[Transfer],
-        recordings: &[&Recording],
-        after: &[Transfer],
-    ) -> Result<()> {
+    pub fn enqueue(&self, before: &[Transfer], recordings: &[&Recording], after: &[Transfer]) -> Result<()> {
         let inner = &self.inner;
         let copy = |Transfer { from, to }: &Transfer| {
             let (from, to) = (Range::new(inner, from)?, Range::new(inner, to)?);

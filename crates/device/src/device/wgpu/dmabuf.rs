@@ -112,11 +112,7 @@ impl WgpuDevice {
     ///
     /// # Safety
     /// The file's memory has a texture of this extent, format and modifier there.
-    pub unsafe fn import_texture(
-        &self,
-        fd: OwnedFd,
-        texture: &ImportedTexture,
-    ) -> Result<wgpu::Texture> {
+    pub unsafe fn import_texture(&self, fd: OwnedFd, texture: &ImportedTexture) -> Result<wgpu::Texture> {
         check(fd.as_fd())?;
         let ImportedTexture { size: [width, height], format, offset, stride, modifier } = *texture;
         let needed = wgpu::Features::VULKAN_EXTERNAL_MEMORY_DMA_BUF;

@@ -18,7 +18,7 @@ const CHUNK: usize = 64;
 
 /// The weights of windows over channels of bytes, laid out.
 #[derive(Debug)]
-pub struct Channels {
+pub(crate) struct Channels {
     /// Channels of a row of weights.
     width: usize,
     /// Channels of a block: as many as a vector has bytes.

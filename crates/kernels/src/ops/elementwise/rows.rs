@@ -11,7 +11,7 @@ use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 /// Names of the output's extents, the innermost first.
-pub const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
+const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
 
 #[derive(Debug)]
 pub(super) struct Rows;

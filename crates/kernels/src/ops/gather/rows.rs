@@ -13,7 +13,7 @@ use crate::ops::rows::{RowsOp, word_key, word_number};
 use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
 
-pub const EXTENTS: [&str; MAX_RANK] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
+const EXTENTS: [&str; MAX_RANK] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
 
 impl GatherOp {
     /// Elements that every invocation moves at once.

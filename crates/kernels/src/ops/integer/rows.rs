@@ -14,7 +14,7 @@ use crate::shape::Shape;
 use crate::word;
 
 /// Names of the output's extents, the innermost first.
-pub const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
+const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
 
 const NUMBERS: [&str; 3] = ["number0", "number1", "number2"];
 

@@ -17,7 +17,7 @@ use pulp::{Simd, WithSimd};
 use std::borrow::Cow;
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
-pub const LANES: usize = 32;
+const LANES: usize = 32;
 
 /// Values of a block of columns, which are added up before their sums are added to others, for their error.
 const BLOCK: usize = 32 * 1024;

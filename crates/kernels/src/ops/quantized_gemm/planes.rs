@@ -91,7 +91,7 @@ pub(super) struct Packed<'a> {
 }
 
 /// The numbers of the lanes of the widest vectors.
-pub const LANES: [f32; 16] =
+const LANES: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
 
 impl Planes {

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Sums that are kept apart, for vectors of the CPU and for their error.
-pub const LANES: usize = 32;
+const LANES: usize = 32;
 
 /// The most rows that are added up before their sum is added to others, for its error.
 const RUN: usize = 1024;

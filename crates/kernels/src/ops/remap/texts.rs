@@ -7,7 +7,7 @@ use crate::emit::{Scalar, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::spec::{Params, extent, unsigned};
 
-pub const EXTENTS: [&str; MAX_AXES] =
+const EXTENTS: [&str; MAX_AXES] =
     ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5", "extent6", "extent7"];
 const STRIDES: [&str; MAX_AXES] =
     ["stride0", "stride1", "stride2", "stride3", "stride4", "stride5", "stride6", "stride7"];

@@ -16,7 +16,7 @@ use crate::vector::exp;
 use pulp::{Simd, WithSimd};
 
 /// Maxima and sums that are kept apart, for vectors of the CPU.
-pub const LANES: usize = 16;
+const LANES: usize = 16;
 
 /// What a power costs, in operations.
 const POWER: usize = 16;

@@ -4,8 +4,8 @@
 #[cfg(feature = "shaders")]
 mod writers;
 
-use crate::emit::{Activation, Dialect, KernelSource, Template};
 use crate::dtype::Precision;
+use crate::emit::{Activation, Dialect, KernelSource, Template};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits, MatrixUnit};
 use crate::ops::{self, BoundKernel, Choice, Launch, Op, OpEntry};

@@ -1,7 +1,9 @@
-//! What makes the graphs of a network whose extents each run decides.
+//! What makes the graphs of a network whose extents each run decides, and the ports of such a network.
 
-use super::input::RunInput;
-use super::ports::{OpenAxis, Port};
+mod ports;
+
+pub use ports::{OpenAxis, Port};
+
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -15,48 +17,52 @@ use std::sync::Arc;
 
 /// An input of a network whose extents each run decides.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenInput {
+pub struct OpenInput {
     /// Its place among the inputs of the file, those that are given while it is read included.
-    #[cfg_attr(
-        not(any(feature = "tflite", feature = "onnx")),
-        expect(dead_code, reason = "files alone have others")
-    )]
-    pub(crate) place: usize,
-    pub(crate) name: String,
-    pub(crate) dtype: DType,
+    pub place: usize,
+    pub name: String,
+    pub dtype: DType,
     /// Its extents, those without one open; `None` where the rank is open, too.
-    pub(crate) extents: Option<Vec<Option<usize>>>,
-    pub(crate) open: Vec<OpenAxis>,
+    pub extents: Option<Vec<Option<usize>>>,
+    pub open: Vec<OpenAxis>,
     /// Whether a run may do without it.
-    pub(crate) is_optional: bool,
+    pub is_optional: bool,
+}
+
+/// The elements of an input.
+pub trait Elements: fmt::Debug {
+    /// They as a tensor of `dims`, which are of as many elements.
+    ///
+    /// # Errors
+    /// If they are not such elements.
+    fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>>;
 }
 
 /// What a part of a network is given.
 #[derive(Debug, Clone)]
-pub(crate) struct GivenInput<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) dims: Dims,
+pub struct GivenInput<'a> {
+    pub name: Cow<'a, str>,
+    pub dims: Dims,
     /// Nothing while a session is planned before its first run.
-    pub(crate) input: Option<RunInput<'a>>,
+    pub input: Option<&'a dyn Elements>,
 }
 
 impl GivenInput<'_> {
     /// Its elements, if they are there.
-    pub(crate) fn value(&self) -> Result<Option<Cow<'_, HostTensor>>> {
+    pub fn value(&self) -> Result<Option<Cow<'_, HostTensor>>> {
         self.input.as_ref().map(|input| input.tensor(self.dims)).transpose()
     }
 }
 
 /// Where a part of a network begins.
 #[derive(Clone)]
-pub(crate) struct PartStart {
+pub struct PartStart {
     /// Whether it is one operator, which the CPU computes anew at each run because its results' extents depend on values.
-    pub(crate) on_host: bool,
+    pub on_host: bool,
     /// What tells it from other places behind the same part.
-    pub(crate) form: String,
+    pub form: String,
     /// What the source knows of it.
-    #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has one part"))]
-    pub(crate) of: Arc<dyn Any + Send + Sync>,
+    pub of: Arc<dyn Any + Send + Sync>,
 }
 
 impl fmt::Debug for PartStart {
@@ -66,9 +72,8 @@ impl fmt::Debug for PartStart {
 }
 
 /// Where a result of a part is found.
-#[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has one part"))]
 #[derive(Debug, Clone)]
-pub(crate) enum PartResult {
+pub enum PartResult {
     /// Among the outputs of its graph.
     Output(usize),
     /// With the part.
@@ -79,23 +84,23 @@ pub(crate) enum PartResult {
 
 /// A part of a network for inputs of certain extents.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub struct Part {
     /// What computes it; without outputs where all is known.
-    pub(crate) graph: Graph,
+    pub graph: Graph,
     /// What it was given whose values it depends on.
-    pub(crate) by_value: BTreeSet<String>,
+    pub by_value: BTreeSet<String>,
     /// What the next part is given, or the network's outputs, by name.
-    pub(crate) results: Vec<(String, PartResult)>,
-    pub(crate) next: Option<PartStart>,
+    pub results: Vec<(String, PartResult)>,
+    pub next: Option<PartStart>,
     /// How many places it adds to each cache.
-    pub(crate) adds: usize,
+    pub adds: usize,
     /// Whether what attends sees those behind all others ([`Filling::Apart`]).
-    pub(crate) apart: bool,
+    pub apart: bool,
 }
 
 impl Part {
     /// The only part: `graph` computes every one of these outputs, in their order.
-    pub(crate) fn whole(graph: Graph, outputs: &[Port]) -> Self {
+    pub fn whole(graph: Graph, outputs: &[Port]) -> Self {
         let named = |(index, port): (usize, &Port)| (port.name.clone(), PartResult::Output(index));
         let results = outputs.iter().enumerate().map(named).collect();
         Self { graph, by_value: BTreeSet::new(), results, next: None, adds: 0, apart: false }
@@ -103,21 +108,33 @@ impl Part {
 }
 
 /// Caches that the graphs of a network keep as states: inputs of a run that outputs of the run before are.
-#[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "files of ONNX alone have caches"))]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Caching<'a> {
+pub struct Caching<'a> {
     /// Outputs and inputs.
-    pub(crate) pairs: &'a [(String, String)],
+    pub pairs: &'a [(String, String)],
     /// Places of each cache: extents of the axis before the last one.
-    pub(crate) places: usize,
+    pub places: usize,
     /// Axes of other inputs that have a place for each of a cache.
-    pub(crate) grown: &'a [(String, usize)],
-    pub(crate) way: Filling,
+    pub grown: &'a [(String, usize)],
+    pub way: Filling,
+}
+
+impl Caching<'_> {
+    /// Whether an input is one of them.
+    pub fn is_cache(&self, input: &str) -> bool {
+        self.pairs.iter().any(|(_, own)| own == input)
+    }
+
+    /// How many places of its caches a network is shown.
+    pub fn shown(&self, given: &[GivenInput<'_>]) -> Option<usize> {
+        let cache = given.iter().find(|own| self.is_cache(&own.name))?;
+        cache.dims.extents().iter().rev().nth(1).copied()
+    }
 }
 
 /// How a run fills its caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filling {
+pub enum Filling {
     /// It is given none, and its outputs become their first places.
     First,
     /// It is given all places but as many as it adds, filled or not. Its own go where the run before has ended ([`PLACES`]),
@@ -125,17 +142,16 @@ pub(crate) enum Filling {
     Next,
     /// [`Filling::Next`], where what attends sees the places of the run behind all others, as the file has them. Masks hide
     /// those between.
-    #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "ONNX files alone have caches"))]
     Apart,
     /// It is given all of them, and what it makes of them replaces them.
     Whole,
 }
 
 /// The input of a graph that says how many places of its caches are filled.
-pub(crate) const PLACES: &str = "(places)";
+pub const PLACES: &str = "(places)";
 
 /// Makes graphs of a network, part by part.
-pub(crate) trait GraphSource: fmt::Debug + Send + Sync {
+pub trait GraphSource: fmt::Debug + Send + Sync {
     fn inputs(&self) -> &[OpenInput];
 
     /// The outputs, as far as they are known before a run.
