@@ -121,6 +121,7 @@ use diptych_base::*;
 use diptych_device::*;
 use diptych_emit::*;
 use diptych_graph::*;
+use diptych_import::*;
 use diptych_kernels::*;
 
 #[cfg(not(target_family = "wasm"))]
@@ -142,7 +143,6 @@ mod product;
 mod session;
 mod tune;
 mod tune_network;
-mod weights;
 
 #[cfg(not(target_family = "wasm"))]
 pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};
@@ -156,6 +156,12 @@ pub use device::wgpu::WgpuCalls;
 #[doc(inline)]
 pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
 pub use dims::{Dim, Dims, MAX_RANK};
+#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
+#[doc(inline)]
+pub use diptych_import::model::with_random_weights;
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+#[doc(inline)]
+pub use diptych_import::model::{LoadOptions, ModelInfo, Pixels, Quantised, TensorInfo};
 pub use dtype::{DType, Precision};
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
@@ -173,12 +179,8 @@ pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 pub use model::onnx;
 #[cfg(feature = "tflite")]
 pub use model::tflite;
-#[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
-pub use model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-pub use model::{
-    FileInput, LoadOptions, Model, ModelFile, ModelInfo, ModelPort, Pixels, Quantised, TensorInfo,
-};
+pub use model::{FileInput, Model, ModelFile, ModelPort};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;
@@ -272,7 +274,7 @@ pub mod internals {
     }
     #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub mod operators {
-        pub use crate::model::operators::*;
+        pub use diptych_import::model::operators::*;
     }
     pub mod ops {
         pub use crate::ops::*;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, Setting};
 use crate::graph::Graph;
 use crate::host::HostTensor;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
-use crate::model::{LoadOptions, ModelFile};
+use crate::model::ModelFile;
 use crate::options::{SessionOptions, Tuning};
 use crate::parallel;
 use crate::session::Session;
@@ -14,6 +14,7 @@ use crate::sorted;
 use crate::source::Port;
 use crate::tune::db::NetworkKey;
 use crate::tune::key::DeviceKey;
+use diptych_import::model::LoadOptions;
 use std::fmt::{self, Write};
 
 /// Made-up values are this many, from 0 to 1: halves hold each of them.

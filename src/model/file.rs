@@ -1,6 +1,6 @@
 //! Files whose networks are made for the extents of each run.
 
-use super::{LoadOptions, Model, ModelInfo, Pixels, Read, is_onnx, parse};
+use super::Model;
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
@@ -9,6 +9,7 @@ use crate::options::SessionOptions;
 use crate::parallel;
 use crate::session::{BuildProgress, Session};
 use crate::source::{GraphSource, OpenAxis, OpenInput, Port};
+use diptych_import::model::{LoadOptions, ModelInfo, Pixels, Read, is_onnx, parse};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,18 +76,20 @@ impl Contents {
         #[cfg(feature = "onnx")]
         if self.is_onnx {
             let path = self.path.as_deref();
-            let (source, info) = super::onnx::OnnxSource::new(name, bytes, path, options)?;
+            let (source, info) =
+                diptych_import::model::onnx::OnnxSource::new(name, bytes, path, options, Session::prepare)?;
             return Ok((Arc::new(source), info));
         }
         #[cfg(feature = "tflite")]
         {
-            let (source, info) = super::tflite::TfliteSource::new(name, bytes, options)?;
+            let (source, info) =
+                diptych_import::model::tflite::TfliteSource::new(name, bytes, options, Session::prepare)?;
             Ok((Arc::new(source), info))
         }
         #[cfg(not(feature = "tflite"))]
         {
             let _ = (bytes, options);
-            Err(super::unknown_format(name))
+            Err(diptych_import::model::unknown_format(name))
         }
     }
 }
@@ -185,7 +188,7 @@ impl ModelFile {
         let Contents { name, bytes, path, options, is_onnx } = &*self.contents;
         let mut options = options.clone();
         options.dimensions.extend(dimensions.iter().map(|(name, &extent)| (name.clone(), extent)));
-        Model::of(parse(name, bytes, path.as_deref(), *is_onnx, &options)?)
+        Model::of(parse(name, bytes, path.as_deref(), *is_onnx, &options, Session::prepare)?)
     }
 
     /// The inputs, in the order of the file.

@@ -1,9 +1,10 @@
 //! What the packages for other languages have in common.
 
-use super::{LoadOptions, ModelFile};
+use super::ModelFile;
 use crate::context::Context;
 use crate::dtype::Precision;
 use crate::error::Result;
+use diptych_import::model::LoadOptions;
 use std::collections::BTreeSet;
 
 /// A file by a function that reads it. With caches, outputs that are caches are read beside those that the options choose.

@@ -1,7 +1,6 @@
 //! The ways to make a session.
 
 use super::extents::Extents;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::input::arranged;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::lowered::lowered;
@@ -11,22 +10,19 @@ use super::open_graph::OpenGraph;
 use super::plan::{Plan, checked};
 use super::profile::MemoryUse;
 use super::progress::BuildProgress;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
 use super::run::Next;
 use super::{Session, cpu};
+use crate::compute::Prepared;
 use crate::context::{Context, Engine};
 use crate::device::Wait;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::error::Error;
 use crate::error::Result;
 use crate::graph::Graph;
-#[cfg(feature = "onnx")]
 use crate::graph::key_of;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
 use crate::host::HostTensor;
 use crate::options::SessionOptions;
 use crate::sorted;
-#[cfg(any(feature = "onnx", feature = "tflite"))]
+use crate::source::Port;
 use crate::task;
 use std::sync::Arc;
 
@@ -83,22 +79,22 @@ impl Session {
     }
 
     /// A session on the CPU, where nothing is awaited.
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub(crate) fn on_cpu(graph: &Graph) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn on_cpu(graph: &Graph) -> Result<Self> {
         let context = Context::cpu("its values are wanted on the host");
         let built = task::at_once(Plan::built(&context, graph, SessionOptions::default(), None, &|_| {}));
         built.unwrap_or_else(|| Err(Error::Internal("the CPU was awaited".to_owned()))).map(Self::of)
     }
 
-    /// Draws the random numbers of this seed from the next run on.
-    #[cfg(feature = "onnx")]
-    pub(crate) fn draw_by(&self, seed: u64) -> Result<()> {
-        self.extents.plan().runner.draw_by(key_of(seed, 0))
+    /// [`Session::on_cpu`], for loaders.
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
+    pub(crate) fn prepare(graph: &Graph) -> Result<Box<dyn Prepared>> {
+        Ok(Box::new(Session::on_cpu(graph)?))
     }
 
     /// [`Session::run`] of a session on the CPU, wherever that is.
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub(crate) fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+    #[doc(hidden)]
+    pub fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
         let inputs = inputs.iter().map(|(name, input)| (*name, (*input).into())).collect();
         let plan = self.extents.plan();
         let inputs = arranged(&plan.inputs, inputs, &|dtype| plan.runner.word(dtype))?;
@@ -170,5 +166,19 @@ impl Session {
                 Ok(changed)
             }
         }
+    }
+}
+
+impl Prepared for Session {
+    fn inputs(&self) -> &[Port] {
+        Session::inputs(self)
+    }
+
+    fn draw_by(&self, seed: u64) -> Result<()> {
+        self.extents.plan().runner.draw_by(key_of(seed, 0))
+    }
+
+    fn compute(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {
+        Session::compute(self, inputs)
     }
 }

@@ -217,7 +217,7 @@ fn tick(times: &[Duration]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::random::Random;
+    use crate::random::Random;
 
     fn clock(kind: ClockKind, resolution_ns: u64) -> Clock {
         let mut clock = Clock::with(kind, Policy::default());

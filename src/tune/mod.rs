@@ -31,7 +31,6 @@ mod op_bench;
 mod phones;
 mod problem;
 pub(crate) mod proof;
-pub(crate) mod random;
 mod tuning;
 
 pub use bench::{Bench, Check};

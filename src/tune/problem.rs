@@ -15,7 +15,7 @@ use crate::tune::bench::Check;
 use crate::word;
 
 fn noise(seed: u64, len: usize) -> Vec<f32> {
-    let mut random = super::random::Random::new(seed);
+    let mut random = crate::random::Random::new(seed);
     (0..len).map(|_| (random.next() >> 54) as f32 / 512.0 - 1.0).collect()
 }
 
@@ -40,7 +40,7 @@ pub(super) fn operands(op: &dyn Op, set: u64) -> Operands<'static> {
 
 /// Words of any bits.
 fn bits(seed: u64, len: usize) -> Vec<f32> {
-    let mut random = super::random::Random::new(seed);
+    let mut random = crate::random::Random::new(seed);
     (0..len).map(|_| f32::from_bits((random.next() >> 32) as u32)).collect()
 }
 

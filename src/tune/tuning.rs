@@ -39,13 +39,13 @@ mod tests;
 use super::bench::{Bench, Check};
 use super::entry::{Entry, State};
 use super::explore::Explorer;
-use super::random::Random;
 use super::repeat::Repeats;
 use super::search::{Search, WorkGroups, boxes, candidates, handful};
 use super::statistics::{median, race_half_width, spread};
 use super::verdict::{Call, Outcome, Rule, Trial, Verdict};
 use crate::error::Result;
 use crate::ops::Choice;
+use crate::random::Random;
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -18,6 +18,7 @@ pub mod file;
 pub mod host;
 pub mod layout;
 pub mod parallel;
+pub mod random;
 pub mod shape;
 pub mod sorted;
 pub mod sync;

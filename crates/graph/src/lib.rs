@@ -11,5 +11,6 @@ use diptych_base::*;
 use diptych_emit::*;
 use diptych_kernels::*;
 
+pub mod compute;
 pub mod graph;
 pub mod source;

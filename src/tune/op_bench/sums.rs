@@ -11,7 +11,7 @@ use crate::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
 use crate::error::{Error, Result};
-use crate::tune::random::Random;
+use crate::random::Random;
 
 /// Lanes whose results are read.
 const LANES: u32 = 64;

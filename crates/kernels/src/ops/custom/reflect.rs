@@ -21,7 +21,7 @@ impl Reflection {
 }
 
 #[cfg(not(feature = "shaders"))]
-pub(super) fn reflect(name: &str, _text: &str) -> crate::Result<Reflection> {
+pub(super) fn reflect(name: &str, _text: &str) -> crate::error::Result<Reflection> {
     let reason = "the crate was built without feature `shaders`";
     Err(crate::error::Error::unsupported(format!("kernel {name:?}"), reason))
 }

@@ -1,0 +1,18 @@
+//! Files of networks become graphs of diptych: TensorFlow Lite, ONNX, and weights in safetensors.
+//!
+//! It promises no API: programs use the crate `diptych`, which exports what is for them.
+
+#![recursion_limit = "256"]
+#![warn(unreachable_pub)]
+// The library answers with an error; it does not stop the program.
+#![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
+
+// The crates below, by their modules.
+use diptych_base::*;
+use diptych_emit::*;
+use diptych_graph::*;
+use diptych_kernels::*;
+
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+pub mod model;
+pub mod weights;
