@@ -69,24 +69,24 @@ fn the_table_has_the_operators_that_the_loaders_read() {
 /// Constants of the loaders, and what the page says of them.
 #[rustfmt::skip]
 const NUMBERS: &[(&str, &str, &str)] = &[
-    ("dims.rs", "const MAX_RANK: usize = 6;", "at most six axes"),
-    ("model/input_dependence.rs", "const MOST_BY_VALUE: usize = 4096;", "at most 4,096 elements"),
-    ("model/build/axes.rs", "const MOST_LISTED: usize = 1 << 16;", "at most 65,536 numbers"),
-    ("model/build/unfolded.rs", "const MOST_TAPS: usize = 1 << 10;", "at most 1,024 taps"),
-    ("model/build/pooling.rs", "const MAX_TAPS: usize = 256;", "Windows with dilations have at most 256 taps"),
-    ("model/build/recurrent.rs", "const MOST_UNROLLED: usize = 1024;", "More than 1,024 steps: **CPU**"),
-    ("model/build/spectra.rs", "const MAX_LENGTH: usize = 1 << 13;", "transforms of 1 to 8,192 elements"),
-    ("model/build/operands.rs", "const MOST_EXACT: i64 = 1 << 24;", "whole numbers up to 2^24"),
-    ("model/build/indexing.rs", "const MAX_PLACES: usize = 1 << 24;", "chooses from at most 2^24 elements"),
-    ("model/onnx/import.rs", "RangeInclusive<i64> = 1..=28;", "Versions 1 to 28"),
-    ("model/onnx/columns.rs", "const MAX_PLACES: usize = 1 << 24;", "the taps times the blocks are at most 2^24"),
-    ("model/onnx/products.rs", "const MAX_ROWS: usize = 6;", "square matrices of at most 6 rows"),
-    ("model/onnx/states.rs", "const MAX_TOKENS: usize = 1024;", "at most 1,024 tokens in a run"),
-    ("model/onnx/states.rs", "const MAX_TAPS: usize = 256;", "one filter of 1 to 256 taps"),
-    ("model/onnx/control.rs", "const MAX_TURNS: usize = 4096;", "at most 4,096 iterations"),
-    ("model/onnx/sequences.rs", "const MAX_LENGTH: usize = 4096;", "sequences of at most 4,096 tensors"),
-    ("model/onnx/pixels.rs", "const MAX_PIXELS: usize = 1 << 24;", "at most 2^24 pixels"),
-    ("model/tflite/calls.rs", "const MAX_CALLS: usize = 8192;", "at most 8,192 calls"),
+    ("base/src/dims.rs", "const MAX_RANK: usize = 6;", "at most six axes"),
+    ("import/src/model/input_dependence.rs", "const MOST_BY_VALUE: usize = 4096;", "at most 4,096 elements"),
+    ("import/src/model/build/axes.rs", "const MOST_LISTED: usize = 1 << 16;", "at most 65,536 numbers"),
+    ("import/src/model/build/unfolded.rs", "const MOST_TAPS: usize = 1 << 10;", "at most 1,024 taps"),
+    ("import/src/model/build/pooling.rs", "const MAX_TAPS: usize = 256;", "Windows with dilations have at most 256 taps"),
+    ("import/src/model/build/recurrent.rs", "const MOST_UNROLLED: usize = 1024;", "More than 1,024 steps: **CPU**"),
+    ("import/src/model/build/spectra.rs", "const MAX_LENGTH: usize = 1 << 13;", "transforms of 1 to 8,192 elements"),
+    ("import/src/model/build/operands.rs", "const MOST_EXACT: i64 = 1 << 24;", "whole numbers up to 2^24"),
+    ("import/src/model/build/indexing.rs", "const MAX_PLACES: usize = 1 << 24;", "chooses from at most 2^24 elements"),
+    ("import/src/model/onnx/import.rs", "RangeInclusive<i64> = 1..=28;", "Versions 1 to 28"),
+    ("import/src/model/onnx/columns.rs", "const MAX_PLACES: usize = 1 << 24;", "the taps times the blocks are at most 2^24"),
+    ("import/src/model/onnx/products.rs", "const MAX_ROWS: usize = 6;", "square matrices of at most 6 rows"),
+    ("import/src/model/onnx/states.rs", "const MAX_TOKENS: usize = 1024;", "at most 1,024 tokens in a run"),
+    ("import/src/model/onnx/states.rs", "const MAX_TAPS: usize = 256;", "one filter of 1 to 256 taps"),
+    ("import/src/model/onnx/control.rs", "const MAX_TURNS: usize = 4096;", "at most 4,096 iterations"),
+    ("import/src/model/onnx/sequences.rs", "const MAX_LENGTH: usize = 4096;", "sequences of at most 4,096 tensors"),
+    ("import/src/model/onnx/pixels.rs", "const MAX_PIXELS: usize = 1 << 24;", "at most 2^24 pixels"),
+    ("import/src/model/tflite/calls.rs", "const MAX_CALLS: usize = 8192;", "at most 8,192 calls"),
 ];
 
 #[test]
@@ -94,10 +94,10 @@ fn the_numbers_on_the_page_are_the_loaders_constants() {
     let page = read(PAGE);
     for (file, constant, text) in NUMBERS {
         assert!(
-            read(&format!("src/{file}")).contains(constant),
-            "src/{file}: no \"{constant}\" ({PAGE}: {text})"
+            read(&format!("crates/{file}")).contains(constant),
+            "crates/{file}: no \"{constant}\" ({PAGE}: {text})"
         );
-        assert!(page.contains(text), "{PAGE}: no \"{text}\" (src/{file}: {constant})");
+        assert!(page.contains(text), "{PAGE}: no \"{text}\" (crates/{file}: {constant})");
     }
 }
 
@@ -105,7 +105,9 @@ fn the_numbers_on_the_page_are_the_loaders_constants() {
 #[test]
 fn the_way_of_an_op_names_what_is_there() {
     let page = read("docs/book/src/an-op.md");
-    let rows = section(&page, "## Step by step").lines().filter(|line| line.contains("| `src/"));
+    let rows = section(&page, "## Step by step")
+        .lines()
+        .filter(|line| line.contains("| `src/") || line.contains("| `crates/"));
     let mut count = 0;
     for row in rows {
         let columns: Vec<&str> = row.split(" | ").collect();
@@ -119,7 +121,10 @@ fn the_way_of_an_op_names_what_is_there() {
         }
     }
     assert!(count > 19, "{count} functions");
-    for path in page.split('`').filter(|path| path.starts_with("src/") || path.starts_with("shaders/")) {
+    for path in page
+        .split('`')
+        .filter(|path| ["src/", "crates/", "shaders/"].iter().any(|folder| path.starts_with(folder)))
+    {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists(), "no {path}");
     }
 }

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// The crates below that items are exported from.
+const PARTS: &[&str] = &["base", "emit", "kernels", "device", "graph", "import"];
+
 const LISTING: &str = "docs/public-api.txt";
 const HEADER: &str = "\
 What the crate exports and documents: names, fields, variants and methods, without the implementations of
@@ -64,7 +67,7 @@ impl Item {
 /// The items among `lines` that are indented by `indent` spaces.
 fn items(lines: &[&str], indent: usize) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
-    let (mut hidden, mut may_grow, mut open) = (false, false, false);
+    let (mut hidden, mut may_grow, mut open, mut is_value) = (false, false, false, false);
     for line in lines {
         let depth = line.len() - line.trim_start().len();
         let text = line.trim();
@@ -75,8 +78,10 @@ fn items(lines: &[&str], indent: usize) -> Vec<Item> {
             if let Some(item) = items.last_mut() {
                 item.lines.push((*line).to_owned());
             }
-            // What an item opened with is closed at its own indent.
-            if depth == indent && text.starts_with(['}', ')', ']']) {
+            // A value in the next line ends with it. What else an item opened with is closed at its own indent.
+            if is_value {
+                (open, is_value) = (!text.ends_with(';'), !text.ends_with(';'));
+            } else if depth == indent && text.starts_with(['}', ')', ']']) {
                 open = text.ends_with('{') || text.ends_with('(');
             }
         } else if text.starts_with("#[") {
@@ -86,7 +91,7 @@ fn items(lines: &[&str], indent: usize) -> Vec<Item> {
             items.push(Item { hidden, may_grow, lines: vec![(*line).to_owned()] });
             (hidden, may_grow) = (false, false);
             let ends = text.ends_with(';') || text.ends_with(',') || text.ends_with('}');
-            open = !ends;
+            (open, is_value) = (!ends, text.ends_with(" ="));
         }
     }
     items
@@ -133,7 +138,8 @@ fn exported(item: &Item) -> Vec<(String, String)> {
         Some((_, names)) => names.trim_end_matches('}'),
         None => path.rsplit("::").next().unwrap_or(path),
     };
-    let module = path.split("::").next().unwrap_or(path).to_owned();
+    // `diptych_import::model::Model` is of the module `model` of that crate.
+    let module = path.split("::").find(|part| !part.starts_with("diptych_")).unwrap_or(path).to_owned();
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(|name| (name.to_owned(), module.clone())).collect()
 }
@@ -163,7 +169,8 @@ struct Declaration {
 
 fn listing() -> String {
     const KINDS: &[&str] = &["struct", "enum", "trait", "fn", "const", "type"];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package.join("src");
     let read = |path: &Path| std::fs::read_to_string(path).expect("a source");
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let lib = read(&root.join("lib.rs"));
@@ -177,17 +184,24 @@ fn listing() -> String {
         names.extend(exported(&item));
     }
     let mut files = Vec::new();
+    let crates = std::fs::read_dir(package.join("crates")).expect("the crates below");
+    let crates = crates.map(|entry| entry.expect("an entry").path().join("src"));
+    for root in crates.filter(|path| PARTS.iter().any(|part| path.ends_with(Path::new(part).join("src")))) {
+        sources(&root, &mut files);
+    }
     sources(&root, &mut files);
     files.sort();
     let mut declarations: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
     let mut methods: Vec<(String, String, Vec<String>)> = Vec::new();
     for file in &files {
         let text = read(file);
-        let path = file.strip_prefix(&root).expect("below the root");
+        let place = file.strip_prefix(package).expect("below the root");
+        let path: PathBuf = place.iter().skip_while(|part| *part != "src").skip(1).collect();
         let top = path.iter().next().expect("a name").to_string_lossy();
         let module = top.trim_end_matches(".rs").to_owned();
-        let folder =
-            path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let own =
+            if path.ends_with("mod.rs") { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+        let own = own.unwrap_or_default().to_string_lossy().into_owned();
         for item in items(&text.lines().collect::<Vec<_>>(), 0).iter().filter(|item| !item.hidden) {
             let signature = item.signature();
             if let Some(of) = implemented(&signature).filter(|of| names.contains_key(*of)) {
@@ -195,8 +209,14 @@ fn listing() -> String {
             }
             let Some(name) = declared(&signature, KINDS) else { continue };
             // A module that is exported has what its own file declares.
-            if path.ends_with("mod.rs") && names.get(&folder).is_some_and(|of| *of == module) {
-                methods.push((folder.clone(), module.clone(), vec![signature.clone()]));
+            let is_exported = || {
+                let parent = root.join(&module).join("mod.rs");
+                place.starts_with("src")
+                    && parent.is_file()
+                    && read(&parent).contains(&format!("pub mod {own};"))
+            };
+            if names.get(&own).is_some_and(|of| *of == module) && is_exported() {
+                methods.push((own.clone(), module.clone(), vec![signature.clone()]));
             }
             if let Some((name, _)) = names.get_key_value(name) {
                 let every = signature.starts_with("pub enum") || signature.starts_with("pub trait");

@@ -10,21 +10,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layer of each top-level module. A module may use its own layer and those below.
+/// The folders of the sources: the crate for programs, and those that it consists of.
+const SOURCES: &[&str] = &[
+    "src",
+    "crates/base/src",
+    "crates/emit/src",
+    "crates/kernels/src",
+    "crates/device/src",
+    "crates/graph/src",
+    "crates/import/src",
+];
+
+/// The layer of each top-level module. Between crates the compiler keeps the order too. A module may use its own layer and those below.
 const LAYERS: &[(u32, &[&str])] = &[
     (
         0,
         &[
             "error", "dtype", "dims", "shape", "layout", "host", "word", "alloc", "file", "vector", "erf",
-            "sorted", "weights", "clock", "disk", "parallel", "sync", "task", "unwind",
+            "sorted", "weights", "clock", "disk", "parallel", "random", "sync", "task", "unwind",
         ],
     ),
-    (1, &["emit", "limits"]),
+    // `text!` is a macro of `emit`.
+    (1, &["emit", "limits", "text"]),
     (2, &["cpu"]),
     (3, &["ops", "nn"]),
     (4, &["device"]),
     (5, &["tune", "pick"]),
-    (6, &["calibration", "graph", "options", "context"]),
+    (6, &["calibration", "graph", "compute", "source", "options", "context"]),
     (7, &["lower"]),
     (8, &["tune_network"]),
     (9, &["session", "eager", "product", "model"]),
@@ -40,7 +52,7 @@ const MAY_NAME: &[(&[&str], &[&str])] = &[
     (
         &["wgpu"],
         &[
-            "src/device/wgpu/",
+            "crates/device/src/device/wgpu/",
             "src/context.rs",
             "src/context/dmabuf.rs",
             "src/session/encode.rs",
@@ -51,39 +63,39 @@ const MAY_NAME: &[(&[&str], &[&str])] = &[
     (
         &["opencl3", "cl3"],
         &[
-            "src/device/opencl/",
+            "crates/device/src/device/opencl/",
             "src/context.rs",
             "src/context/dmabuf.rs",
             "src/session/enqueue.rs",
             "src/lib.rs",
         ],
     ),
-    (&["naga"], &["src/emit/", "src/ops/custom/"]),
+    (&["naga"], &["crates/emit/src/emit/", "crates/kernels/src/ops/custom/"]),
 ];
 
-/// Files outside `src/ops/` that may name an op, and the ops that they name; none stands for any. All
+/// Files outside `crates/kernels/src/ops/` that may name an op, and the ops that they name; none stands for any. All
 /// else walks the registry, and treats every op alike.
 const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // What applications name.
     ("src/lib.rs", &[]),
     ("src/nn.rs", &[]),
-    ("src/graph/attention.rs", &[]),
-    ("src/graph/build.rs", &[]),
-    ("src/graph/dynamic.rs", &[]),
-    ("src/graph/elementwise.rs", &[]),
-    ("src/graph/integers.rs", &[]),
-    ("src/graph/moves.rs", &[]),
-    ("src/graph/quantized.rs", &[]),
-    ("src/graph/packed.rs", &[]),
-    ("src/graph/random.rs", &[]),
-    ("src/graph/reductions.rs", &[]),
+    ("crates/graph/src/graph/attention.rs", &[]),
+    ("crates/graph/src/graph/build.rs", &[]),
+    ("crates/graph/src/graph/dynamic.rs", &[]),
+    ("crates/graph/src/graph/elementwise.rs", &[]),
+    ("crates/graph/src/graph/integers.rs", &[]),
+    ("crates/graph/src/graph/moves.rs", &[]),
+    ("crates/graph/src/graph/quantized.rs", &[]),
+    ("crates/graph/src/graph/packed.rs", &[]),
+    ("crates/graph/src/graph/random.rs", &[]),
+    ("crates/graph/src/graph/reductions.rs", &[]),
     // Whether a value may have a sign, by its operator.
-    ("src/graph/signs.rs", &[]),
+    ("crates/graph/src/graph/signs.rs", &[]),
     // The rule of each operator for several samples.
-    ("src/graph/samples/", &[]),
+    ("crates/graph/src/graph/samples/", &[]),
     ("src/eager.rs", &[]),
     ("src/product.rs", &["gemm", "convert"]),
-    ("src/model/", &[]),
+    ("crates/import/src/model/", &[]),
     // What was measured on phones were convolutions.
     ("src/tune/phones.rs", &["conv2d", "pointwise"]),
     // What is put between ops: changes of form, and copies of views.
@@ -117,57 +129,66 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
 
 /// Where `unsafe` may be used.
 const MAY_BE_UNSAFE: &[(&str, &str)] = &[
-    ("src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
+    ("crates/device/src/device/", "drivers are called through C, and the ops' kernels run unchecked"),
     ("src/context/dmabuf.rs", "how a decoder has arranged its memory is the caller's promise"),
-    ("src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
-    ("src/cpu/arch.rs", "a module of WebAssembly that loads has the vectors that it was compiled for"),
+    ("crates/import/src/model/tflite/tables.rs", "flatbuffers' accessors trust their verifier"),
     (
-        "src/cpu/bytes/tile.rs",
+        "crates/kernels/src/cpu/arch.rs",
+        "a module of WebAssembly that loads has the vectors that it was compiled for",
+    ),
+    (
+        "crates/kernels/src/cpu/bytes/tile.rs",
         "it checks all places of a tile once, then calls the instructions of the machine",
     ),
     (
-        "src/cpu/bytes/channels.rs",
+        "crates/kernels/src/cpu/bytes/channels.rs",
         "it checks all places of a pixel once, then calls the instructions of the machine",
     ),
-    ("src/cpu/bytes/lookup.rs", "instructions that a machine was asked for"),
-    ("src/cpu/bytes/avx512.rs", "instructions of AVX-512, once all places were checked"),
-    ("src/cpu/bytes/avx512_channels.rs", "instructions of AVX-512, once all places were checked"),
-    ("src/cpu/bytes/avx2.rs", "instructions of AVX2, once all places were checked"),
-    ("src/cpu/bytes/neon.rs", "instructions of NEON, once all places were checked"),
-    ("src/cpu/bytes/neon_channels.rs", "instructions of NEON, once all places were checked"),
+    ("crates/kernels/src/cpu/bytes/lookup.rs", "instructions that a machine was asked for"),
+    ("crates/kernels/src/cpu/bytes/avx512.rs", "instructions of AVX-512, once all places were checked"),
     (
-        "src/cpu/bytes/neon_dot.rs",
+        "crates/kernels/src/cpu/bytes/avx512_channels.rs",
+        "instructions of AVX-512, once all places were checked",
+    ),
+    ("crates/kernels/src/cpu/bytes/avx2.rs", "instructions of AVX2, once all places were checked"),
+    ("crates/kernels/src/cpu/bytes/neon.rs", "instructions of NEON, once all places were checked"),
+    ("crates/kernels/src/cpu/bytes/neon_channels.rs", "instructions of NEON, once all places were checked"),
+    (
+        "crates/kernels/src/cpu/bytes/neon_dot.rs",
         "instructions that Rust has no stable functions for, once all places were checked",
     ),
     (
-        "src/cpu/bytes/neon_i8mm.rs",
+        "crates/kernels/src/cpu/bytes/neon_i8mm.rs",
         "instructions that Rust has no stable functions for, once all places were checked",
     ),
-    ("src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
-    ("src/cpu/products.rs", "vectors are loaded without a check for each, which costs more than the product"),
+    ("crates/kernels/src/cpu/micro.rs", "a check for each value and vector costs as much as short products"),
     (
-        "src/cpu/workers/crew.rs",
+        "crates/kernels/src/cpu/products.rs",
+        "vectors are loaded without a check for each, which costs more than the product",
+    ),
+    (
+        "crates/kernels/src/cpu/workers/crew.rs",
         "web workers call what lies on another one's stack; std's scopes begin threads",
     ),
-    ("src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
+    ("crates/kernels/src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];
 
 /// Where what a browser's only thread must not do is done: on threads, and in what `wasm32` leaves out. That
 /// `task::block_on` is not called elsewhere the compiler sees there, where it does not exist.
 const MAY_BLOCK: &[(&str, &[&str])] = &[
-    ("pollster", &["src/task/mod.rs"]),
+    ("pollster", &["crates/base/src/task/mod.rs"]),
     (
         "thread",
         &[
             "src/batch/mod.rs",
-            "src/cpu/workers/crew.rs",
-            "src/cpu/workers/threads.rs",
-            "src/device/opencl/order.rs",
-            "src/device/opencl/patience.rs",
-            "src/device/waiter.rs",
-            "src/emit/depth.rs",
-            "src/sync.rs",
-            "src/task/offload.rs",
+            "crates/kernels/src/cpu/workers/crew.rs",
+            "crates/kernels/src/cpu/workers/threads.rs",
+            "crates/device/src/device/opencl/order.rs",
+            "crates/device/src/device/opencl/patience.rs",
+            "crates/device/src/device/waiter.rs",
+            "crates/emit/src/emit/depth.rs",
+            "crates/base/src/sync.rs",
+            "crates/base/src/task/offload.rs",
             "src/tune/ahead.rs",
             "src/tune/db/file.rs",
             "src/tune/journal.rs",
@@ -177,16 +198,26 @@ const MAY_BLOCK: &[(&str, &[&str])] = &[
     ),
     ("recv", &["src/tune_network/thread.rs"]),
     ("recv_timeout", &["src/tune/ahead.rs", "src/tune_network/thread.rs"]),
-    ("PollType::Wait", &["src/device/wgpu/submission.rs"]),
+    ("PollType::Wait", &["crates/device/src/device/wgpu/submission.rs"]),
     ("wait_indefinitely", &[]),
-    ("Condvar", &["src/batch/queue.rs", "src/batch/slot.rs", "src/device/signal.rs", "src/sync.rs"]),
-    ("Instant", &["src/clock.rs"]),
-    ("SystemTime", &["src/clock.rs", "src/device/cache.rs"]),
+    (
+        "Condvar",
+        &[
+            "src/batch/queue.rs",
+            "src/batch/slot.rs",
+            "crates/device/src/device/signal.rs",
+            "crates/base/src/sync.rs",
+        ],
+    ),
+    ("Instant", &["crates/base/src/clock.rs"]),
+    ("SystemTime", &["crates/base/src/clock.rs", "crates/device/src/device/cache.rs"]),
 ];
 
 /// Where std's sorters are used: each type that one is given to adds kilobytes to what a page downloads.
-const MAY_SORT: &[(&str, &str)] =
-    &[("src/sorted.rs", "the sorter of all types"), ("src/ops/top_k/rows.rs", "it sorts at each run")];
+const MAY_SORT: &[(&str, &str)] = &[
+    ("crates/base/src/sorted.rs", "the sorter of all types"),
+    ("crates/kernels/src/ops/top_k/rows.rs", "it sorts at each run"),
+];
 
 /// How no doc comment begins: it is shown alone, without the item that such words refer to.
 const NO_BEGINNINGS: &[&str] = &["The same", "Those of", "That of", "As "];
@@ -195,7 +226,7 @@ const NO_BEGINNINGS: &[&str] = &["The same", "Those of", "That of", "As "];
 const MAX_LINES: usize = 420;
 
 /// Files that are longer, with the reason.
-const LONG: &[(&str, &str)] = &[("src/graph/mod.rs", "most of it is documentation")];
+const LONG: &[(&str, &str)] = &[("crates/graph/src/graph/mod.rs", "most of it is documentation")];
 
 /// The folder of an op that the registry does not list: its kernels are an application's.
 const UNLISTED_OP: &str = "custom";
@@ -245,7 +276,7 @@ fn repository() -> BTreeSet<PathBuf> {
 
 /// A file of the library.
 struct Source {
-    /// Such as `src/emit/words.rs`.
+    /// Such as `crates/emit/src/emit/words.rs`.
     path: String,
     /// Such as `["emit", "words"]`.
     module: Vec<String>,
@@ -257,14 +288,16 @@ struct Source {
 /// The library's files, those that hold only tests left out.
 fn library() -> Vec<Source> {
     let mut sources = Vec::new();
-    for path in files("src", "rs") {
+    let all =
+        SOURCES.iter().flat_map(|folder| files(folder, "rs").into_iter().map(move |path| (folder, path)));
+    for (folder, path) in all {
         let mut module: Vec<String> = path
             .with_extension("")
             .components()
-            .skip(1)
+            .skip(Path::new(folder).components().count())
             .map(|part| part.as_os_str().to_string_lossy().into_owned())
             .collect();
-        if module[0] == "bin" || module.iter().any(|part| part == "tests" || part == "interleavings") {
+        if module.iter().any(|part| ["tests", "texts", "interleavings"].contains(&&**part)) {
             continue;
         }
         if matches!(module.last().map(String::as_str), Some("mod" | "lib")) {
@@ -510,7 +543,8 @@ struct Modules {
 
 impl Modules {
     fn new(sources: &[Source]) -> Self {
-        let is_folder = |source: &Source| source.path.ends_with("/mod.rs") || source.path == "src/lib.rs";
+        let is_folder =
+            |source: &Source| source.path.ends_with("/mod.rs") || source.path.ends_with("/lib.rs");
         let files = sources.iter().map(|source| (source.module.clone(), is_folder(source))).collect();
         let mut behind = BTreeMap::new();
         for source in sources.iter().filter(|source| is_folder(source)) {
@@ -653,7 +687,7 @@ fn an_op_is_named_in_its_folder_alone() {
     names.insert(UNLISTED_OP);
     let mut failures = Vec::new();
     let mut unused: BTreeSet<&str> = MAY_NAME_OPS.iter().map(|(place, _)| *place).collect();
-    for source in library().iter().filter(|source| !source.path.starts_with("src/ops/")) {
+    for source in library().iter().filter(|source| !source.path.starts_with("crates/kernels/src/ops/")) {
         let named: BTreeSet<String> =
             after_word(&source.code, "ops").flat_map(|(_, rest)| first_names(rest)).collect();
         for name in named.iter().map(String::as_str).filter(|name| names.contains(name)) {
@@ -812,8 +846,8 @@ fn every_kernel_has_one_text_and_every_text_a_kernel() {
         let included =
             found.iter().chain(&pieces).filter(same_language).any(|path| read(path).contains(&include));
         // What epilogues call is put before a text that does not name it.
-        let before =
-            read(Path::new("src/emit/templates.rs")).contains(&format!("{{ \"{PIECES}/{name}\" }};"));
+        let before = read(Path::new("crates/emit/src/emit/templates.rs"))
+            .contains(&format!("{{ \"{PIECES}/{name}\" }};"));
         if !included && !before {
             failures.push(format!("{}: no kernel includes it", piece.display()));
         }
@@ -834,7 +868,7 @@ fn an_op_has_the_same_name_in_every_tree() {
             .collect()
     };
     let ops: BTreeSet<String> = ops::all().iter().map(|entry| entry.name.to_owned()).collect();
-    for (tree, other) in [("src/ops", UNLISTED_OP), ("shaders", PIECES)] {
+    for (tree, other) in [("crates/kernels/src/ops", UNLISTED_OP), ("shaders", PIECES)] {
         let mut folders = folders(tree);
         assert!(folders.remove(other), "no folder {tree}/{other}");
         assert_eq!(folders, ops, "folders of {tree} against the registry");
@@ -843,11 +877,14 @@ fn an_op_has_the_same_name_in_every_tree() {
     let only = ["attention", "conv2d", "gemm", "pointwise", "quantized_conv2d", PIECES].map(str::to_owned);
     assert_eq!(folders("cl"), BTreeSet::from(only), "folders of cl");
     for op in &ops {
-        let has = |file: &str| root().join("src/ops").join(op).join(file).is_file();
-        assert!(has("mod.rs") && has("examples.rs"), "src/ops/{op}: its maths and its examples");
+        let has = |file: &str| root().join("crates/kernels/src/ops").join(op).join(file).is_file();
+        assert!(
+            has("mod.rs") && has("examples.rs"),
+            "crates/kernels/src/ops/{op}: its maths and its examples"
+        );
         assert!(
             has("plan.rs") && has("oracle.rs") || has("rows.rs"),
-            "src/ops/{op}: its definition and its oracle"
+            "crates/kernels/src/ops/{op}: its definition and its oracle"
         );
     }
 }
@@ -857,7 +894,7 @@ fn the_reader_of_paths_reads_paths() {
     let code =
         "use crate::ops::{Choice, Op};\nuse crate::{error::Error, host::{A, B}, dtype};\nlet x: Mycrate::y;";
     let source = Source {
-        path: "src/emit/words.rs".to_owned(),
+        path: "crates/emit/src/emit/words.rs".to_owned(),
         module: vec!["emit".to_owned(), "words".to_owned()],
         code: format!("{code}\nuse super::Dialect;\nuse super::super::shape::Shape;\nuse supernova::z;"),
         lines: 6,

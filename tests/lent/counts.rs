@@ -89,7 +89,7 @@ fn a_frame_is_the_applications_one_submission() {
 
 #[test]
 fn every_call_is_counted() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/device/wgpu");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/device/src/device/wgpu");
     let calls = [
         ("queue.submit(", "counters.submit()"),
         (".map_async(", "counters.map()"),

@@ -14,3 +14,5 @@ use diptych_emit::*;
 
 pub mod cpu;
 pub mod ops;
+#[cfg(test)]
+mod texts;

@@ -80,8 +80,6 @@ mod rows;
 mod spec;
 mod split;
 mod stored;
-#[cfg(test)]
-mod texts;
 mod tiled;
 mod tolerance;
 mod turns;
