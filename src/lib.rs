@@ -145,16 +145,21 @@ mod tune;
 mod tune_network;
 
 #[cfg(not(target_family = "wasm"))]
+#[doc(inline)]
 pub use batch::{Batch, BatchCounts, BatchOptions, DevicePool, PoolDevice, PoolStream, Ticket};
+#[doc(inline)]
 pub use calibration::{CalibratedNode, CalibratedOutput, Calibration};
+#[doc(inline)]
 pub use context::{Backend, Context, ContextBuilder, ContextInfo, DeviceListing, DeviceSelector};
 #[cfg(not(target_family = "wasm"))]
+#[doc(inline)]
 pub use context::{Gpu, devices, gpus};
 #[cfg(feature = "wgpu")]
 #[doc(inline)]
 pub use device::wgpu::WgpuCalls;
 #[doc(inline)]
 pub use device::{DeviceInfo, DeviceUuid, Memory, PciAddress};
+#[doc(inline)]
 pub use dims::{Dim, Dims, MAX_RANK};
 #[cfg(all(any(feature = "onnx", feature = "tflite"), feature = "cpu", not(target_family = "wasm")))]
 #[doc(inline)]
@@ -162,24 +167,34 @@ pub use diptych_import::model::with_random_weights;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 #[doc(inline)]
 pub use diptych_import::model::{LoadOptions, ModelInfo, Pixels, Quantised, TensorInfo};
+#[doc(inline)]
 pub use dtype::{DType, Precision};
 #[doc(inline)]
 pub use emit::{Activation, Bits, Dialect, Operand, Scalar};
+#[doc(inline)]
 pub use error::{Error, Hint, Result, Setting};
 #[cfg(not(target_family = "wasm"))]
+#[doc(inline)]
 pub use fastest::{Fastest, FastestOptions, Measured};
+#[doc(inline)]
 pub use graph::{
     AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right,
     TensorType, Term, Value,
 };
+#[doc(inline)]
 pub use host::{HostTensor, TensorElement};
+#[doc(inline)]
 pub use layout::Layout;
+#[doc(inline)]
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
 #[cfg(feature = "onnx")]
+#[doc(inline)]
 pub use model::onnx;
 #[cfg(feature = "tflite")]
+#[doc(inline)]
 pub use model::tflite;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
+#[doc(inline)]
 pub use model::{FileInput, Model, ModelFile, ModelPort};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
@@ -200,35 +215,49 @@ pub use ops::gemm::{Gemm, GemmOp};
 pub use ops::operator::Operator;
 #[doc(inline)]
 pub use ops::pointwise::Pointwise;
+#[doc(inline)]
 pub use ops::pool::{Pool, Pooling};
+#[doc(inline)]
 pub use ops::reduce::{Reduce, Reduction};
+#[doc(inline)]
 pub use ops::resize::{Resize, ResizeMode};
 #[doc(inline)]
 pub use ops::softmax::Softmax;
+#[doc(inline)]
 pub use options::{Picking, Rewrite, SessionOptions, Tuning};
 #[doc(inline)]
 pub use pick::{Place, Target};
 #[cfg(not(target_family = "wasm"))]
+#[doc(inline)]
 pub use product::{MatrixProduct, ProductOptions};
 #[cfg(feature = "wgpu")]
+#[doc(inline)]
 pub use session::WgpuInput;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
+#[doc(inline)]
 pub use session::{BufferBinding, Pictures, RequiredUsage};
+#[doc(inline)]
 pub use session::{
     BuildProgress, Caches, Flight, MemoryUse, Outputs, Profile, RunInput, Session, StageTimes, Step,
     TimedStep,
 };
+#[doc(inline)]
 pub use session::{
     ChromaSiting, ColourMatrix, ColourRange, Colours, Fit, Frame, FrameLayout, FramePlane, Frames, Framing,
     PixelFormat,
 };
 #[cfg(not(target_family = "wasm"))]
+#[doc(inline)]
 pub use session::{ComparedRewrites, Stream, TryStream};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
+#[doc(inline)]
 pub use session::{Deviation, KernelTexts, ObservedRun, ObservedStep};
 #[cfg(feature = "opencl")]
+#[doc(inline)]
 pub use session::{OpenClBinding, OpenClInput};
+#[doc(inline)]
 pub use shape::{Border, Padding, Shape};
+#[doc(inline)]
 pub use source::{OpenAxis, Port};
 #[doc(inline)]
 pub use tune::Search;
@@ -238,7 +267,9 @@ pub use tune::db::{Database, SharedDatabase};
 pub use tune::journal::Journal;
 #[doc(inline)]
 pub use tune::work_group::WorkGroup;
+#[doc(inline)]
 pub use tune_network::{ProblemReport, Report, Tuner, TunerProgress};
+#[doc(inline)]
 pub use weights::Weights;
 
 /// What the command line, the tests and the benches need of the crate's inside: kernels and their texts, devices, the

@@ -12,8 +12,8 @@
 //! ```
 
 #[doc(inline)]
-#[doc(inline)]
 pub use crate::ops::arg::ArgReduce;
+#[doc(inline)]
 pub use crate::ops::attention::{Attention, MaskRule};
 #[doc(inline)]
 pub use crate::ops::bytes::ByteRange;

@@ -71,7 +71,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be read or is no regular file, and those of [`Model::from_bytes`], which name
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read or is no regular file, and those of [`Model::from_bytes`], which name
     /// the file.
     pub fn load(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self> {
         let path = path.as_ref();
@@ -90,7 +90,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be had, and those of [`Model::load`].
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be had, and those of [`Model::load`].
     #[cfg(all(feature = "hub", not(target_family = "wasm")))]
     pub fn from_hub(name: &str, options: &LoadOptions) -> Result<Self> {
         Model::load(fetched(name)?, options)
@@ -108,7 +108,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Model`] if the bytes are not a valid file, or need something that is not supported; it names every
+    /// [`Error::Model`](crate::Error::Model) if the bytes are not a valid file, or need something that is not supported; it names every
     /// operator that is not, or the one whose options or shapes are not. Also if an extent is open and not given, or
     /// given and not open.
     pub fn from_bytes(bytes: &[u8], options: &LoadOptions) -> Result<Self> {

@@ -26,6 +26,7 @@
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
 pub use super::{Model, ModelPort};
+#[doc(no_inline)]
 pub use diptych_import::model::{LoadOptions, ModelInfo, TensorInfo};
 
 use crate::error::Result;

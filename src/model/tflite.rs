@@ -19,6 +19,7 @@
 //! Source: the published schema of TensorFlow Lite, version 3.
 
 pub use super::{Model, ModelPort};
+#[doc(no_inline)]
 pub use diptych_import::model::{LoadOptions, ModelInfo, TensorInfo};
 
 use crate::error::{Error, Result};

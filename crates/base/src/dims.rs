@@ -55,7 +55,7 @@ impl Dims {
         Ok(dims)
     }
 
-    /// Dimensions of a host tensor that may have no elements. Extents may be 0: a cache has none before the first token. A graph has no such values, but a session of a [`ModelFile`](crate::ModelFile) takes such inputs.
+    /// Dimensions of a host tensor that may have no elements. Extents may be 0: a cache has none before the first token. A graph has no such values, but a session of a [`ModelFile`](struct.ModelFile.html) takes such inputs.
     ///
     /// ```
     /// use diptych::{Dims, HostTensor};
@@ -219,7 +219,7 @@ impl fmt::Debug for Dims {
 pub enum Dim {
     /// So many elements.
     Fixed(usize),
-    /// What the graph's dimension of this name is ([`crate::Graph::dimension`]).
+    /// What the graph's dimension of this name is ([`Graph::dimension`](struct.Graph.html#method.dimension)).
     Named(String),
     /// The extent that the number of elements leaves: at most once, and only in the target of a reshape.
     Rest,

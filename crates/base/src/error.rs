@@ -125,8 +125,8 @@ pub enum Error {
         message: String,
     },
     /// The device is gone: a driver that was reset, a GPU that was unplugged, an application that destroyed its device.
-    /// What was made on it no longer works. [`Context::reopen`](crate::Context::reopen) opens it anew, and
-    /// [`Session::rebuild`](crate::Session::rebuild) makes a session again.
+    /// What was made on it no longer works. [`Context::reopen`](struct.Context.html#method.reopen) opens it anew, and
+    /// [`Session::rebuild`](struct.Session.html#method.rebuild) makes a session again.
     #[error("open the device again and rebuild sessions: {api}: the device was lost: {reason}")]
     DeviceLost {
         /// The API.
@@ -135,8 +135,8 @@ pub enum Error {
         reason: String,
     },
     /// The device did not finish within the limit that the application set
-    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)). It may still be at work. If it finishes later, what
-    /// was made on it can be used again; [`Context::reopen`](crate::Context::reopen) opens a device that does not wait for it.
+    /// ([`ContextBuilder::time_limit`](struct.ContextBuilder.html#method.time_limit)). It may still be at work. If it finishes later, what
+    /// was made on it can be used again; [`Context::reopen`](struct.Context.html#method.reopen) opens a device that does not wait for it.
     #[error("reopen the device or set a longer limit: {api}: the device did not finish within {limit:?}")]
     TimedOut {
         /// The API.
@@ -178,7 +178,7 @@ pub enum Error {
         /// What would help.
         hint: Hint,
     },
-    /// What went wrong in a run that several requests share ([`Batch`](crate::Batch)). Each request gets this error.
+    /// What went wrong in a run that several requests share ([`Batch`](struct.Batch.html)). Each request gets this error.
     #[error("a run of {of} requests: {source}")]
     Shared {
         /// Requests of the run.
@@ -186,7 +186,7 @@ pub enum Error {
         /// What went wrong.
         source: std::sync::Arc<Error>,
     },
-    /// A function that the application gave, such as one of [`Custom`](crate::Custom), panicked. The panic was caught:
+    /// A function that the application gave, such as one of [`Custom`](struct.Custom.html), panicked. The panic was caught:
     /// the caller of the function goes on.
     #[error("{who} panicked: {message}")]
     Panicked {
@@ -304,8 +304,8 @@ impl Error {
         }
     }
 
-    /// Whether the device was lost: open it again ([`Context::reopen`](crate::Context::reopen)) and rebuild what was made
-    /// on it ([`Session::rebuild`](crate::Session::rebuild)).
+    /// Whether the device was lost: open it again ([`Context::reopen`](struct.Context.html#method.reopen)) and rebuild what was made
+    /// on it ([`Session::rebuild`](struct.Session.html#method.rebuild)).
     ///
     /// ```
     /// use diptych::{Context, Result, Session};
@@ -326,7 +326,7 @@ impl Error {
     }
 
     /// Whether memory ran out, on the device or on the host: a smaller batch,
-    /// [`Precision::F16Storage`](crate::Precision::F16Storage) or fewer sessions at a time need less.
+    /// [`Precision::F16Storage`](crate::dtype::Precision::F16Storage) or fewer sessions at a time need less.
     ///
     /// ```
     /// use diptych::Error;
@@ -374,7 +374,7 @@ impl Error {
     }
 
     /// Whether the device did not finish within the limit that the application set
-    /// ([`ContextBuilder::time_limit`](crate::ContextBuilder::time_limit)).
+    /// ([`ContextBuilder::time_limit`](struct.ContextBuilder.html#method.time_limit)).
     ///
     /// ```
     /// use diptych::Error;

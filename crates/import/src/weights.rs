@@ -337,8 +337,8 @@ impl Weights {
         }
     }
 
-    /// The weights of a convolution: what PyTorch has as `oc ic kh kw`, in the order of [`crate::Graph::conv2d`] and
-    /// [`crate::Graph::pointwise`], `oc kh kw ic`.
+    /// The weights of a convolution: what PyTorch has as `oc ic kh kw`, in the order of [`Graph::conv2d`](crate::graph::Graph::conv2d) and
+    /// [`Graph::pointwise`](crate::graph::Graph::pointwise), `oc kh kw ic`.
     ///
     /// ```
     /// use diptych::Weights;

@@ -8,31 +8,31 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Setting {
-    /// [`LoadOptions::values`](crate::LoadOptions::values) of these inputs.
+    /// [`LoadOptions::values`](struct.LoadOptions.html#structfield.values) of these inputs.
     Values(Vec<String>),
-    /// [`LoadOptions::files`](crate::LoadOptions::files).
+    /// [`LoadOptions::files`](struct.LoadOptions.html#structfield.files).
     Files,
-    /// [`LoadOptions::dimensions`](crate::LoadOptions::dimensions): this one.
+    /// [`LoadOptions::dimensions`](struct.LoadOptions.html#structfield.dimensions): this one.
     Dimension(String),
-    /// [`SessionOptions::dimensions`](crate::SessionOptions::dimensions).
+    /// [`SessionOptions::dimensions`](struct.SessionOptions.html#structfield.dimensions).
     Dimensions,
-    /// [`SessionOptions::open`](crate::SessionOptions::open).
+    /// [`SessionOptions::open`](struct.SessionOptions.html#structfield.open).
     Open,
-    /// [`SessionOptions::keep_graph`](crate::SessionOptions::keep_graph).
+    /// [`SessionOptions::keep_graph`](struct.SessionOptions.html#structfield.keep_graph).
     KeepGraph,
-    /// The field of this name of [`BatchOptions`](crate::BatchOptions).
+    /// The field of this name of [`BatchOptions`](struct.BatchOptions.html).
     Batch(&'static str),
-    /// [`FastestOptions::inputs`](crate::FastestOptions::inputs).
+    /// [`FastestOptions::inputs`](struct.FastestOptions.html#structfield.inputs).
     MeasuredInputs,
-    /// [`Caches::new`](crate::Caches::new).
+    /// [`Caches::new`](struct.Caches.html#method.new).
     Caches,
-    /// [`Caches::with_masks`](crate::Caches::with_masks).
+    /// [`Caches::with_masks`](struct.Caches.html#method.with_masks).
     Masks,
-    /// [`Session::carry`](crate::Session::carry).
+    /// [`Session::carry`](struct.Session.html#method.carry).
     Carry,
-    /// [`Session::cache`](crate::Session::cache).
+    /// [`Session::cache`](struct.Session.html#method.cache).
     Cache,
-    /// [`Session::reset`](crate::Session::reset).
+    /// [`Session::reset`](struct.Session.html#method.reset).
     Reset,
 }
 

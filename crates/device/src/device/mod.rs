@@ -207,9 +207,9 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// cost time. A loop without an end hangs the device.
     ///
     /// # Errors
-    /// [`crate::Error::Compile`] with the driver's log and the numbered source; also if the
+    /// [`Error::Compile`](crate::error::Error::Compile) with the driver's log and the numbered source; also if the
     /// compiled kernel's arguments are not those of its interface.
-    /// [`crate::Error::Unsupported`] for text that cannot be checked: OpenCL C. Also if it needs more
+    /// [`Error::Unsupported`](crate::error::Error::Unsupported) for text that cannot be checked: OpenCL C. Also if it needs more
     /// memory of its own than WGSL's limits, or than the device has for a work-group.
     #[cfg(not(target_family = "wasm"))]
     fn compile(&self, source: &KernelSource) -> Result<Pipeline>;

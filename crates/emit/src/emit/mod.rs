@@ -75,7 +75,7 @@ pub struct KernelSpec {
     /// How its grid is launched, where that is not work-group by work-group along each axis.
     pub folded: Option<Folded>,
     /// How many copies of its body each loop has, where they are not one: for devices that end loops after so many
-    /// turns ([`crate::Limits::max_turns`]).
+    /// turns ([`Limits::max_turns`](crate::limits::Limits::max_turns)).
     pub copies: Option<Vec<u64>>,
     /// The kernel's arguments.
     pub interface: Interface,
@@ -221,7 +221,7 @@ impl KernelSource {
     /// The kernel in OpenCL C, without checks.
     ///
     /// # Errors
-    /// [`crate::Error::Compile`] if it cannot be said in that language.
+    /// [`Error::Compile`](crate::error::Error::Compile) if it cannot be said in that language.
     pub fn into_opencl(self) -> Result<KernelSource> {
         match self.dialect {
             Dialect::OpenClC => Ok(self),

@@ -44,7 +44,7 @@ pub struct Machine {
     pub launch: f64,
 }
 
-/// What was measured on a device: [`crate::tune::facts`].
+/// What the tuner measured on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Measured {
     /// Nanoseconds of a launch that has next to nothing to do.

@@ -25,7 +25,7 @@ pub struct AttentionInputs {
     /// Numbers that are added to the scores. Its extents are `batch heads places keys`; each may be 1, and leading ones may be
     /// left out.
     pub bias: Option<Value>,
-    /// Which keys a query attends, with extents as those of the bias. [`MaskRule`](crate::nn::MaskRule) says what its elements mean.
+    /// Which keys a query attends, with extents as those of the bias. [`MaskRule`](nn/struct.MaskRule.html) says what its elements mean.
     pub mask: Option<Value>,
     /// The place of the first query among the keys: one number for all batches, or one for each. The options must say how many
     /// keys before or behind it a query attends.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct Extras {
     /// One value per output channel, added to the sum.
     pub bias: Option<HostTensor>,
-    /// One PReLU slope per output channel; wanted by [`crate::Activation::PRelu`] and only by it.
+    /// One PReLU slope per output channel; wanted by [`Activation::PRelu`](crate::emit::epilogue::Activation::PRelu) and only by it.
     pub slope: Option<HostTensor>,
     /// A value of the output's shape, added after the activation.
     pub residual: Option<Value>,
@@ -163,7 +163,7 @@ impl Graph {
     }
 
     /// Adds a matrix product of `x` (`rows columns`, `batch rows columns`, or `batch 1 rows columns`; see
-    /// [`crate::Shape::matrix`]) and `right`, both packed. A batch of left matrices may share one right
+    /// [`Shape::matrix`](crate::shape::Shape::matrix)) and `right`, both packed. A batch of left matrices may share one right
     /// matrix. The result has the rank of `x`.
     ///
     /// ```

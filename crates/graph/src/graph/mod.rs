@@ -148,7 +148,7 @@ impl Graph {
     }
 
     /// Names a dimension and gives it an extent, which [`Graph::with_dimensions`] and
-    /// [`crate::SessionOptions::dimensions`] change.
+    /// [`SessionOptions::dimensions`](struct.SessionOptions.html#structfield.dimensions) change.
     ///
     /// ```
     /// use diptych::{Dim, Graph};
@@ -527,7 +527,7 @@ impl Graph {
     ///
     /// Each sample has the results that it would have alone, also where the network reshapes values, joins them with
     /// constants, or computes something along the axis of its batch. Where an operator can only take one sample after the
-    /// other, as an application's own ([`Custom`](crate::Custom)), the network has a node for each: `NAME.0`, `NAME.1` and so on,
+    /// other, as an application's own ([`Custom`](crate::ops::custom::Custom)), the network has a node for each: `NAME.0`, `NAME.1` and so on,
     /// by which options name them.
     ///
     /// Random numbers are the exception: those of [`Graph::random`] are the same for all samples, and those of

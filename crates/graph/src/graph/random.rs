@@ -24,9 +24,9 @@ pub(super) struct Draws {
 
 impl Graph {
     /// Adds random numbers of these extents. Each run of a session draws others, which follow from
-    /// [`SessionOptions::seed`](crate::SessionOptions::seed), the node's name and seed, and how many runs there were: a
+    /// [`SessionOptions::seed`](struct.SessionOptions.html#structfield.seed), the node's name and seed, and how many runs there were: a
     /// session of the same seed draws the same in its first run, in its second, and so on, on every device to the bit.
-    /// After [`Session::reset`](crate::Session::reset) it begins again.
+    /// After [`Session::reset`](struct.Session.html#method.reset) it begins again.
     ///
     /// ```
     /// use diptych::nn::Random;

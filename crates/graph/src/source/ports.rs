@@ -27,7 +27,7 @@ pub struct Port {
     pub dims: Dims,
     /// The type of its elements. An input takes elements of another type if each is a number of this one.
     pub dtype: DType,
-    /// The axes whose extents each run decides, in a session of a [`ModelFile`](crate::ModelFile). `dims` has the
+    /// The axes whose extents each run decides, in a session of a [`ModelFile`](struct.ModelFile.html). `dims` has the
     /// extents of the last run, and 1 for these axes before the first run.
     pub open: Vec<OpenAxis>,
 }

@@ -72,7 +72,7 @@ pub struct LoadOptions {
     /// nor computed. They keep the order of the file. A name that is no output of the file is an error.
     pub outputs: BTreeSet<String>,
     /// How many threads read the file at most, the caller's included: all of rayon's pool, unless set.
-    /// [`SessionOptions::cpu_threads`](crate::SessionOptions::cpu_threads) is for the session.
+    /// [`SessionOptions::cpu_threads`](struct.SessionOptions.html#structfield.cpu_threads) is for the session.
     pub threads: Option<NonZeroUsize>,
     /// Files that hold weights of an ONNX model, by the names that it has for them, for a model in memory. One that is loaded
     /// by its path reads those beside it that are not here.

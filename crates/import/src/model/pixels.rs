@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::host::HostTensor;
 
 /// How the bytes of a picture become an input's floats: `(byte - mean) / deviation`, with one mean and deviation for all
-/// channels or one for each. A file may say it of its inputs ([`ModelFile::pixels`](crate::ModelFile::pixels)).
+/// channels or one for each. A file may say it of its inputs ([`ModelFile::pixels`](struct.ModelFile.html#method.pixels)).
 ///
 /// ```
 /// use diptych::{Dims, HostTensor, Pixels};

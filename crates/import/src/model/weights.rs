@@ -77,7 +77,7 @@ fn replace_stored(bytes: &mut [u8], stored: Stored, random: &mut Random) {
 /// ```
 ///
 /// # Errors
-/// [`Error::Model`](crate::Error::Model) if the file is none of these, or has weights in other files or stored in a way that they are not
+/// [`Error::Model`](crate::error::Error::Model) if the file is none of these, or has weights in other files or stored in a way that they are not
 /// found in.
 pub fn with_random_weights(file: &[u8], seed: u64) -> Result<Vec<u8>> {
     let failed = |reason: Reason| reason.in_file("model", None);

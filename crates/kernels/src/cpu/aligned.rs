@@ -29,7 +29,7 @@ impl Aligned {
         Self::of(vec![0.0; len + SKIPPED], len)
     }
 
-    /// [`Aligned::zeros`], if there is memory for them.
+    /// Zeros, if there is memory for them.
     pub fn try_zeros(len: usize, what: &str) -> Result<Self> {
         Ok(Self::of(alloc::zeros(len.saturating_add(SKIPPED), what)?, len))
     }

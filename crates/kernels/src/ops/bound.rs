@@ -65,7 +65,7 @@ pub trait BoundKernel: fmt::Debug {
     /// Whether `choice` can run on a device with these limits.
     ///
     /// # Errors
-    /// [`Error::Reject`](crate::Error::Reject) with the broken constraint and its values.
+    /// [`Error::Reject`](crate::error::Error::Reject) with the broken constraint and its values.
     fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()>;
 
     /// The text and launch of `choice`.

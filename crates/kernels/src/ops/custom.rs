@@ -31,7 +31,7 @@ type Host = dyn Fn(&[&[f32]], &mut [&mut [f32]]) -> Result<()> + Send + Sync;
 /// Why no GPU computes what has no shader.
 const NO_SHADER: &str = "it is a function on the CPU, without a shader";
 
-/// A WGSL compute shader of the application, to be a node of a graph ([`crate::Graph::custom`]).
+/// A WGSL compute shader of the application, to be a node of a graph (`Graph::custom`).
 ///
 /// It runs through Vulkan and, printed as OpenCL C, through OpenCL; always with checks, so that no index
 /// leaves its array: one beyond the end, or below 0, is that of the last element, which is read or written. The text has one compute entry point; its bindings are of group 0 and counted from
@@ -120,7 +120,7 @@ impl Custom {
     }
 
     /// A function that the CPU computes, in a session on a GPU too: at each run what it reads is downloaded, and
-    /// what it writes is uploaded where the GPU wants it ([`crate::MemoryUse::downloads`]). `outputs` says the
+    /// what it writes is uploaded where the GPU wants it (`MemoryUse::downloads`). `outputs` says the
     /// dimensions of the outputs, from those of the inputs; `run` reads the inputs and writes the outputs.
     ///
     /// If a function of a `Custom` panics, the call that needed it returns [`Error::Panicked`], and session, batch and

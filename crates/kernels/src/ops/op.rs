@@ -153,7 +153,7 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// Its kernel `name`.
     ///
     /// # Errors
-    /// [`Error::Reject`](crate::Error::Reject) if it has none of this name.
+    /// [`Error::Reject`](crate::error::Error::Reject) if it has none of this name.
     fn kernel(&self, name: &str) -> Result<Box<dyn BoundKernel + '_>>;
 }
 
@@ -161,7 +161,7 @@ impl dyn Op {
     /// Whether `choice` can run on a device with these limits.
     ///
     /// # Errors
-    /// [`Error::Reject`](crate::Error::Reject) with the broken constraint and its values.
+    /// [`Error::Reject`](crate::error::Error::Reject) with the broken constraint and its values.
     pub fn fits(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         self.kernel(choice.variant)?.fits(choice, limits)
     }

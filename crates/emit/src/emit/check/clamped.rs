@@ -12,7 +12,7 @@ use naga::{AddressSpace, ArraySize, Expression, Function, Handle, Module, TypeIn
 /// where they are.
 ///
 /// # Errors
-/// [`crate::Error::Compile`] if the text is not WGSL.
+/// [`Error::Compile`](crate::error::Error::Compile) if the text is not WGSL.
 pub fn clamped(source: &KernelSource) -> Result<KernelSource> {
     let (module, _) = parse(&source.label, &source.text)?;
     let functions = module.functions.iter().map(|(_, function)| function);

@@ -20,7 +20,7 @@ const MAX_TOTAL_BYTES: u64 = 64 << 10;
 /// for a work-group.
 ///
 /// # Errors
-/// [`crate::Error::Compile`] whose log lists everything that was found.
+/// [`Error::Compile`](crate::error::Error::Compile) whose log lists everything that was found.
 pub fn check_foreign(source: &KernelSource, local_memory: u32) -> Result<()> {
     let (module, info) = parse(&source.label, &source.text)?;
     let mut findings = check_module(&module, source);

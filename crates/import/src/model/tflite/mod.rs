@@ -8,7 +8,7 @@
 //!
 //! Networks that others call are put in the place of the call: the passes of a loop, whose number must be known, the
 //! branch of a condition, or both where it is computed, and decompositions. Variables are states of the graph
-//! ([`Graph::state`]), and so is what a recurrent layer of one step remembers; one of several steps begins each
+//! (`Graph::state`), and so is what a recurrent layer of one step remembers; one of several steps begins each
 //! run with zeros.
 //!
 //! `operators.rs` lists the operators, each with the function that adds it to the graph.

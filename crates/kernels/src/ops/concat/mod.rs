@@ -5,7 +5,7 @@
 //! | `x_i` | any, the same but along the axis | rows, or C4 on the device |
 //! | `y` | the same, with the sum of the extents along the axis | rows, or C4 on the device |
 //!
-//! An op has 7 inputs at most; [`crate::Graph::concat`] makes several of more.
+//! An op has 7 inputs at most; `Graph::concat` makes several of more.
 //!
 //! Elements are moved as they are, NaN and infinities too.
 

@@ -106,7 +106,7 @@ impl Random {
         Random { draw: Draw::Gumbel, seed: 0 }
     }
 
-    /// The random numbers of a seed of their own, beside the session's ([`crate::SessionOptions::seed`]).
+    /// The random numbers of a seed of their own, beside the session's (`SessionOptions::seed`).
     ///
     /// ```
     /// use diptych::nn::Random;
