@@ -5,7 +5,7 @@
 #![cfg(all(feature = "tflite", feature = "onnx", feature = "cpu", feature = "shaders"))]
 
 #[expect(dead_code, reason = "what only the fuzzers use")]
-#[path = "../fuzz/src/common/mod.rs"]
+#[path = "../tools/fuzz/src/common/mod.rs"]
 mod fuzz;
 
 use fuzz::mutate::{Format, cross, mutate};
@@ -27,7 +27,7 @@ fn changes(usual: usize) -> usize {
 }
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz").join(name)
 }
 
 /// Checks one input, within the time.

@@ -1,8 +1,8 @@
 //! Single ops through criterion: device time where there is a device, the host's clock on the CPU.
 
-#[path = "../../cli/src/bench/cpu.rs"]
+#[path = "../../crates/cli/src/bench/cpu.rs"]
 mod cpu;
-#[path = "../../cli/src/bench/suites.rs"]
+#[path = "../../crates/cli/src/bench/suites.rs"]
 #[expect(dead_code, reason = "each bench has its own suite, and sizes are for the report")]
 pub mod suites;
 

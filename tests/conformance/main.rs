@@ -3,7 +3,7 @@
 //! `cases` is the table of problems, `problem` gives each its operands and its expected result,
 //! `gpu` runs one kernel between canaries, `rows` those of an op's part of the table, `edges` those of
 //! operands that are not in it, `planted` proves that a wrong kernel is caught, `cpu` holds the CPU
-//! backend against the same table, `order` compares choices that are to give the same bits. `web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
+//! backend against the same table, `order` compares choices that are to give the same bits. `bindings/web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
 //!
 //! | variable | effect |
 //! |---|---|

@@ -16,21 +16,21 @@
 //! products are left out on drivers that run on the CPU, unless `--case` asks for them.
 
 mod burn_op;
-#[path = "../../../cli/src/bench/cpu.rs"]
+#[path = "../../../crates/cli/src/bench/cpu.rs"]
 mod cpu;
 mod host_clock;
-#[path = "../../../cli/src/bench/machine.rs"]
+#[path = "../../../crates/cli/src/bench/machine.rs"]
 mod machine;
 mod ours;
-#[path = "../../../cli/src/bench/rounds.rs"]
+#[path = "../../../crates/cli/src/bench/rounds.rs"]
 mod rounds;
-#[path = "../../../cli/src/bench/row.rs"]
+#[path = "../../../crates/cli/src/bench/row.rs"]
 #[expect(dead_code, reason = "rows are only written here")]
 mod row;
-#[path = "../../../cli/src/bench/subject.rs"]
+#[path = "../../../crates/cli/src/bench/subject.rs"]
 #[expect(dead_code, reason = "there are no baselines here")]
 mod subject;
-#[path = "../../../cli/src/bench/suites.rs"]
+#[path = "../../../crates/cli/src/bench/suites.rs"]
 mod suites;
 
 use anyhow::{Context as _, Result};
