@@ -4,7 +4,7 @@ mod backends;
 mod problems;
 
 use anyhow::Result;
-use diptych::internals::ops::Op;
+use diptych_kernels::ops::Op;
 use problems::suites;
 use std::sync::Arc;
 

@@ -71,6 +71,8 @@
 //! ```toml
 //! [profile.dev.package]
 //! diptych = { opt-level = 3 }
+//! diptych-base = { opt-level = 3 }
+//! diptych-kernels = { opt-level = 3 }
 //! gemm = { opt-level = 3 }
 //! gemm-common = { opt-level = 3 }
 //! gemm-f32 = { opt-level = 3 }
@@ -272,56 +274,35 @@ pub use tune_network::{ProblemReport, Report, Tuner, TunerProgress};
 #[doc(inline)]
 pub use weights::Weights;
 
-/// What the command line, the tests and the benches need of the crate's inside: kernels and their texts, devices, the
-/// tuner's parts.
+/// What the command line, the packages for other languages, the tests and the benches use of this crate beside the API.
 ///
-/// None of it is part of the API, and all of it may change in any version: the command line asks for exactly its own
-/// version of this crate. `docs/public-api.txt` lists what the API is.
+/// None of it is part of the API, and all of it may change in any version: those crates ask for exactly their own version of
+/// this one. `docs/public-api.txt` lists what the API is.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::alloc::shared;
-    pub use crate::layout::Form;
     #[cfg(not(target_family = "wasm"))]
     pub use crate::tune_network::{Checked, Comparison, Finding};
     #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
     pub use crate::{lower::By, session::PlannedStep};
 
-    /// The threads of a page.
-    #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
-    pub mod crew {
-        pub use crate::cpu::workers::{help, set_threads};
-    }
-    pub mod device {
-        pub use crate::device::*;
-    }
-    pub mod emit {
-        pub use crate::emit::*;
-    }
-    pub mod faults {
-        pub use crate::limits::faults::*;
-    }
-    pub mod file {
-        pub use crate::file::*;
-    }
-    #[cfg(any(feature = "onnx", feature = "tflite"))]
-    pub mod operators {
-        pub use diptych_import::model::operators::*;
-    }
-    pub mod ops {
-        pub use crate::ops::*;
-    }
+    /// Loading and precision, as the packages for other languages have them.
     #[cfg(all(any(feature = "onnx", feature = "tflite"), not(target_family = "wasm")))]
     pub mod package {
-        pub use crate::model::package::*;
+        pub use crate::model::package::{precision, read};
     }
+    /// The kernel of a node.
     pub mod pick {
-        pub use crate::pick::*;
+        pub use crate::pick::{Place, Target};
     }
+    /// The parts of the tuner.
     pub mod tune {
-        pub use crate::tune::*;
-    }
-    pub mod word {
-        pub use crate::word::{integers, numbers, of_integers};
+        pub use crate::tune::{
+            Bench, Check, OpBench, Outcome, Progress, Repeats, Round, Search, TuneOptions, TuningRun,
+        };
+        pub use crate::tune::{
+            clock, db, facts, generators, journal, key, quirks, repeat, search, statistics, tables,
+            work_group,
+        };
     }
 }
 

@@ -22,7 +22,7 @@
 mod candidates;
 pub(crate) mod network;
 
-pub use candidates::{on_cpu, on_device};
+pub(crate) use candidates::{on_cpu, on_device};
 
 use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
@@ -82,7 +82,7 @@ impl Place {
 
 /// A kernel, and where and how it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct KernelPlace {
+pub(crate) struct KernelPlace {
     /// The op that it computes.
     pub op: &'static str,
     /// The kernel variant.
@@ -105,7 +105,7 @@ impl fmt::Display for KernelPlace {
 
 /// A kernel that is considered for a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The kernel.
     pub kernel: KernelPlace,
     /// What it reads its input as, and what it stores its output as.
@@ -116,7 +116,7 @@ pub struct Candidate {
 
 /// How the tensors of a node are stored already; `None` where that is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Tensors {
+pub(crate) struct Tensors {
     /// The input.
     pub input: Option<DType>,
     /// The output.
@@ -132,7 +132,7 @@ impl Tensors {
 /// How a kernel is picked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Pick {
+pub(crate) enum Pick {
     /// By the grade against these places, the most wanted first. A target that no place has is not
     /// used: a list without the CPU never falls back to it.
     Preference(Vec<Place>),
@@ -143,7 +143,7 @@ pub enum Pick {
 
 /// How well a kernel suits its best place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Grade {
+pub(crate) struct Grade {
     /// The score at that place, without the place's weight.
     pub score: u64,
     /// The place's index in the list of `places`.
@@ -159,7 +159,7 @@ const SAME_TARGET_SCORE: u64 = i32::MAX as u64;
 
 impl Grade {
     /// The score times the place's weight, `(n - i) / n`.
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.weighted() as f64 / self.places.max(1) as f64
     }
 
@@ -208,7 +208,7 @@ impl fmt::Display for Grade {
 
 /// What became of a candidate, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It was graded.
     Grade(Grade),
     /// It was timed.
@@ -229,7 +229,7 @@ impl fmt::Display for Verdict {
 
 /// The kernel that was picked. `Display` says why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picked {
+pub(crate) struct Picked {
     /// The kernel that runs the node.
     pub winner: KernelPlace,
     /// Every candidate with its verdict, the winner first, then by falling grade or rising time,
@@ -253,7 +253,7 @@ impl Pick {
     ///
     /// # Errors
     /// If no kernel can be used; the error lists every candidate with its reason.
-    pub fn pick(&self, node: &str, tensors: Tensors, candidates: &[Candidate]) -> Result<Picked> {
+    pub(crate) fn pick(&self, node: &str, tensors: Tensors, candidates: &[Candidate]) -> Result<Picked> {
         let mut ranking: Vec<(KernelPlace, Verdict)> =
             candidates.iter().map(|candidate| (candidate.kernel, self.verdict(candidate, tensors))).collect();
         // Stable: of equal candidates the first stays first.

@@ -5,12 +5,12 @@
 
 #![cfg(feature = "opencl")]
 
-use diptych::internals::device::opencl::{OpenClDevice, opencl3};
-use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource};
-use diptych::internals::emit::{
+use diptych::{DType, Error};
+use diptych_device::device::opencl::{OpenClDevice, opencl3};
+use diptych_device::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource};
+use diptych_emit::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
-use diptych::{DType, Error};
 
 fn device() -> Option<OpenClDevice> {
     match OpenClDevice::open(None) {

@@ -3,13 +3,13 @@
 
 #![cfg(all(feature = "wgpu", feature = "opencl"))]
 
-use diptych::internals::device::opencl::OpenClDevice;
-use diptych::internals::device::wgpu::WgpuDevice;
-use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline};
-use diptych::internals::emit::{
+use diptych::{DType, Error, Memory};
+use diptych_device::device::opencl::OpenClDevice;
+use diptych_device::device::wgpu::WgpuDevice;
+use diptych_device::device::{Buffer, Device, Dispatch, Pipeline};
+use diptych_emit::emit::{
     Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar, opencl,
 };
-use diptych::{DType, Error, Memory};
 
 const INVOCATIONS: u32 = 512;
 const WORK_GROUP: u32 = 64;

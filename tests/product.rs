@@ -1,14 +1,14 @@
 //! Matrix products and single ops through a context, on every backend.
 
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::{Answer, Choice, Op, Operands};
 use diptych::internals::tune::db::{Row, Verdict};
 use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{
     Backend, Bits, Context, Conv2d, Database, Depthwise, Gemm, HostTensor, MatrixProduct, Memory, Padding,
     Pointwise, Precision, ProductOptions, Shape, SharedDatabase, Tuning,
 };
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::{Answer, Choice, Op, Operands};
 use std::sync::{Arc, Mutex};
 
 /// Without kernels on disk: to keep one costs PoCL a second compilation.

@@ -3,14 +3,14 @@
 //! Without an adapter the tests print that they skip; `DIPTYCH_REQUIRE_DEVICES=1` makes that a failure.
 #![cfg(feature = "wgpu")]
 
-use diptych::internals::device::wgpu::WgpuDevice;
-use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
-use diptych::internals::emit::{
-    Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
-};
 use diptych::{
     Colours, Context, Custom, DType, Error, Framing, Function, Graph, Pictures, Session, SessionOptions,
     Shape,
+};
+use diptych_device::device::wgpu::WgpuDevice;
+use diptych_device::device::{Buffer, Device, Dispatch, Memory, Pipeline, Slice};
+use diptych_emit::emit::{
+    Access, Binding, Dialect, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
 };
 use std::sync::atomic::Ordering::SeqCst;
 

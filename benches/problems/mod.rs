@@ -12,8 +12,8 @@ use cpu::CpuOp;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId};
 use diptych::Choice;
-use diptych::internals::ops::Op;
 use diptych::internals::tune::{Bench, Check, OpBench};
+use diptych_kernels::ops::Op;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -16,7 +16,7 @@ use crate::tune::work_group;
 ///
 /// A kernel that cannot run, with any tile that it offers, says why. Precisions and targets are
 /// compared by putting several such lists together.
-pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
+pub(crate) fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Candidate> {
     let kernels = op.kernels();
     let each = kernels.iter().flat_map(|kernel| {
         let layouts = kernel.entry().layouts.iter();
@@ -26,7 +26,7 @@ pub fn on_device(op: &dyn Op, precision: Precision, limits: &Limits) -> Vec<Cand
 }
 
 /// The CPU's kernel of `op`: f32 on host layouts, whatever the op's precision.
-pub fn on_cpu(op: &dyn Op) -> Candidate {
+pub(crate) fn on_cpu(op: &dyn Op) -> Candidate {
     Candidate {
         kernel: KernelPlace {
             op: op.name(),

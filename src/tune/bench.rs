@@ -9,7 +9,7 @@ use crate::ops::Choice;
 use std::future::ready;
 use std::time::Duration;
 
-pub use crate::task::Local;
+pub(crate) use crate::task::Local;
 
 /// What a candidate's output was worth.
 #[derive(Debug, Clone, PartialEq, Eq)]

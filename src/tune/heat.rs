@@ -10,7 +10,7 @@ use crate::clock::Instant;
 use std::time::Duration;
 
 /// Busy time after which the clock is as high as it gets.
-pub const HOT: Duration = Duration::from_millis(400);
+pub(crate) const HOT: Duration = Duration::from_millis(400);
 
 /// A device's recent work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,13 +5,13 @@
 //! [`verdict`] when one beats the default. Everything but the bench is pure over samples: the same
 //! seed and samples give the same verdict. [`db`] keeps what was found.
 
-pub mod bench;
+pub(crate) mod bench;
 pub mod clock;
 pub mod db;
 #[cfg(not(target_family = "wasm"))]
 pub mod facts;
 pub mod generators;
-pub mod heat;
+pub(crate) mod heat;
 pub mod journal;
 pub mod key;
 pub mod quirks;
@@ -19,7 +19,7 @@ pub mod repeat;
 pub mod search;
 pub mod statistics;
 pub mod tables;
-pub mod verdict;
+pub(crate) mod verdict;
 pub mod work_group;
 
 #[cfg(not(target_family = "wasm"))]
@@ -35,7 +35,8 @@ mod tuning;
 
 pub use bench::{Bench, Check};
 pub use op_bench::OpBench;
-pub use repeat::{Repeated, Repeats, Round};
+pub use repeat::{Repeats, Round};
 pub use search::Search;
 pub use tuning::{Progress, TuneOptions, TuningRun};
-pub use verdict::{Outcome, Rule, Trial, Verdict};
+pub use verdict::Outcome;
+pub(crate) use verdict::{Trial, Verdict};

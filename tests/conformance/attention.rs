@@ -2,12 +2,12 @@
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::attention::AttentionOp;
-use diptych::internals::ops::attention_join::AttentionJoinOp;
-use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::nn::{Attention, MaskRule};
 use diptych::{Bits, DType, Dims, Precision};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::attention::AttentionOp;
+use diptych_kernels::ops::attention_join::AttentionJoinOp;
+use diptych_kernels::ops::operator::{Argument, Arguments, Lowered, Operator};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

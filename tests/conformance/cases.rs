@@ -6,19 +6,19 @@
 //! extents and few windows: compiling is what a run costs.
 
 use crate::problem::Problem;
-use diptych::internals::emit::Residual;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::convert::ConvertOp;
-use diptych::internals::ops::copy::CopyOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::{BoundKernel, Choice, Op};
 use diptych::{
     Activation, Bits, Border, Conv2d, DType, Depthwise, Dialect, Gemm, Layout, Limits, MatrixUnit, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
 };
+use diptych_emit::emit::Residual;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::convert::ConvertOp;
+use diptych_kernels::ops::copy::CopyOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::pool::PoolOp;
+use diptych_kernels::ops::{BoundKernel, Choice, Op};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ fn asked_op() -> Option<&'static str> {
     let asked = crate::asked();
     let begins =
         |name: &&str| asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
-    diptych::internals::ops::all().iter().map(|entry| entry.name).find(begins)
+    diptych_kernels::ops::all().iter().map(|entry| entry.name).find(begins)
 }
 
 /// Whether `variant` of `op` is among what `DIPTYCH_CONFORMANCE` asks for by its beginning.

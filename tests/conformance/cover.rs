@@ -14,8 +14,8 @@
 
 use crate::cases::{Breadth, Case, GROUPS};
 use diptych::Limits;
-use diptych::internals::emit::{Dialect, KernelSpec, Least, Value};
-use diptych::internals::ops::Choice;
+use diptych_emit::emit::{Dialect, KernelSpec, Least, Value};
+use diptych_kernels::ops::Choice;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A row of the table with one of its kernels.

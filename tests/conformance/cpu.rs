@@ -3,10 +3,10 @@
 use crate::cases;
 use crate::problem::{compare, expected, operands, output};
 use diptych::DType;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::{Op, Operands, Purpose, Role};
 use diptych::{Pointwise, Precision, Shape};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::{Op, Operands, Purpose, Role};
 use std::borrow::Cow;
 
 /// A recognisable NaN.

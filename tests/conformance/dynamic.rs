@@ -2,11 +2,11 @@
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
-use diptych::internals::ops::dynamic_conv2d::DynamicConv2dOp;
-use diptych::internals::ops::dynamic_quantize::{DynamicQuantize, DynamicQuantizeOp};
-use diptych::internals::ops::dynamic_range::{DynamicRange, DynamicRangeOp};
 use diptych::nn::{DynamicConv2d, RangeRule};
 use diptych::{Activation, Dims, Padding, Shape};
+use diptych_kernels::ops::dynamic_conv2d::DynamicConv2dOp;
+use diptych_kernels::ops::dynamic_quantize::{DynamicQuantize, DynamicQuantizeOp};
+use diptych_kernels::ops::dynamic_range::{DynamicRange, DynamicRangeOp};
 use std::sync::Arc;
 
 fn dims(extents: &[usize]) -> Dims {

@@ -4,17 +4,17 @@ use crate::cases::{Breadth, Case, full_table};
 use crate::cpu;
 use crate::gpu;
 use crate::problem::{Problem, compare, compare_ends, expected, operands};
-use diptych::internals::device::Device;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::Choice;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
     Activation, Bits, Conv2d, Depthwise, Gemm, Padding, Pointwise, Precision, Shape, nn::TransposedConv2d,
 };
+use diptych_device::device::Device;
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::Choice;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::transposed_conv2d::TransposedConv2dOp;
 use std::sync::Arc;
 
 /// Groups of channels of which one is infinite.

@@ -3,11 +3,11 @@
 use crate::cases::Breadth;
 use crate::gpu;
 use crate::problem::{Problem, compare_ends, expected};
-use diptych::internals::device::Device;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::elementwise::{ElementwiseOp, Program, Source, Step};
-use diptych::internals::ops::{Choice, Operands};
 use diptych::{Bits, Dims, Function, Layout, Precision};
+use diptych_device::device::Device;
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::elementwise::{ElementwiseOp, Program, Source, Step};
+use diptych_kernels::ops::{Choice, Operands};
 use std::sync::Arc;
 
 const X: [Source; 6] = [

@@ -10,10 +10,10 @@ use crate::cpu;
 use crate::gpu;
 use crate::problem::{Problem, compare_ends, expected, operands};
 use diptych::Precision;
-use diptych::internals::device::Device;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops;
-use diptych::internals::ops::{Op, Operands, Purpose, Reference, Role};
+use diptych_device::device::Device;
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops;
+use diptych_kernels::ops::{Op, Operands, Purpose, Reference, Role};
 use std::sync::Arc;
 
 /// The most elements of an example's operand.

@@ -3,11 +3,11 @@
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::internals::ops::elementwise::{Program, Source, Step};
-use diptych::internals::ops::gate::GateOp;
-use diptych::internals::ops::glu::GluOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::{Activation, Bits, Dims, Function, Layout, Pointwise, Precision, Shape};
+use diptych_kernels::ops::elementwise::{Program, Source, Step};
+use diptych_kernels::ops::gate::GateOp;
+use diptych_kernels::ops::glu::GluOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;

@@ -9,12 +9,12 @@
 
 use crate::problem::{compare, output};
 use diptych::Limits;
-use diptych::internals::Form;
-use diptych::internals::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
-use diptych::internals::emit::{Access, Binding, Element, KernelSource, Operand};
-use diptych::internals::ops::convert::ConvertOp;
-use diptych::internals::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
 use diptych::{DType, Layout};
+use diptych_base::layout::Form;
+use diptych_device::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
+use diptych_emit::emit::{Access, Binding, Element, KernelSource, Operand};
+use diptych_kernels::ops::convert::ConvertOp;
+use diptych_kernels::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.

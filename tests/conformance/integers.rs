@@ -3,7 +3,7 @@
 use crate::cases::Breadth;
 use crate::problem::Problem;
 use diptych::Precision;
-use diptych::internals::ops;
+use diptych_kernels::ops;
 
 /// Each problem with its name.
 pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {

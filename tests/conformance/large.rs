@@ -4,26 +4,26 @@ use crate::cases::{Breadth, Case};
 use crate::gpu;
 use crate::moves::lowered;
 use crate::problem::{Problem, expected, operands};
-use diptych::internals::device::Device;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::arg::ArgOp;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gate::GateOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::moments::MomentsOp;
-use diptych::internals::ops::normalize::NormalizeOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::reduce::ReduceOp;
-use diptych::internals::ops::softmax::SoftmaxOp;
-use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
-use diptych::internals::ops::{Choice, Launch};
 use diptych::{
     Bits, Conv2d, Depthwise, Dims, Gemm, Padding, Pointwise, Pool, Pooling, Precision, Reduce, Reduction,
     Shape, Softmax,
     nn::{ArgReduce, CumSum, Normalize, TransposedConv2d},
 };
+use diptych_device::device::Device;
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::arg::ArgOp;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gate::GateOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::moments::MomentsOp;
+use diptych_kernels::ops::normalize::NormalizeOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::pool::PoolOp;
+use diptych_kernels::ops::reduce::ReduceOp;
+use diptych_kernels::ops::softmax::SoftmaxOp;
+use diptych_kernels::ops::transposed_conv2d::TransposedConv2dOp;
+use diptych_kernels::ops::{Choice, Launch};
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;

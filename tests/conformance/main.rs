@@ -38,8 +38,8 @@ mod squeezes;
 
 use cases::{Breadth, Case};
 use cover::Turn;
-use diptych::internals::device::Device;
 use diptych::{Backend, Context};
+use diptych_device::device::Device;
 use pollster::block_on;
 use rows::Tally;
 use std::collections::BTreeSet;
@@ -362,7 +362,7 @@ fn the_table_is_large_and_varied() {
     assert_eq!(names.len(), full.len(), "two cases share a name");
     let count = |breadth| full.iter().filter(|case| case.breadth == breadth).count();
     println!("{} cases: {} tiles, {} groups", full.len(), count(Breadth::Tiles), count(Breadth::Groups));
-    let registered: BTreeSet<&str> = diptych::internals::ops::all()
+    let registered: BTreeSet<&str> = diptych_kernels::ops::all()
         .iter()
         .filter(|entry| !entry.variants().is_empty())
         .map(|entry| entry.name)

@@ -3,9 +3,9 @@
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::internals::ops::mlp::{MlpOp, RowNorm};
-use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::{Activation, Bits, Layout, Pointwise, Precision, Shape};
+use diptych_kernels::ops::mlp::{MlpOp, RowNorm};
+use diptych_kernels::ops::pointwise::PointwiseOp;
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;

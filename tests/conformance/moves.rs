@@ -2,11 +2,6 @@
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::concat::ConcatOp;
-use diptych::internals::ops::gather::GatherOp;
-use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
-use diptych::internals::ops::random::RandomOp;
 use diptych::{
     Bits, Dims, Precision,
     nn::{
@@ -14,6 +9,11 @@ use diptych::{
         Reverse, SpaceToBatch, SpaceToDepth, StridedSlice, Suppress, Tile, TopK, Transpose, UpdateSlice,
     },
 };
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::concat::ConcatOp;
+use diptych_kernels::ops::gather::GatherOp;
+use diptych_kernels::ops::operator::{Argument, Arguments, Lowered, Operator};
+use diptych_kernels::ops::random::RandomOp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,10 +4,11 @@
 use crate::cases::{Case, GROUPS, small_table};
 use crate::gpu::{check_by, written};
 use crate::problem::{compare, expected, operands};
-use diptych::internals::device::Device;
-use diptych::internals::emit::KernelSpec;
-use diptych::internals::ops::{Choice, Op};
-use diptych::{Precision, internals::emit::KernelSource};
+use diptych::Precision;
+use diptych_device::device::Device;
+use diptych_emit::emit::KernelSource;
+use diptych_emit::emit::KernelSpec;
+use diptych_kernels::ops::{Choice, Op};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,10 +4,10 @@
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::operator::{Argument, Arguments, Lowered, Operator};
 use diptych::nn::QuantizedGemm;
 use diptych::{Activation, Bits, DType, Dims, Layout, Precision};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::operator::{Argument, Arguments, Lowered, Operator};
 use std::collections::BTreeMap;
 
 /// How zero points are given.

@@ -4,17 +4,6 @@ use crate::gpu;
 use crate::moves::lowered;
 use crate::problem::{Problem, compare, expected, operands};
 use crate::quantized::RANGE;
-use diptych::internals::device::Device;
-use diptych::internals::emit::{Dialect, KernelSource, Operand};
-use diptych::internals::ops::concat::ConcatOp;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::convert::ConvertOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gather::GatherOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::pool::PoolOp;
-use diptych::internals::ops::random::RandomOp;
 use diptych::{
     Activation, Bits, Border, Choice, Conv2d, DType, Depthwise, Dims, Gemm, Layout, Operator, Padding,
     Pointwise, Pool, Pooling, Precision, Shape,
@@ -24,6 +13,17 @@ use diptych::{
         TopK, Transpose, UpdateSlice,
     },
 };
+use diptych_device::device::Device;
+use diptych_emit::emit::{Dialect, KernelSource, Operand};
+use diptych_kernels::ops::concat::ConcatOp;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::convert::ConvertOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gather::GatherOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::pool::PoolOp;
+use diptych_kernels::ops::random::RandomOp;
 use std::sync::Arc;
 
 /// A mistake in a kernel's text as it is written. `@` stands for WGSL's prefix of a parameter.
@@ -1097,7 +1097,7 @@ fn mistakes_in_elements() -> Vec<Mistake> {
 
 /// Whether both languages have the kernel.
 fn is_in_both(op: &str, variant: &str) -> bool {
-    let entry = diptych::internals::ops::all().iter().find(|entry| entry.name == op).expect("an op");
+    let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == op).expect("an op");
     let entry = entry.variants().into_iter().find(|entry| entry.name == variant).expect("a kernel");
     Dialect::ALL.into_iter().all(|dialect| entry.speaks(dialect))
 }

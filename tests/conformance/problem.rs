@@ -1,9 +1,9 @@
 //! A problem, its operands, and how a result is compared with the oracle's.
 
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::{Answer, Op, OperandInfo, Operands, Reference, Role};
-use diptych::internals::word::{numbers, of_integers};
 use diptych::{DType, Precision};
+use diptych_base::word::{numbers, of_integers};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::{Answer, Op, OperandInfo, Operands, Reference, Role};
 use std::sync::Arc;
 
 /// An op of concrete shapes.

@@ -2,18 +2,18 @@
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
-use diptych::internals::ops::dequantize::{Dequantize, DequantizeOp};
-use diptych::internals::ops::quantize::{Quantize, QuantizeOp};
-use diptych::internals::ops::quantized_binary::QuantizedBinaryOp;
-use diptych::internals::ops::quantized_conv2d::QuantizedConv2dOp;
-use diptych::internals::ops::quantized_depthwise::QuantizedDepthwiseOp;
-use diptych::internals::ops::quantized_lookup::QuantizedLookupOp;
-use diptych::internals::ops::quantized_pool::QuantizedPoolOp;
 use diptych::nn::{
     ByteRange, QuantizedBinary, QuantizedConv2d, QuantizedDepthwise, QuantizedFunction, QuantizedPool,
     QuantizedPooling,
 };
 use diptych::{Bits, Dims, Padding, Shape};
+use diptych_kernels::ops::dequantize::{Dequantize, DequantizeOp};
+use diptych_kernels::ops::quantize::{Quantize, QuantizeOp};
+use diptych_kernels::ops::quantized_binary::QuantizedBinaryOp;
+use diptych_kernels::ops::quantized_conv2d::QuantizedConv2dOp;
+use diptych_kernels::ops::quantized_depthwise::QuantizedDepthwiseOp;
+use diptych_kernels::ops::quantized_lookup::QuantizedLookupOp;
+use diptych_kernels::ops::quantized_pool::QuantizedPoolOp;
 use std::sync::Arc;
 
 /// A range with ends of its own.

@@ -3,19 +3,19 @@
 use crate::cases::{Breadth, Table};
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::internals::emit::Residual;
-use diptych::internals::ops::arg::ArgOp;
-use diptych::internals::ops::moments::MomentsOp;
-use diptych::internals::ops::normalize::NormalizeOp;
-use diptych::internals::ops::reduce::ReduceOp;
-use diptych::internals::ops::resize::ResizeOp;
-use diptych::internals::ops::softmax::SoftmaxOp;
-use diptych::internals::ops::transposed_conv2d::TransposedConv2dOp;
 use diptych::{
     Activation, Bits, Dims, Layout, Padding, Precision, Reduce, Reduction, Resize, ResizeMode, Shape,
     Softmax,
     nn::{ArgReduce, Normalize, TransposedConv2d},
 };
+use diptych_emit::emit::Residual;
+use diptych_kernels::ops::arg::ArgOp;
+use diptych_kernels::ops::moments::MomentsOp;
+use diptych_kernels::ops::normalize::NormalizeOp;
+use diptych_kernels::ops::reduce::ReduceOp;
+use diptych_kernels::ops::resize::ResizeOp;
+use diptych_kernels::ops::softmax::SoftmaxOp;
+use diptych_kernels::ops::transposed_conv2d::TransposedConv2dOp;
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;

@@ -3,9 +3,9 @@
 use crate::cases::Breadth;
 use crate::planted::Mistake;
 use crate::problem::Problem;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::squeeze::SqueezeOp;
 use diptych::{Activation, Layout, Pointwise, Precision, Shape};
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::squeeze::SqueezeOp;
 use std::sync::Arc;
 
 const F32: Precision = Precision::F32;

@@ -2,11 +2,11 @@
 
 use crate::driver::{self, Driver, Fault};
 use crate::life;
-use diptych::internals::device::cache::{CacheKey, KernelCache};
 use diptych::internals::tune::db::{Database, Row, Verdict};
 use diptych::internals::tune::journal::{Journal, Phase};
 use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{Backend, Choice, Context, Error};
+use diptych_device::device::cache::{CacheKey, KernelCache};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

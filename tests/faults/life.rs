@@ -1,14 +1,14 @@
 //! What an application does with a device, from its opening to its end, over and over: at each error once more.
 
 use crate::driver::Driver;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::gemm::GemmOp;
 use diptych::internals::pick::Place;
 use diptych::{
     Activation, Backend, Batch, BatchOptions, Context, Conv2d, Error, Extras, Function, Gemm, Graph,
     HostTensor, Layout, MatrixProduct, Memory, Padding, Picking, Precision, ProductOptions, Reduction,
     Session, SessionOptions, Shape, Tuner,
 };
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::gemm::GemmOp;
 
 use std::path::Path;
 use std::time::Duration;

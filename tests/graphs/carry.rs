@@ -11,10 +11,10 @@
 //! | indices and truth | exact where no error changes an order or a zero; unknown elsewhere |
 
 use crate::oracle::{Given, Known, own};
-use diptych::internals::ops::elementwise::Step as ProgramStep;
-use diptych::internals::ops::operator::{Arguments, Lowered, Operator};
-use diptych::internals::ops::{Answer, Op, Operands, Reference, Sum};
 use diptych::{Function, Operand, Reduce, Reduction, Softmax, nn::Normalize};
+use diptych_kernels::ops::elementwise::Step as ProgramStep;
+use diptych_kernels::ops::operator::{Arguments, Lowered, Operator};
+use diptych_kernels::ops::{Answer, Op, Operands, Reference, Sum};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

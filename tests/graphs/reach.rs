@@ -6,9 +6,9 @@ use crate::oracle::{self, Arithmetic, Known};
 use crate::random::{Kind, Random};
 use crate::recipe::Origin;
 use crate::run;
-use diptych::internals::ops::operator::{Argument, Arguments, Lowered};
-use diptych::internals::ops::{self, Answer, Op, Operands, Reach, Role};
 use diptych::{Context, DType, Graph, Operand, Precision, Session, SessionOptions, Value};
+use diptych_kernels::ops::operator::{Argument, Arguments, Lowered};
+use diptych_kernels::ops::{self, Answer, Op, Operands, Reach, Role};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

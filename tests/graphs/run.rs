@@ -315,7 +315,7 @@ pub(crate) fn arithmetic(setting: &Setting, session: &Session) -> Arithmetic {
 
 /// Which of its op's kernels a step is.
 fn kernel(step: &diptych::Step) -> Option<String> {
-    let entry = diptych::internals::ops::all().iter().find(|entry| entry.name == step.op)?;
+    let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == step.op)?;
     let names = entry.variants().into_iter().map(|variant| format!("{}_{}", entry.name, variant.name));
     names.filter(|name| step.kernel.starts_with(&format!("{name}_"))).max_by_key(String::len)
 }

@@ -6,8 +6,8 @@ use crate::random::Random;
 use crate::recipe::Recipe;
 use crate::run::{self, Apart, Counts, Failure, Given, Setting};
 use crate::shrink::{self, Case};
-use diptych::internals::ops::OpEntry;
 use diptych::{Backend, Choice, Context, DType, Dialect, Layout, Precision};
+use diptych_kernels::ops::OpEntry;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ fn list(counts: &BTreeMap<String, usize>) -> String {
 impl Report {
     /// One line of words and numbers.
     pub(crate) fn line(&self) -> String {
-        let mut absent: Vec<&str> = diptych::internals::ops::all().iter().map(|entry| entry.name).collect();
+        let mut absent: Vec<&str> = diptych_kernels::ops::all().iter().map(|entry| entry.name).collect();
         absent.retain(|name| !self.counts.ops.contains_key(*name));
-        let entries = diptych::internals::ops::all().iter();
+        let entries = diptych_kernels::ops::all().iter();
         let named = |entry: &OpEntry| {
             let variants = entry.variants().into_iter();
             variants.map(|variant| format!("{}_{}", entry.name, variant.name)).collect::<Vec<_>>()

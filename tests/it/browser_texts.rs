@@ -2,8 +2,8 @@
 //!
 //! `DIPTYCH_TEXTS=DIR` writes them there, for `scripts/web tint`, which compiles them with the compiler of Chromium.
 
-use diptych::internals::ops;
 use diptych::{Layout, Limits, Precision};
+use diptych_kernels::ops;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -5,14 +5,6 @@
 //! what that stored where the host says so: what is computed on the device from the output is wrong as well.
 
 use diptych::internals::Finding;
-use diptych::internals::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Resource, Slice,
-};
-use diptych::internals::emit::{
-    Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
-};
-use diptych::internals::ops::Op;
-use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::tune::db::{Database, Row, Verdict};
 use diptych::internals::tune::repeat::{LEAST_RUNS, ROUNDS};
 use diptych::internals::tune::{Bench, Check, OpBench, Outcome, Repeats, Round, Search, work_group};
@@ -20,6 +12,14 @@ use diptych::{
     Backend, Choice, Context, DType, Depthwise, Dialect, Memory, Precision, Result, Shape, SharedDatabase,
     Tuner,
 };
+use diptych_device::device::{
+    Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Resource, Slice,
+};
+use diptych_emit::emit::{
+    Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
+};
+use diptych_kernels::ops::Op;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Each row of the table of known faults, with a device that has it: what it keeps from that device, and from no other.
 
-use diptych::internals::faults::{Avoided, FAULTS, Fault, Faults, Identified, Quirk};
-use diptych::internals::ops::{self, Op};
 use diptych::internals::tune::work_group::{WorkGroup, untuned_in};
 use diptych::{Family, Layout, Limits, MaliArchitecture, Precision};
+use diptych_emit::limits::faults::{Avoided, FAULTS, Fault, Faults, Identified, Quirk};
+use diptych_kernels::ops::{self, Op};
 
 /// Family, name, API and driver.
 type Device = (Family, &'static str, &'static str, &'static str);

@@ -1,7 +1,7 @@
 //! The book's table of operators (`docs/book/src/operators.md`): its names are those that the loaders read, and its numbers
 //! their constants.
 
-use diptych::internals::operators;
+use diptych_import::model::operators;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! A network computed by the ops' oracles alone, in f64 within a node and f32 between nodes: what no
 //! backend has computed.
 
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::Answer;
 use diptych::{Graph, HostTensor, Precision, Value};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::Answer;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 
 use crate::machine::{everywhere, noise};
 use crate::oracle;
-use diptych::internals::ops::Choice;
 use diptych::{
     Activation, Backend, Bits, Context, Conv2d, Depthwise, Extras, Gemm, Graph, HostTensor, Layout, Padding,
     Pointwise, Precision, Right, Session, SessionOptions, Shape,
 };
+use diptych_kernels::ops::Choice;
 
 fn network() -> Graph {
     let mut graph = Graph::new();

@@ -2,16 +2,16 @@
 #![forbid(unsafe_code)]
 
 use crate::machine::gpus;
-use diptych::internals::device::{Buffer, Device, Dispatch, Resource};
-use diptych::internals::emit::{
-    Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
-};
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::{Choice, Op};
 use diptych::{
     Custom, DType, Dialect, Gemm, Graph, Memory, Pointwise, Precision, Session, SessionOptions, Shape,
 };
+use diptych_device::device::{Buffer, Device, Dispatch, Resource};
+use diptych_emit::emit::{
+    Access, Binding, Element, Interface, KernelSource, Least, Operand, Param, ParamType, Scalar,
+};
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::{Choice, Op};
 
 /// A kernel that reads and writes wherever `at` says: in its operands, in work-group memory and in an
 /// array of its own.

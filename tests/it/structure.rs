@@ -5,7 +5,7 @@
 //! The sources are read as text: comments and tests are left out of all rules but the last one, strings are not distinguished.
 
 use diptych::Dialect;
-use diptych::internals::ops;
+use diptych_kernels::ops;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,18 @@
 //! The tuner on the devices of this machine.
 
 use crate::machine::gpus;
-use diptych::internals::device::Device;
-use diptych::internals::ops::Op;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::convert::ConvertOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::tune::work_group::layouts;
 use diptych::internals::tune::{Bench, Check, OpBench, Outcome, Progress, Search, TuneOptions, TuningRun};
 use diptych::{
     Activation, Bits, Choice, Context, Conv2d, Depthwise, Gemm, Layout, Padding, Pointwise, Precision, Shape,
 };
+use diptych_device::device::Device;
+use diptych_kernels::ops::Op;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::convert::ConvertOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,8 +151,7 @@ fn problems() -> Vec<Arc<dyn Op>> {
             ("softmax", &[5, 70, 1]),
             ("softmax", &[1, 3000, 1]),
         ] {
-            let entry =
-                diptych::internals::ops::all().iter().find(|entry| entry.name == name).expect("an op");
+            let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == name).expect("an op");
             problems.push((entry.numbers.op)(extents, None, precision).expect("valid extents"));
         }
     }

@@ -1,8 +1,6 @@
 //! The tuner's passes over a network, and searches that are cut short.
 
 use crate::machine::{gpus, noise};
-use diptych::internals::ops::Op;
-use diptych::internals::ops::pointwise::PointwiseOp;
 use diptych::internals::tune::db::{Row, Verdict};
 use diptych::internals::tune::key::{Key, SourceHash};
 use diptych::internals::tune::{Search, work_group};
@@ -10,6 +8,8 @@ use diptych::{
     Choice, Context, Conv2d, Depthwise, Extras, Function, Graph, HostTensor, Limits, Padding, Pointwise,
     Precision, Session, SessionOptions, Shape, SharedDatabase, Tuner, Tuning,
 };
+use diptych_kernels::ops::Op;
+use diptych_kernels::ops::pointwise::PointwiseOp;
 use std::time::Duration;
 
 fn weights(shape: Shape) -> HostTensor {

@@ -4,16 +4,16 @@
 //! A device that stands before the real one changes what becomes of one kernel. The children are
 //! this test's own program, started again with `DIPTYCH_FAULT_CHILD` set, and `diptych tune`.
 
-use diptych::internals::device::{
-    Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice,
-};
-use diptych::internals::emit::KernelSource;
-use diptych::internals::ops::Op;
-use diptych::internals::ops::depthwise::DepthwiseOp;
 use diptych::internals::tune::db::{Database, Row, Verdict};
 use diptych::internals::tune::journal::Journal;
 use diptych::internals::tune::{Bench, OpBench, Outcome, Search, work_group};
 use diptych::{Backend, Choice, Context, DType, Depthwise, Memory, Precision, Result, Shape, Tuner};
+use diptych_device::device::{
+    Buffer, Device, DeviceInfo, Dispatch, Image, Pending, Pipeline, Recording, Slice,
+};
+use diptych_emit::emit::KernelSource;
+use diptych_kernels::ops::Op;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

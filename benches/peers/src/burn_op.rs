@@ -9,12 +9,12 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, DeviceKind, Tensor, TensorData};
 use diptych::Shape;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::gemm::GemmOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
-use diptych::internals::ops::{Convolution, Op};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::gemm::GemmOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::{Convolution, Op};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! A device that says it has no clock, so that what times it takes the host's.
 
-use diptych::internals::device::{
+use diptych_device::device::{
     Buffer, Device, DeviceInfo, Dispatch, Image, Memory, Pending, Pipeline, Recording, Slice,
 };
-use diptych::internals::emit::KernelSource;
+use diptych_emit::emit::KernelSource;
 use diptych::{DType, Result};
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,10 +35,10 @@ mod suites;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use diptych::internals::ops::Op;
-use diptych::internals::ops::conv2d::Conv2dOp;
-use diptych::internals::ops::depthwise::DepthwiseOp;
-use diptych::internals::ops::pointwise::PointwiseOp;
+use diptych_kernels::ops::Op;
+use diptych_kernels::ops::conv2d::Conv2dOp;
+use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::pointwise::PointwiseOp;
 use diptych::{Backend, Context, Precision};
 use row::{Note, Record};
 use std::path::PathBuf;

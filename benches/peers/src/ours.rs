@@ -6,7 +6,7 @@ use crate::subject::{Subject, Target};
 use crate::suites;
 use anyhow::{Result, bail};
 use diptych::Choice;
-use diptych::internals::ops::Op;
+use diptych_kernels::ops::Op;
 use diptych::internals::tune::{Bench, Check, OpBench};
 use std::sync::Arc;
 use std::time::Duration;

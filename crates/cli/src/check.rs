@@ -3,12 +3,12 @@
 use crate::output::{print, say};
 use crate::tune::{PrecisionName, bar};
 use anyhow::{Context as _, Result, bail};
-use diptych::internals::ops;
 use diptych::internals::{Checked, Finding};
 use diptych::{
     ComparedRewrites, Context, DeviceInfo, HostTensor, Model, Precision, Rewrite, Session, SessionOptions,
     Tuner,
 };
+use diptych_kernels::ops;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -4,11 +4,11 @@ use crate::flags::Gpus;
 use crate::output::print;
 use crate::table::Rows;
 use anyhow::{Context as _, Result};
-use diptych::internals::faults::Fault;
 use diptych::internals::tune::db::MachineRow;
 use diptych::internals::tune::facts::{self, Measured};
 use diptych::internals::tune::key::DeviceKey;
 use diptych::{Backend, DeviceInfo, DeviceListing};
+use diptych_emit::limits::faults::Fault;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -229,8 +229,8 @@ fn fault(fault: &Fault) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diptych::internals::faults::{Faults, Identified};
     use diptych::{Error, Limits};
+    use diptych_emit::limits::faults::{Faults, Identified};
 
     fn listings() -> Vec<DeviceListing> {
         let mut limits = Limits::webgpu();

@@ -5,9 +5,9 @@ use crate::output::print;
 use crate::tune::PrecisionName;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
-use diptych::internals::ops::{self, BoundKernel, Launch, Op, OpEntry};
 use diptych::internals::tune::work_group;
 use diptych::{Limits, Precision, WorkGroup};
+use diptych_kernels::ops::{self, BoundKernel, Launch, Op, OpEntry};
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]

@@ -3,8 +3,8 @@
 //! Source: the description of the format in NumPy's documentation (`numpy.lib.format`).
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use diptych::internals::file;
 use diptych::{DType, HostTensor, Layout, TensorType};
+use diptych_base::file;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

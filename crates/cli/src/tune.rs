@@ -319,7 +319,7 @@ fn line_up(tuner: &mut Tuner, arguments: &Arguments) -> Result<()> {
         return Ok(tuner.begin_problem(what, problem(op, arguments.shape.as_deref(), None, precision)?)?);
     }
     if arguments.shape.is_some() {
-        let names: Vec<&str> = diptych::internals::ops::all().iter().map(|entry| entry.name).collect();
+        let names: Vec<&str> = diptych_kernels::ops::all().iter().map(|entry| entry.name).collect();
         bail!("--shape goes with an op ({}), not with the model {}", names.join(", "), what.display());
     }
     let graph = Model::load(what, &arguments.load.options())?.graph;

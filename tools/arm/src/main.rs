@@ -52,7 +52,7 @@ mod rows;
 mod squeezes;
 
 use diptych::Precision;
-use diptych::internals::ops::Purpose;
+use diptych_kernels::ops::Purpose;
 use std::process::ExitCode;
 
 /// What is asked for, in the words of `DIPTYCH_CONFORMANCE`: nothing.

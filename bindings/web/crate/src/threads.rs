@@ -1,6 +1,6 @@
 //! The threads of a module whose memory they share: `package/threads.js` starts them.
 
-use diptych::internals::crew;
+use diptych_kernels::cpu::workers;
 use wasm_bindgen::prelude::*;
 
 /// What a helper shares with the thread that started it.
@@ -18,11 +18,11 @@ pub fn compiled_module() -> JsValue {
 /// Says how many threads networks may have, the caller's included.
 #[wasm_bindgen]
 pub fn set_threads(threads: usize) {
-    crew::set_threads(threads);
+    workers::set_threads(threads);
 }
 
 /// Helps with what other threads run, and does not return.
 #[wasm_bindgen]
 pub fn help() {
-    crew::help();
+    workers::help();
 }

@@ -47,8 +47,8 @@ mod rows;
 mod squeezes;
 
 use diptych::Error;
-use diptych::internals::device::Device;
 use diptych_dawn::{Contexts, error, say_panics};
+use diptych_device::device::Device;
 use js_sys::Function;
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
@@ -74,7 +74,7 @@ pub fn ask(words: String) {
 /// The ops that have kernels.
 #[wasm_bindgen]
 pub fn ops() -> Vec<String> {
-    let with_kernels = diptych::internals::ops::all().iter().filter(|entry| !entry.variants().is_empty());
+    let with_kernels = diptych_kernels::ops::all().iter().filter(|entry| !entry.variants().is_empty());
     with_kernels.map(|entry| entry.name.to_owned()).collect()
 }
 

@@ -12,7 +12,6 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::output::{print, say};
 use crate::tune::{bar, finish, record};
 use anyhow::{Context as _, Result, ensure};
-use diptych::internals::ops::{Choice, Op};
 use diptych::internals::tune::db::{Database, Source};
 use diptych::internals::tune::journal::Journal;
 use diptych::internals::tune::statistics::signed_rank_interval;
@@ -22,6 +21,7 @@ use diptych::{
     Context, Graph, HostTensor, Limits, Model, Port, ProblemReport, Profile, Report, Session, SessionOptions,
     SharedDatabase, Step, Tuner, Tuning,
 };
+use diptych_kernels::ops::{Choice, Op};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

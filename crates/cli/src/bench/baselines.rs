@@ -9,13 +9,13 @@
 use super::row::Row;
 use super::subject::{Subject, Target};
 use anyhow::{Result, bail, ensure};
-use diptych::internals::device::{Buffer, Device, Dispatch, Pipeline, Recording, Resource};
-use diptych::internals::emit::{
-    Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
-};
 use diptych::internals::tune::clock::Clock;
 use diptych::internals::tune::quirks::Policy;
 use diptych::{DType, Dialect, Family, Limits, Memory};
+use diptych_device::device::{Buffer, Device, Dispatch, Pipeline, Recording, Resource};
+use diptych_emit::emit::{
+    Access, Binding, Element, Interface, KernelSource, Operand, Param, ParamType, Scalar,
+};
 use std::sync::Arc;
 use std::time::Duration;
 

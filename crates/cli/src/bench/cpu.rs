@@ -4,8 +4,8 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use diptych::Precision;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::{Answer, CpuKernel, Op, OperandInfo, Operands, Reference, Role};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::{Answer, CpuKernel, Op, OperandInfo, Operands, Reference, Role};
 use std::sync::Arc;
 
 /// Of an op of more operations than this, three rows are checked: its first, its last and one between.

@@ -6,8 +6,8 @@ use super::subject::{Subject, Target};
 use super::suites;
 use anyhow::{Result, bail};
 use diptych::Choice;
-use diptych::internals::ops::Op;
 use diptych::internals::tune::{Bench, Check, OpBench};
+use diptych_kernels::ops::Op;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

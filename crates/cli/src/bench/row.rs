@@ -233,7 +233,7 @@ impl Record {
     pub fn load(path: &Path) -> Result<Self> {
         let name = || format!("{}", path.display());
         let mut record = Record::default();
-        let text = diptych::internals::file::read(path, LARGEST_RECORD).with_context(name)?;
+        let text = diptych_base::file::read(path, LARGEST_RECORD).with_context(name)?;
         record.read(std::str::from_utf8(&text).with_context(name)?).with_context(name)?;
         ensure!(!record.rows.is_empty(), "{}: no rows of a benchmark", name());
         Ok(record)

@@ -2,10 +2,10 @@
 
 use super::row::{Device, Machine, Row, SCHEMA};
 use anyhow::{Context as _, Result};
-use diptych::internals::device;
 use diptych::internals::tune::key::{DeviceKey, ProblemKey, SourceHash};
 use diptych::internals::tune::work_group::{WorkGroup, layouts, untuned_in};
 use diptych::{Choice, Context, SharedDatabase};
+use diptych_device::device;
 use std::sync::{Arc, PoisonError};
 
 /// Something to be timed, checked and warmed up already.
@@ -80,7 +80,7 @@ impl Target {
     ///
     /// # Errors
     /// If no kernel serves the op.
-    pub(super) fn choose(&self, op: &dyn diptych::internals::ops::Op) -> Result<(Choice, String)> {
+    pub(super) fn choose(&self, op: &dyn diptych_kernels::ops::Op) -> Result<(Choice, String)> {
         let device = self.device()?;
         let limits = &device.info().limits;
         let layout = layouts(op, limits).first().copied().unwrap_or_default();

@@ -3,9 +3,9 @@
 //! `benches/` times the same cases through criterion.
 
 use anyhow::{Context as _, Result};
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::{self, Op, OperandInfo};
 use diptych::{DType, Precision};
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::{self, Op, OperandInfo};
 use std::sync::Arc;
 
 /// `(m, n, k, batch)`: squares, a matrix by a few vectors, and many small products.
@@ -23,7 +23,7 @@ pub const PRODUCTS: [(usize, usize, usize, usize); 8] = [
 /// The precisions of the products and ops.
 pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 
-/// A layer of PoseNet or of its kind: an op, and its extents as [`diptych::internals::ops::Numbers`] has them.
+/// A layer of PoseNet or of its kind: an op, and its extents as [`diptych_kernels::ops::Numbers`] has them.
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.

@@ -4,8 +4,8 @@ use super::cpu::CpuOp;
 use super::suites::{bytes, layer, layers, name, product, products};
 use anyhow::Result;
 use diptych::Precision;
-use diptych::internals::emit::Operand;
-use diptych::internals::ops::Op;
+use diptych_emit::emit::Operand;
+use diptych_kernels::ops::Op;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

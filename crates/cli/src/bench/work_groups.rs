@@ -6,9 +6,9 @@ use super::row::Row;
 use super::subject::{Subject, Target};
 use super::suites;
 use anyhow::{Result, bail, ensure};
-use diptych::internals::ops::Op;
 use diptych::internals::tune::{Bench, Check, OpBench};
 use diptych::{Choice, Precision};
+use diptych_kernels::ops::Op;
 use std::sync::Arc;
 use std::time::Duration;
 

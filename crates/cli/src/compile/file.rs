@@ -1,7 +1,7 @@
 //! What a report keeps: kernels, what became of each, and what runs them.
 
 use anyhow::{Context as _, Result, ensure};
-use diptych::internals::device::CompiledProgram;
+use diptych_device::device::CompiledProgram;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -110,8 +110,7 @@ impl Report {
     /// # Errors
     /// If there is no such file, or it is no report of this version.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let bytes =
-            diptych::internals::file::read(path, 1 << 30).with_context(|| path.display().to_string())?;
+        let bytes = diptych_base::file::read(path, 1 << 30).with_context(|| path.display().to_string())?;
         let report: Report = serde_json::from_slice(&bytes)
             .with_context(|| format!("{}: no report of `diptych compile --json`", path.display()))?;
         let (found, file) = (report.schema, path.display());

@@ -3,12 +3,12 @@
 use super::Arguments;
 use super::file::{Refused, Use};
 use anyhow::{Context as _, Result};
-use diptych::internals::emit::KernelSource;
-use diptych::internals::ops::{self, BoundKernel, Choice, Launch, Op, OpEntry};
 use diptych::internals::tune::{search, work_group};
 use diptych::{
     Context, Dialect, Error, Layout, Limits, ModelFile, Precision, Session, SessionOptions, WorkGroup,
 };
+use diptych_emit::emit::KernelSource;
+use diptych_kernels::ops::{self, BoundKernel, Choice, Launch, Op, OpEntry};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::list::{List, Wanted};
 use crate::output::say;
 use anyhow::{Context as _, Result, bail};
 use diptych::Error;
-use diptych::internals::device::Device;
+use diptych_device::device::Device;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

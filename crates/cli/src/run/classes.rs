@@ -51,7 +51,7 @@ fn largest(output: &HostTensor, count: usize, names: &[String]) -> Vec<Vec<Class
 
 /// Names of classes from a file, a line each.
 fn names(path: &Path) -> Result<Vec<String>> {
-    let bytes = diptych::internals::file::read(path, 1 << 24).with_context(|| path.display().to_string())?;
+    let bytes = diptych_base::file::read(path, 1 << 24).with_context(|| path.display().to_string())?;
     let text =
         String::from_utf8(bytes).with_context(|| format!("{}: wanted text in UTF-8", path.display()))?;
     Ok(text.lines().map(|line| line.trim().to_owned()).collect())

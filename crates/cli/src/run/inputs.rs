@@ -3,8 +3,8 @@
 use crate::npy;
 use crate::output::say;
 use anyhow::{Context as _, Result, bail, ensure};
-use diptych::internals::shared;
 use diptych::{DType, Dims, Graph, HostTensor, Quantised, TensorType};
+use diptych_base::alloc::shared;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -243,7 +243,7 @@ fn picture(path: &Path, of: TensorType, scale: Scale<'_>) -> Result<HostTensor> 
         );
     };
     // Reads no more than regular files, and of them no more than pictures have.
-    let bytes = diptych::internals::file::read(path, 1 << 28)?;
+    let bytes = diptych_base::file::read(path, 1 << 28)?;
     let picture = image::load_from_memory(&bytes)?;
     let (width, height) = (u32::try_from(w)?, u32::try_from(h)?);
     let sized = picture.resize_exact(width, height, image::imageops::FilterType::Triangle);

@@ -16,12 +16,12 @@ use crate::tune::PrecisionName;
 use crate::{npy, replay};
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use diptych::internals::file;
 use diptych::internals::pick::{Place, Target};
 use diptych::{
     Choice, Context, Error, Graph, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session,
     SessionOptions, Setting, Tuning,
 };
+use diptych_base::file;
 use inputs::{Input, Pixels};
 use report::Report;
 use std::collections::BTreeMap;

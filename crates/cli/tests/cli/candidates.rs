@@ -107,7 +107,7 @@ fn what_is_emitted_is_a_kernel_of_the_language() {
 
 #[test]
 fn every_op_is_emitted_in_both_languages() {
-    for entry in diptych::internals::ops::all() {
+    for entry in diptych_kernels::ops::all() {
         for backend in ["wgsl", "opencl"] {
             let text = printed(&format!("emit {} --backend {backend}", entry.name));
             assert!(text.contains(&format!("{}_", entry.name)), "{} in {backend}: {text}", entry.name);

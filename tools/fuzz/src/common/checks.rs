@@ -2,12 +2,12 @@
 
 use super::graph::{self, values};
 use super::heap::bounded;
-use diptych::internals::device::cache::{CacheKey, KernelCache};
-use diptych::internals::emit::opencl;
 use diptych::{
     Backend, Caches, Context, Custom, Database, Dims, Graph, HostTensor, LoadOptions, Model, ModelFile, Node,
     Port, Precision, Session, SessionOptions, Value,
 };
+use diptych_device::device::cache::{CacheKey, KernelCache};
+use diptych_emit::emit::opencl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

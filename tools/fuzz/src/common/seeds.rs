@@ -3,10 +3,10 @@
 use super::noise::Noise;
 use super::protobuf;
 use super::tree::Tree;
-use diptych::internals::ops::{self, Op};
 use diptych::internals::tune::db::{Row, Timing, Verdict};
 use diptych::internals::tune::key::{DeviceKey, Key, ProblemKey, SourceHash};
 use diptych::{Database, Dialect, Limits, Precision};
+use diptych_kernels::ops::{self, Op};
 use std::path::{Path, PathBuf};
 
 const LINES: &str = include_str!("../../seeds/onnx.txt");
