@@ -172,7 +172,7 @@ mod tests {
 
     fn pack(constants: &[Constant], alignment: u64) -> Result<Packed> {
         let constants: Vec<&Constant> = constants.iter().collect();
-        crate::task::block_on(super::pack(&constants, alignment, &mut Turns::new()))
+        crate::task::block_on(super::pack(&constants, alignment, &mut Turns::begin()))
     }
 
     #[test]

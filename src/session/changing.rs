@@ -36,7 +36,7 @@ enum Outcome {
 
 impl Plans {
     /// The part at a place, read on as many threads as the options give the session.
-    fn part_of(
+    pub(super) fn part_of(
         &self,
         place: &PartStart,
         given: &[FedInput<'_>],

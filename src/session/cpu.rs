@@ -274,7 +274,7 @@ impl CpuSession {
     #[cfg(target_family = "wasm")]
     async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<PictureMedia> {
         let inputs = whole(inputs, &self.0.given)?;
-        let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::new());
+        let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::begin());
         for step in &self.0.steps {
             workers::run(self.0.flops, self.0.threads, &self.0.load, || run.step(step, &inputs))?;
             turns.pass().await;

@@ -104,7 +104,7 @@ pub(super) async fn allocate(
     shared_with: Option<&Shared>,
     teller: &Teller<'_>,
 ) -> Result<Resources> {
-    let turns = &mut Turns::new();
+    let turns = &mut Turns::begin();
     let DeviceMemory { shared, plan: planned, .. } = memory;
     let alloc = |&bytes: &u64| device.alloc(bytes, Memory::Device).map(Arc::new);
     let buffers = match shared_with {
@@ -258,7 +258,7 @@ pub(super) async fn kernels(
     known: Option<&Known>,
     teller: &Teller<'_>,
 ) -> Result<Kernels> {
-    let turns = &mut Turns::new();
+    let turns = &mut Turns::begin();
     let dialect = program.limits.dialect;
     let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
     // Many steps and plans have one text, which takes longer to render than to look up.

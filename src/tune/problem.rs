@@ -16,7 +16,7 @@ use crate::word;
 
 fn noise(seed: u64, len: usize) -> Vec<f32> {
     let mut random = crate::random::Random::new(seed);
-    (0..len).map(|_| (random.next() >> 54) as f32 / 512.0 - 1.0).collect()
+    (0..len).map(|_| (random.word() >> 54) as f32 / 512.0 - 1.0).collect()
 }
 
 /// What `op` reads, the same at every call. Sets differ in the op's inputs.
@@ -41,7 +41,7 @@ pub(super) fn operands(op: &dyn Op, set: u64) -> Operands<'static> {
 /// Words of any bits.
 fn bits(seed: u64, len: usize) -> Vec<f32> {
     let mut random = crate::random::Random::new(seed);
-    (0..len).map(|_| f32::from_bits((random.next() >> 32) as u32)).collect()
+    (0..len).map(|_| f32::from_bits((random.word() >> 32) as u32)).collect()
 }
 
 /// The operand that `op` writes.

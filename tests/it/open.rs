@@ -259,3 +259,37 @@ fn given_extents_and_values_are_fixed() {
     let error = ModelFile::load(MAP, &options).expect_err("an unknown dimension").to_string();
     assert!(error.contains("\"depth\"") && error.contains("height"), "{error}");
 }
+
+#[test]
+fn the_memory_of_a_plan_is_known_before_its_run() {
+    for context in everywhere() {
+        let mut session = open(&context, SENTENCE);
+        let mut known = session.memory();
+        for turn in [0, 4, 1] {
+            let feeds = feeds(SENTENCE, turn);
+            let dims: Vec<(&str, Dims)> = feeds.iter().map(|(name, tensor)| (*name, tensor.dims())).collect();
+            let planned = session.plan_memory_for(&dims).expect("extents that decide all");
+            assert!(planned.constants > 0 && planned.planned > 0, "{}: {planned}", context.info());
+            assert_eq!(session.memory(), known, "nothing is made of it");
+            run(&mut session, &feeds).expect("a run");
+            let memory = session.memory();
+            let (constants, values) = (memory.constants - known.constants, memory.planned - known.planned);
+            assert!(
+                constants <= planned.constants && values <= planned.planned + 64,
+                "{}: {planned:?}, and it was {constants} and {values}",
+                context.info()
+            );
+            known = memory;
+        }
+        let scalar = Dims::new(&[1, 3]).expect("small");
+        let error = session.plan_memory_for(&[("ids", scalar)]).expect_err("no mask");
+        assert!(error.to_string().contains("input \"mask\""), "{error}");
+        let error = session.plan_memory_for(&[("other", scalar)]).expect_err("no such input");
+        assert!(error.to_string().contains("\"other\""), "{error}");
+        // The size is a value of the run.
+        let sized = feeds(MAP, 0);
+        let dims: Vec<(&str, Dims)> = sized.iter().map(|(name, tensor)| (*name, tensor.dims())).collect();
+        let error = open(&context, MAP).plan_memory_for(&dims).expect_err("a size that is not known");
+        assert!(error.to_string().contains("values"), "{error}");
+    }
+}

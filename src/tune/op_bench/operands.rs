@@ -143,7 +143,7 @@ impl OpBench {
         }
         if !self.resources.contains_key(&key) {
             let count = if key.set == 0 { self.sets } else { 1 };
-            let (mut made, mut turns) = (Vec::with_capacity(count), Turns::new());
+            let (mut made, mut turns) = (Vec::with_capacity(count), Turns::begin());
             for _ in 0..count {
                 made.push(match key.image {
                     true => self.image(wait, &key, &values).await?,

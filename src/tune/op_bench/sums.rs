@@ -156,7 +156,7 @@ impl Sums {
     async fn proven(mut self, wait: Wait, device: &dyn Device) -> Result<Option<Self>> {
         let mut random = Random::new(7);
         for words in [64, 4, 36004] {
-            let known: Vec<u32> = (0..words).map(|_| (random.next() >> 32) as u32).collect();
+            let known: Vec<u32> = (0..words).map(|_| (random.word() >> 32) as u32).collect();
             let bytes = bytemuck::cast_slice::<u32, u8>(&known).to_vec();
             let from = device.alloc(bytes.len() as u64, Memory::Device)?.slice(0, bytes.len() as u64)?;
             let copied = device.alloc(bytes.len() as u64, Memory::Device)?.slice(0, bytes.len() as u64)?;
@@ -220,7 +220,7 @@ mod tests {
     fn a_bit_or_a_place_that_changes_changes_the_checksum() {
         let mut random = Random::new(3);
         for words in [4usize, 64, 68, 4096, 36000] {
-            let stored: Vec<u32> = (0..words).map(|_| (random.next() >> 32) as u32).collect();
+            let stored: Vec<u32> = (0..words).map(|_| (random.word() >> 32) as u32).collect();
             let of = |words: &[u32]| sums(bytemuck::cast_slice(words));
             assert_eq!(of(&stored).len(), 2 * LANES as usize);
             for _ in 0..50 {

@@ -16,7 +16,7 @@ mod page {
 
     impl Turns {
         /// A turn that begins now.
-        pub fn new() -> Self {
+        pub fn begin() -> Self {
             Turns(Instant::now())
         }
 
@@ -52,7 +52,8 @@ mod threads {
     pub struct Turns;
 
     impl Turns {
-        pub fn new() -> Self {
+        /// A turn that begins now.
+        pub fn begin() -> Self {
             Turns
         }
 

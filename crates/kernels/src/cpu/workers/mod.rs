@@ -4,6 +4,10 @@
 #[cfg(not(any(feature = "parallel", all(target_family = "wasm", target_feature = "atomics"))))]
 mod alone;
 #[cfg(any(test, all(target_family = "wasm", target_feature = "atomics")))]
+#[cfg_attr(
+    not(all(target_family = "wasm", target_feature = "atomics")),
+    expect(unreachable_pub, reason = "only tests have it there")
+)]
 mod crew;
 #[cfg(any(test, feature = "parallel", all(target_family = "wasm", target_feature = "atomics")))]
 mod load;
