@@ -8,6 +8,7 @@ pub(super) enum Stored {
     F32,
     F64,
     F16,
+    #[cfg_attr(not(feature = "onnx"), expect(dead_code, reason = "a TensorFlow Lite file has none"))]
     Bf16,
     I8,
     U8,
