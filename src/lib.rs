@@ -296,12 +296,13 @@ pub mod internals {
     }
     /// The parts of the tuner.
     pub mod tune {
+        #[cfg(not(target_family = "wasm"))]
+        pub use crate::tune::facts;
         pub use crate::tune::{
             Bench, Check, OpBench, Outcome, Progress, Repeats, Round, Search, TuneOptions, TuningRun,
         };
         pub use crate::tune::{
-            clock, db, facts, generators, journal, key, quirks, repeat, search, statistics, tables,
-            work_group,
+            clock, db, generators, journal, key, quirks, repeat, search, statistics, tables, work_group,
         };
     }
 }

@@ -14,6 +14,7 @@ use crate::sorted;
 use crate::source::Port;
 use crate::tune::db::NetworkKey;
 use crate::tune::key::DeviceKey;
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 use diptych_import::model::LoadOptions;
 use std::fmt::{self, Write};
 

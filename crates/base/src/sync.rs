@@ -8,7 +8,6 @@ pub use shuttle::{
 };
 use std::sync::PoisonError;
 #[cfg(not(shuttle))]
-#[cfg_attr(target_family = "wasm", expect(unused_imports, reason = "there is one thread"))]
 pub use std::{
     sync::{Condvar, Mutex, MutexGuard, mpsc},
     thread,

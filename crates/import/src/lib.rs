@@ -9,9 +9,8 @@
 
 // The crates below, by their modules.
 use diptych_base::*;
-use diptych_emit::*;
-use diptych_graph::*;
-use diptych_kernels::*;
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+use {diptych_emit::*, diptych_graph::*, diptych_kernels::*};
 
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 pub mod model;

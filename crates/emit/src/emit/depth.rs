@@ -226,7 +226,7 @@ pub fn on_large_stack<T: Send>(
 /// Calls `work` on this thread: a web page cannot start one with a larger stack, so [`MAX_LEVELS`] is what its own stack is large
 /// enough for.
 #[cfg(target_family = "wasm")]
-pub(crate) fn on_large_stack<T>(label: &str, text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn on_large_stack<T>(label: &str, text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     checked(label, text)?;
     work()
 }
