@@ -33,7 +33,7 @@
 //! | choose a device | [`Context::builder`], [`DeviceSelector`], [`devices`], [`gpus`] |
 //! | have the fastest device for a network | [`Context::fastest`], [`ModelFile::fastest`] |
 //! | use your application's device | `Context::from_wgpu`, `Context::from_opencl` |
-//! | say how a network runs | [`SessionOptions`]: precision, tuning, kernels by hand |
+//! | say how a network runs | [`SessionOptions::new`]: precision, tuning, kernels by hand |
 //! | run it | [`Session::run`]; see below |
 //! | serve many tasks, or use several devices | [`Batch`], [`DevicePool`] |
 //! | have it faster on this GPU | [`Tuning`], [`Tuner`], [`Database`] |
@@ -180,8 +180,8 @@ pub use error::{Error, Hint, Result, Setting};
 pub use fastest::{Fastest, FastestOptions, Measured};
 #[doc(inline)]
 pub use graph::{
-    AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right,
-    TensorType, Term, Value,
+    AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights,
+    Right, TensorType, Term, Value,
 };
 #[doc(inline)]
 pub use host::{HostTensor, TensorElement};
