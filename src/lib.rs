@@ -180,7 +180,7 @@ pub use error::{Error, Hint, Result, Setting};
 pub use fastest::{Fastest, FastestOptions, Measured};
 #[doc(inline)]
 pub use graph::{
-    AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights,
+    AttentionInputs, DynamicWeights, Expression, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights,
     Right, TensorType, Term, Value,
 };
 #[doc(inline)]
