@@ -193,6 +193,10 @@ pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;
 #[doc(inline)]
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+#[doc(inline)]
+#[expect(deprecated, reason = "programs of the last version name it")]
+pub use model::ModelPort;
 #[cfg(feature = "onnx")]
 #[doc(inline)]
 pub use model::onnx;
@@ -201,7 +205,7 @@ pub use model::onnx;
 pub use model::tflite;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 #[doc(inline)]
-pub use model::{FileInput, Model, ModelFile, ModelPort};
+pub use model::{FileInput, Model, ModelFile};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An input of a [`ModelFile`].
+/// An input of a [`ModelFile`]: what is known of it before a run. Unlike a [`Port`] it may have extents, or a rank, that are
+/// not known yet, and a run may do without it where it is optional.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInput {
