@@ -101,6 +101,8 @@
 //! | `gemm` | yes | products of two changing matrices on the CPU by the crate `gemm` |
 //! | `disk` | yes | the tuner's record and compiled kernels in files |
 //! | `hub` | no | models of the Hugging Face hub by their names: `Model::from_hub` |
+//! | `ndarray` | no | a [`HostTensor`] from an array of `ndarray` 0.17, and back: `try_from` |
+//! | `image` | no | a [`HostTensor`] from an `RgbImage` of `image` 0.25, and back: `try_from` |
 //!
 //! The command line is a crate of its own, `diptych-cli`.
 //!
