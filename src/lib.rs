@@ -1,23 +1,23 @@
 //! Neural networks and matrix products on any GPU that speaks Vulkan or OpenCL, and on the CPU.
 //!
-//! A [`Context`] is a device. A [`Graph`] is a network, read from a file or built node by node. A [`Session`] is a graph
-//! that is ready to run on a context: kernels chosen and compiled, weights uploaded, memory planned. A [`HostTensor`]
-//! holds numbers in the host's memory.
+//! A [`ModelFile`] is a network in a file, a [`Graph`] one that is built node by node. A [`Context`] is a device. A [`Session`]
+//! is a network that is ready to run on a context: kernels chosen and compiled, weights uploaded, memory planned. A
+//! [`HostTensor`] holds numbers in the host's memory.
 //!
 //! Each kernel is written once, in WGSL. `wgpu` runs it, and the crate prints OpenCL C from it. The CPU computes the same
 //! ops in Rust, so a program also works where there is no GPU.
 //!
 //! ```
-//! use diptych::{Backend, Context, HostTensor, LoadOptions, Model, Session, SessionOptions};
+//! use diptych::{Backend, Context, HostTensor, LoadOptions, ModelFile, SessionOptions};
 //!
-//! let model = Model::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+//! let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
 //! let context = Context::new(Backend::Cpu)?; // Backend::Auto takes a GPU if there is one
-//! let mut session = Session::new(&context, &model.graph, SessionOptions::default())?;
+//! let mut session = file.session(&context, SessionOptions::new())?;
 //!
-//! let input = &model.inputs[0];
+//! let input = session.inputs()[0].clone(); // its name, extents and type
 //! let image = HostTensor::new(input.dims, vec![0.5; input.dims.elements()])?;
 //! let outputs = session.run(&[(&input.name, &image)])?;
-//! for (port, tensor) in model.outputs.iter().zip(&outputs) {
+//! for (port, tensor) in session.outputs().iter().zip(&outputs) {
 //!     println!("{}: {}", port.name, tensor.dims());
 //! }
 //! # assert!(outputs.len() > 1 && outputs.iter().flat_map(|tensor| tensor.to_f32().to_vec()).all(f32::is_finite));
@@ -28,12 +28,13 @@
 //!
 //! | you want to | look at |
 //! |---|---|
-//! | read a TensorFlow Lite or ONNX file | [`Model::load`], [`LoadOptions`] for what the file leaves open |
+//! | run a TensorFlow Lite or ONNX file | [`ModelFile::load`] and [`ModelFile::session`], [`LoadOptions`] for what the file leaves open |
+//! | have the graph of a file | [`Model::load`] |
 //! | build a network | [`Graph`], [`Weights`] for safetensors files |
 //! | choose a device | [`Context::builder`], [`DeviceSelector`], [`devices`], [`gpus`] |
 //! | have the fastest device for a network | [`Context::fastest`], [`ModelFile::fastest`] |
 //! | use your application's device | `Context::from_wgpu`, `Context::from_opencl` |
-//! | say how a network runs | [`SessionOptions`]: precision, tuning, kernels by hand |
+//! | say how a network runs | [`SessionOptions::new`]: precision, tuning, kernels by hand |
 //! | run it | [`Session::run`]; see below |
 //! | serve many tasks, or use several devices | [`Batch`], [`DevicePool`] |
 //! | have it faster on this GPU | [`Tuning`], [`Tuner`], [`Database`] |
@@ -56,6 +57,9 @@
 //! | `Session::encode` | records the run into the application's own `wgpu` encoder, with its buffers and textures |
 //! | `Session::enqueue` | enqueues the run on the application's own OpenCL queue, with its buffers and images |
 //! | [`Session::profile`] | measures the time of each node |
+//!
+//! A method whose name ends in `_async` is awaited, and does what the method without this ending does while it blocks the
+//! thread: [`Context::new_async`], [`ModelFile::session_async`], [`Session::new_async`].
 //!
 //! # Errors
 //!
@@ -97,6 +101,8 @@
 //! | `gemm` | yes | products of two changing matrices on the CPU by the crate `gemm` |
 //! | `disk` | yes | the tuner's record and compiled kernels in files |
 //! | `hub` | no | models of the Hugging Face hub by their names: `Model::from_hub` |
+//! | `ndarray` | no | a [`HostTensor`] from an array of `ndarray` 0.17, and back: `try_from` |
+//! | `image` | no | a [`HostTensor`] from an `RgbImage` of `image` 0.25, and back: `try_from` |
 //!
 //! The command line is a crate of its own, `diptych-cli`.
 //!
@@ -180,8 +186,8 @@ pub use error::{Error, Hint, Result, Setting};
 pub use fastest::{Fastest, FastestOptions, Measured};
 #[doc(inline)]
 pub use graph::{
-    AttentionInputs, DynamicWeights, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights, Right,
-    TensorType, Term, Value,
+    AttentionInputs, DynamicWeights, Expression, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights,
+    Right, TensorType, Term, Value,
 };
 #[doc(inline)]
 pub use host::{HostTensor, TensorElement};
@@ -189,6 +195,10 @@ pub use host::{HostTensor, TensorElement};
 pub use layout::Layout;
 #[doc(inline)]
 pub use limits::{Family, Limits, MaliArchitecture, MatrixUnit};
+#[cfg(any(feature = "tflite", feature = "onnx"))]
+#[doc(inline)]
+#[expect(deprecated, reason = "programs of the last version name it")]
+pub use model::ModelPort;
 #[cfg(feature = "onnx")]
 #[doc(inline)]
 pub use model::onnx;
@@ -197,7 +207,7 @@ pub use model::onnx;
 pub use model::tflite;
 #[cfg(any(feature = "tflite", feature = "onnx"))]
 #[doc(inline)]
-pub use model::{FileInput, Model, ModelFile, ModelPort};
+pub use model::{FileInput, Model, ModelFile};
 // The options of all operators are in `nn`; here are those of common layers.
 #[doc(inline)]
 pub use ops::Choice;

@@ -1,5 +1,6 @@
 //! How a session runs its network: options as plain data, read by the passes, the tuner and sessions.
 
+mod methods;
 mod rewrites;
 
 pub use rewrites::Rewrite;
@@ -69,7 +70,18 @@ pub enum Picking {
 }
 
 /// How a session runs its network.
+///
+/// ```
+/// use diptych::{Precision, SessionOptions};
+///
+/// let options = SessionOptions::new().with_precision(Precision::F16Storage).with_seed(1234);
+/// # assert_eq!((options.precision, options.seed), (Precision::F16Storage, 1234));
+/// ```
+///
+/// A later version will make it `#[non_exhaustive]`, and its methods will then be how a program sets options. This version
+/// takes `SessionOptions { seed: 1234, ..Default::default() }` as well.
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct SessionOptions {
     /// Storage and arithmetic on a GPU. The CPU backend computes in f32; matrix products in a graph
     /// sum in f32 in every precision.
@@ -133,9 +145,9 @@ pub struct SessionOptions {
     /// use diptych::SessionOptions;
     /// use std::time::SystemTime;
     ///
-    /// let same_each_time = SessionOptions { seed: 1234, ..Default::default() };
+    /// let same_each_time = SessionOptions::new().with_seed(1234);
     /// let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    /// let other_each_time = SessionOptions { seed: since.as_nanos() as u64, ..Default::default() };
+    /// let other_each_time = SessionOptions::new().with_seed(since.as_nanos() as u64);
     /// # assert_ne!(same_each_time.seed, other_each_time.seed);
     /// # Ok::<(), std::time::SystemTimeError>(())
     /// ```

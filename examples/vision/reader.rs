@@ -8,8 +8,8 @@ use crate::found::{Found, Scored};
 use crate::options::Task;
 use crate::{hand, segment};
 use anyhow::{Context as _, Result, bail};
-use diptych::HostTensor;
-use diptych::tflite::{Model, ModelPort};
+use diptych::tflite::Model;
+use diptych::{HostTensor, Port};
 use image::RgbImage;
 
 /// How outputs are read. Numbers are places among the outputs.
@@ -46,19 +46,19 @@ const YUNET_SAME: f32 = 0.3;
 const LEAST: f32 = 0.5;
 
 /// Extents without the leading ones.
-fn core(port: &ModelPort) -> &[usize] {
+fn core(port: &Port) -> &[usize] {
     let extents = port.dims.extents();
     let ones = extents.iter().take_while(|&&extent| extent == 1).count();
     // A lone number keeps one.
     &extents[ones.min(extents.len().saturating_sub(1))..]
 }
 
-fn elements(port: &ModelPort) -> usize {
+fn elements(port: &Port) -> usize {
     port.dims.extents().iter().product()
 }
 
 /// The height and width of a picture that an input or output is: 1 x height x width x 3, or 1 x 3 x height x width.
-pub fn picture_size(port: &ModelPort) -> Option<[usize; 2]> {
+pub fn picture_size(port: &Port) -> Option<[usize; 2]> {
     match *port.dims.extents() {
         [1, height, width, 3] | [1, 3, height, width] if height > 1 && width > 1 => Some([height, width]),
         _ => None,
@@ -66,7 +66,7 @@ pub fn picture_size(port: &ModelPort) -> Option<[usize; 2]> {
 }
 
 /// Whether a picture has its channels first, as ONNX files have them.
-pub fn is_planar(port: &ModelPort) -> bool {
+pub fn is_planar(port: &Port) -> bool {
     matches!(*port.dims.extents(), [_, 3, _, last] if last != 3)
 }
 
@@ -82,7 +82,7 @@ impl Reader {
     /// If they do not fit; with what they are and what the task knows.
     pub fn find(task: Task, model: &Model) -> Result<Self> {
         let refuse = |wanted: &str| {
-            let list = |ports: &[ModelPort]| {
+            let list = |ports: &[Port]| {
                 let told = ports.iter().map(|port| format!("{} ({:?})", port.dims, port.name));
                 told.collect::<Vec<_>>().join(", ")
             };
@@ -303,7 +303,7 @@ fn known(what: Option<&str>) -> String {
     of_kind.map(Detector::describe).collect::<Vec<_>>().join(", ")
 }
 
-fn segmented(outputs: &[ModelPort]) -> Option<Reader> {
+fn segmented(outputs: &[Port]) -> Option<Reader> {
     let [output] = outputs else { return None };
     match *output.dims.extents() {
         [1, height, width, 1] => Some(Reader::Mask { size: [height, width] }),
@@ -314,14 +314,14 @@ fn segmented(outputs: &[ModelPort]) -> Option<Reader> {
     }
 }
 
-fn joints(outputs: &[ModelPort]) -> Option<Reader> {
+fn joints(outputs: &[Port]) -> Option<Reader> {
     let joints = outputs.iter().position(|output| elements(output) == 63)?;
     let mut single = outputs.iter().enumerate().filter(|(_, output)| elements(output) == 1);
     let (score, _) = single.next()?;
     Some(Reader::Hand { joints, score, side: single.next().map(|(side, _)| side) })
 }
 
-fn anchored(outputs: &[ModelPort], size: [usize; 2], what: Option<&str>) -> Option<Reader> {
+fn anchored(outputs: &[Port], size: [usize; 2], what: Option<&str>) -> Option<Reader> {
     let of_kind = DETECTORS.iter().filter(|detector| what.is_none_or(|what| detector.what == what));
     let mut fitting = of_kind.filter(|detector| size == [detector.size; 2] && outputs.len() == 2);
     fitting.find_map(|detector| {
@@ -334,7 +334,7 @@ fn anchored(outputs: &[ModelPort], size: [usize; 2], what: Option<&str>) -> Opti
     })
 }
 
-fn yunet(outputs: &[ModelPort], size: [usize; 2]) -> Option<Reader> {
+fn yunet(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     let priors = anchors::yunet(size);
     let place = |numbers: usize| outputs.iter().position(|output| core(output) == [priors.len(), numbers]);
     let (rows, classes, overlaps) = (place(14)?, place(2)?, place(1)?);
@@ -342,14 +342,14 @@ fn yunet(outputs: &[ModelPort], size: [usize; 2]) -> Option<Reader> {
 }
 
 /// The outputs of the file are called by their strides: `cls_8`, `obj_8`, `bbox_8`, `kps_8`.
-fn cells(outputs: &[ModelPort], [height, width]: [usize; 2]) -> Option<Reader> {
+fn cells(outputs: &[Port], [height, width]: [usize; 2]) -> Option<Reader> {
     if outputs.len() != 12 {
         return None;
     }
     let places = [8, 16, 32].map(|stride| {
         let count = height / stride * (width / stride);
         let place = |name: &str, numbers: usize| {
-            let fits = |output: &ModelPort| elements(output) == count * numbers;
+            let fits = |output: &Port| elements(output) == count * numbers;
             outputs.iter().position(|output| output.name == format!("{name}_{stride}") && fits(output))
         };
         Some((stride, [place("cls", 1)?, place("obj", 1)?, place("bbox", 4)?, place("kps", 10)?]))
@@ -359,7 +359,7 @@ fn cells(outputs: &[ModelPort], [height, width]: [usize; 2]) -> Option<Reader> {
 }
 
 /// The operator's order is boxes, classes, scores, count; files of TensorFlow 2 have scores, boxes, count, classes.
-fn processed(outputs: &[ModelPort], size: [usize; 2]) -> Option<Reader> {
+fn processed(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     let extents = |index: usize| outputs[index].dims.extents();
     let order = match outputs.len() {
         4 if extents(0).len() == 3 => [0, 1, 2, 3],
@@ -373,7 +373,7 @@ fn processed(outputs: &[ModelPort], size: [usize; 2]) -> Option<Reader> {
     fits.then_some(Reader::Processed { areas, classes, scores, count, size })
 }
 
-fn scores(outputs: &[ModelPort], size: [usize; 2], planar: bool) -> Option<Reader> {
+fn scores(outputs: &[Port], size: [usize; 2], planar: bool) -> Option<Reader> {
     let [output] = outputs else { return None };
     let count = elements(output);
     // Known by its numbers: two classes of a picture of 128 x 128.
@@ -415,11 +415,11 @@ fn best(scores: &[f32], top: usize) -> Vec<Scored> {
 mod tests {
     use super::*;
 
-    fn ports(dims: &[&[usize]]) -> Vec<ModelPort> {
-        let port = |dims: &&[usize]| ModelPort {
-            name: "port".to_owned(),
-            dims: diptych::Dims::new(dims).expect("few"),
-            dtype: diptych::DType::F32,
+    fn ports(dims: &[&[usize]]) -> Vec<Port> {
+        let port = |dims: &&[usize]| {
+            let dims = diptych::Dims::new(dims).expect("few");
+            let (shape, dtype) = (dims.shape(), diptych::DType::F32);
+            Port { name: "port".to_owned(), shape, dims, dtype, open: Vec::new() }
         };
         dims.iter().map(port).collect()
     }

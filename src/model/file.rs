@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An input of a [`ModelFile`].
+/// An input of a [`ModelFile`]: what is known of it before a run. Unlike a [`Port`] it may have extents, or a rank, that are
+/// not known yet, and a run may do without it where it is optional.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInput {
@@ -310,18 +311,18 @@ impl ModelFile {
     ///
     /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
     /// let context = Context::new(Backend::Cpu)?;
-    /// let session = pollster::block_on(file.build_session(&context, SessionOptions::default()))?;
+    /// let session = pollster::block_on(file.session_async(&context, SessionOptions::default()))?;
     /// assert_eq!(session.inputs().len(), 1);
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`ModelFile::session`].
-    pub async fn build_session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
-        self.build_session_with_progress(context, options, &mut |_| {}).await
+    pub async fn session_async(&self, context: &Context, options: SessionOptions) -> Result<Session> {
+        self.session_with_progress_async(context, options, &mut |_| {}).await
     }
 
-    /// [`ModelFile::build_session`], and calls `progress` as [`Session::build_with_progress`] does, where the session is
+    /// [`ModelFile::session_async`], and calls `progress` as [`Session::new_with_progress_async`] does, where the session is
     /// made ready for its first run.
     ///
     /// ```
@@ -330,20 +331,43 @@ impl ModelFile {
     /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
     /// let context = Context::new(Backend::Cpu)?;
     /// let mut tell = |now: diptych::BuildProgress| println!("{} of {} kernels", now.compiled, now.kernels);
-    /// let built = file.build_session_with_progress(&context, SessionOptions::default(), &mut tell);
+    /// let built = file.session_with_progress_async(&context, SessionOptions::default(), &mut tell);
     /// assert_eq!(pollster::block_on(built)?.inputs().len(), 1);
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`ModelFile::session`].
-    pub async fn build_session_with_progress(
+    pub async fn session_with_progress_async(
         &self,
         context: &Context,
         options: SessionOptions,
         progress: &mut impl FnMut(BuildProgress),
     ) -> Result<Session> {
         Session::of_source(context, Arc::clone(&self.source), options, Wait::Awaits, progress).await
+    }
+
+    /// The former name of [`ModelFile::session_async`].
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::session`].
+    #[deprecated(since = "0.2.0", note = "renamed to `ModelFile::session_async`")]
+    pub async fn build_session(&self, context: &Context, options: SessionOptions) -> Result<Session> {
+        self.session_async(context, options).await
+    }
+
+    /// The former name of [`ModelFile::session_with_progress_async`].
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::session`].
+    #[deprecated(since = "0.2.0", note = "renamed to `ModelFile::session_with_progress_async`")]
+    pub async fn build_session_with_progress(
+        &self,
+        context: &Context,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Session> {
+        self.session_with_progress_async(context, options, progress).await
     }
 }
 

@@ -10,27 +10,22 @@ pub mod tflite;
 
 pub use file::{FileInput, ModelFile};
 
-use crate::dims::Dims;
-use crate::dtype::DType;
 #[cfg(all(feature = "hub", not(target_family = "wasm")))]
 use crate::error::Error;
 use crate::error::Result;
-use crate::graph::{Graph, TensorType, Value};
+use crate::graph::Graph;
 use crate::session::Session;
+use crate::source::Port;
 use diptych_import::model::{LoadOptions, ModelInfo};
 use diptych_import::model::{Loaded, Read, parse};
 use std::path::Path;
 
-/// An input or an output of a [`Model`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelPort {
-    /// Its name in the graph: that of the file's signature, or else of the tensor.
-    pub name: String,
-    /// Its dimensions.
-    pub dims: Dims,
-    /// The type of its elements in the file; f32 for quantised ones, which stand for floats.
-    pub dtype: DType,
-}
+/// The former name of [`Port`], by which a [`Model`] has its inputs and outputs.
+#[deprecated(
+    since = "0.2.0",
+    note = "a model's inputs and outputs are of the type `Port`, as those of sessions are"
+)]
+pub type ModelPort = Port;
 
 /// A network with what its file says of it.
 ///
@@ -49,10 +44,11 @@ pub struct ModelPort {
 pub struct Model {
     /// The network.
     pub graph: Graph,
-    /// The inputs, in the order of the file.
-    pub inputs: Vec<ModelPort>,
-    /// The outputs, in the order of the file.
-    pub outputs: Vec<ModelPort>,
+    /// The inputs, in the order of the file. Their names are those of the file's signature, or else of the tensors. The type of
+    /// elements is the file's; f32 for quantised ones, which stand for floats. No axis is open.
+    pub inputs: Vec<Port>,
+    /// The outputs, in the order of the file, named and typed as the inputs are.
+    pub outputs: Vec<Port>,
     /// The description, labels and normalisation, as far as the file has them.
     pub info: ModelInfo,
 }
@@ -116,12 +112,8 @@ impl Model {
     }
 
     fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
-        let port = |&value: &Value| {
-            let TensorType { dtype, dims } = graph.tensor_type(value)?;
-            Ok(ModelPort { name: graph.name(value)?.to_owned(), dims, dtype })
-        };
-        let inputs = graph.inputs().iter().map(port).collect::<Result<_>>()?;
-        let outputs = graph.outputs().iter().map(port).collect::<Result<_>>()?;
+        let inputs = Port::all(&graph, graph.inputs())?;
+        let outputs = Port::all(&graph, graph.outputs())?;
         Ok(Model { graph, inputs, outputs, info })
     }
 }

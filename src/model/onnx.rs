@@ -25,7 +25,9 @@
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 
-pub use super::{Model, ModelPort};
+pub use super::Model;
+#[expect(deprecated, reason = "programs of the last version name it")]
+pub use super::ModelPort;
 #[doc(no_inline)]
 pub use diptych_import::model::{LoadOptions, ModelInfo, TensorInfo};
 

@@ -18,7 +18,9 @@
 //!
 //! Source: the published schema of TensorFlow Lite, version 3.
 
-pub use super::{Model, ModelPort};
+pub use super::Model;
+#[expect(deprecated, reason = "programs of the last version name it")]
+pub use super::ModelPort;
 #[doc(no_inline)]
 pub use diptych_import::model::{LoadOptions, ModelInfo, TensorInfo};
 

@@ -40,18 +40,18 @@ impl Session {
     /// # graph.output(y)?;
     /// # let context = Context::new(Backend::Cpu)?;
     /// let options = SessionOptions::default();
-    /// let session = pollster::block_on(Session::build(&context, &graph, options))?;
+    /// let session = pollster::block_on(Session::new_async(&context, &graph, options))?;
     /// assert_eq!(session.outputs().len(), 1);
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`Session::new`].
-    pub async fn build(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
-        Self::build_with_progress(context, graph, options, &mut |_| {}).await
+    pub async fn new_async(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        Self::new_with_progress_async(context, graph, options, &mut |_| {}).await
     }
 
-    /// [`Session::build`], which tells `progress` how far it is, as long as it is awaited.
+    /// [`Session::new_async`], which tells `progress` how far it is, as long as it is awaited.
     ///
     /// ```
     /// # use diptych::{Backend, Context, Extras, Graph, HostTensor, Pointwise, Session, SessionOptions, Shape};
@@ -59,13 +59,13 @@ impl Session {
     /// let mut tell = |progress: diptych::BuildProgress| {
     ///     println!("{} of {} kernels compiled", progress.compiled, progress.kernels);
     /// };
-    /// Session::build_with_progress(context, graph, SessionOptions::default(), &mut tell).await
+    /// Session::new_with_progress_async(context, graph, SessionOptions::default(), &mut tell).await
     /// # }
     /// ```
     ///
     /// # Errors
     /// Those of [`Session::new`].
-    pub async fn build_with_progress(
+    pub async fn new_with_progress_async(
         context: &Context,
         graph: &Graph,
         options: SessionOptions,
@@ -76,6 +76,29 @@ impl Session {
             return Self::of_source(context, source, options, Wait::Awaits, progress).await;
         }
         Ok(Self::of(Plan::built_async(context, graph, options, None, progress).await?))
+    }
+
+    /// The former name of [`Session::new_async`].
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    #[deprecated(since = "0.2.0", note = "renamed to `Session::new_async`")]
+    pub async fn build(context: &Context, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        Self::new_async(context, graph, options).await
+    }
+
+    /// The former name of [`Session::new_with_progress_async`].
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    #[deprecated(since = "0.2.0", note = "renamed to `Session::new_with_progress_async`")]
+    pub async fn build_with_progress(
+        context: &Context,
+        graph: &Graph,
+        options: SessionOptions,
+        progress: &mut impl FnMut(BuildProgress),
+    ) -> Result<Self> {
+        Self::new_with_progress_async(context, graph, options, progress).await
     }
 
     /// A session on the CPU, where nothing is awaited.
@@ -147,7 +170,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Session::build`]; the session is then as it was, and so it is if this is dropped midway.
+    /// Those of [`Session::new_async`]; the session is then as it was, and so it is if this is dropped midway.
     pub async fn refresh_async(&mut self) -> Result<Vec<String>> {
         self.refreshed(Wait::Awaits).await
     }

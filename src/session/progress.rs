@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// How far the building of a session is, as [`Session::build_with_progress`](super::Session::build_with_progress) reports it.
+/// How far the building of a session is, as [`Session::new_with_progress_async`](super::Session::new_with_progress_async) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BuildProgress {

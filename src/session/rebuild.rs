@@ -29,7 +29,7 @@ impl Session {
             Some(plans) => plans.again(context, Wait::Awaits).await?,
             None => {
                 let (graph, options) = self.made_of()?;
-                Session::build(context, graph, options.clone()).await?
+                Session::new_async(context, graph, options.clone()).await?
             }
         };
         self.replace(next)

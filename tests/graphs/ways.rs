@@ -92,7 +92,7 @@ mod awaited {
         graph: &Graph,
         options: SessionOptions,
     ) -> Result<Session> {
-        Session::build(context, graph, options).await
+        Session::new_async(context, graph, options).await
     }
 
     pub(crate) async fn run(session: &mut Session, given: &[(&str, &HostTensor)]) -> Result<Vec<HostTensor>> {

@@ -53,7 +53,8 @@ fn a_session_that_is_awaited_tells_how_far_it_is() {
         let title = context.info().to_string();
         let mut told: Vec<BuildProgress> = Vec::new();
         let mut tell = |progress| told.push(progress);
-        let building = Session::build_with_progress(&context, &graph, SessionOptions::default(), &mut tell);
+        let building =
+            Session::new_with_progress_async(&context, &graph, SessionOptions::default(), &mut tell);
         let mut session = pollster::block_on(send(building)).expect("a session");
         let mut blocking = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
         assert_eq!(session.run(&[("x", &x)]).expect("a run"), blocking.run(&[("x", &x)]).expect("a run"));
@@ -70,10 +71,36 @@ fn a_session_that_is_awaited_tells_how_far_it_is() {
     }
 }
 
+/// Programs that were written before the methods were renamed.
+#[test]
+#[expect(deprecated, reason = "the former names give what the new ones give")]
+fn former_names_build_the_same_session() {
+    let (graph, x) = (network(1), noise(Shape::nhwc(1, 9, 7, 6), 3));
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let run =
+        |session: diptych::Result<Session>| session.expect("a session").run(&[("x", &x)]).expect("a run");
+    let wanted = run(Session::new(&context, &graph, SessionOptions::new()));
+    let built = pollster::block_on(Session::build(&context, &graph, SessionOptions::new()));
+    assert_eq!(run(built), wanted);
+    let mut tell = |_: BuildProgress| {};
+    let built = Session::build_with_progress(&context, &graph, SessionOptions::new(), &mut tell);
+    assert_eq!(run(pollster::block_on(built)), wanted);
+    #[cfg(feature = "tflite")]
+    {
+        let bytes = crate::machine::network_for(33);
+        let file = diptych::ModelFile::from_bytes(bytes, &diptych::LoadOptions::default()).expect("a file");
+        let built = pollster::block_on(file.build_session(&context, SessionOptions::new()));
+        assert_eq!(built.expect("a session").inputs()[0].dims.extents(), [1, 33, 33, 3]);
+        let built = file.build_session_with_progress(&context, SessionOptions::new(), &mut tell);
+        assert_eq!(pollster::block_on(built).expect("a session").outputs().len(), file.outputs().len());
+    }
+}
+
 #[test]
 fn what_cannot_be_built_says_so_when_it_is_awaited() {
     for context in everywhere() {
-        let nothing = pollster::block_on(Session::build(&context, &Graph::new(), SessionOptions::default()));
+        let nothing =
+            pollster::block_on(Session::new_async(&context, &Graph::new(), SessionOptions::default()));
         let error = nothing.expect_err("no outputs").to_string();
         assert!(error.contains("no outputs"), "{error}");
     }
@@ -87,8 +114,8 @@ fn what_is_dropped_midway_leaves_everything_usable() {
         for seed in 10..14 {
             let graph = network(seed);
             // The thread that builds goes on beside what follows.
-            drop(polled(Session::build(&context, &graph, SessionOptions::default())));
-            let built = pollster::block_on(Session::build(&context, &graph, SessionOptions::default()));
+            drop(polled(Session::new_async(&context, &graph, SessionOptions::default())));
+            let built = pollster::block_on(Session::new_async(&context, &graph, SessionOptions::default()));
             let mut session = built.expect("a session");
             let wanted = session.run(&[("x", &x)]).expect("a run");
             for _ in 0..3 {

@@ -29,6 +29,7 @@ mod half_rows;
 mod idioms;
 mod integers;
 mod known_faults;
+mod layers;
 mod lost;
 mod machine;
 mod memory;

@@ -179,7 +179,7 @@ fn flights_of_several_extents_are_under_way_at_once() {
 fn a_run_is_awaited_and_the_ports_have_its_extents() {
     for context in everywhere() {
         let file = ModelFile::load(SENTENCE, &LoadOptions::default()).expect("a file");
-        let built = file.build_session(&context, SessionOptions::default());
+        let built = file.session_async(&context, SessionOptions::default());
         let mut session = pollster::block_on(built).expect("a session");
         let open: Vec<&str> = session.inputs()[0].open.iter().map(|axis| axis.name.as_str()).collect();
         assert_eq!(open, ["batch", "time"]);

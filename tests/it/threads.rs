@@ -102,7 +102,7 @@ fn threads_with_sessions_of_their_own_share_a_context_and_a_session() {
             place.does("opens its session");
             let mut own = match place.thread % 2 {
                 0 => session(&context, seed),
-                _ => block_on(Session::build(&context, &network(seed), SessionOptions::default()))
+                _ => block_on(Session::new_async(&context, &network(seed), SessionOptions::default()))
                     .expect("a session"),
             };
             for frame in 0..FRAMES {
@@ -235,7 +235,8 @@ fn what_is_dropped_after_any_number_of_polls_harms_nobody() {
                 assert_eq!(run(&mut own, seed, 1, polls), wanted_own[1], "{title}: {seed}, {polls} polls");
 
                 place.does(format!("drops a build after {polls} polls"));
-                let early = dropped_after(polls, Session::build(&context, &graph, SessionOptions::default()));
+                let early =
+                    dropped_after(polls, Session::new_async(&context, &graph, SessionOptions::default()));
                 if let Some(session) = early {
                     assert_eq!(run(&mut session.expect("a session"), seed, 2, 0), wanted_own[2], "{title}");
                 }
@@ -289,7 +290,7 @@ fn a_task_may_be_polled_and_all_it_owns_dropped_where_it_is_woken() {
         inline_each(&format!("{backend}, a build and a run"), TURNS, |_| {
             let context = first.clone();
             async move {
-                let built = Session::build(&context, &network(0), SessionOptions::default()).await;
+                let built = Session::new_async(&context, &network(0), SessionOptions::default()).await;
                 let mut session = built.expect("a session");
                 bits(&session.run_async(&[("x", &image(0, 0))]).await.expect("a run"))
             }

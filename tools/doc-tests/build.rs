@@ -5,6 +5,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// Sources whose examples are for features that are off by default: the feature `conversions` asks for them.
+const CONVERSIONS: &str = "crates/base/src/host/conversions";
+
 /// The crates, by their folders.
 const CRATES: [&str; 6] = ["base", "emit", "kernels", "device", "graph", "import"];
 
@@ -57,7 +60,9 @@ fn main() {
         for file in files {
             let text = std::fs::read_to_string(&file).expect("a source");
             let name = file.strip_prefix(&root).expect("below the root").display().to_string();
-            examples(&name, &text, &mut all);
+            if !name.starts_with(CONVERSIONS) || std::env::var_os("CARGO_FEATURE_CONVERSIONS").is_some() {
+                examples(&name, &text, &mut all);
+            }
         }
     }
     // They name files of the repository as its root's programs would.

@@ -1,5 +1,8 @@
 //! Tensors in host memory.
 
+#[cfg(any(feature = "ndarray", feature = "image"))]
+mod conversions;
+
 use crate::alloc;
 use crate::dims::Dims;
 use crate::dtype::DType;

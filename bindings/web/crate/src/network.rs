@@ -69,7 +69,7 @@ impl Network {
             let _ = on_progress.call1(&JsValue::NULL, &numbers.to_string().into());
         };
         let session = {
-            let mut built = pin!(file.build_session_with_progress(&context, options, &mut told));
+            let mut built = pin!(file.session_with_progress_async(&context, options, &mut told));
             let mut stopped = JsFuture::from(stopped);
             let session = poll_fn(|task| match Pin::new(&mut stopped).poll(task) {
                 Poll::Ready(Err(reason)) => Poll::Ready(Err(reason)),

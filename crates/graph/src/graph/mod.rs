@@ -7,7 +7,9 @@ mod derived;
 mod described;
 mod dynamic;
 mod elementwise;
+mod expression;
 mod integers;
+mod layers;
 mod moves;
 mod packed;
 mod part;
@@ -24,6 +26,7 @@ pub use build::{Extras, Right};
 pub use derived::Derived;
 pub use dynamic::DynamicWeights;
 pub use elementwise::Term;
+pub use expression::Expression;
 pub use packed::QuantizedMatrix;
 pub use quantized::QuantizedWeights;
 use random::Draws;
@@ -314,7 +317,7 @@ impl Graph {
     }
 
     /// Adds a node that applies `operator` to `inputs`, each as the operand named with it, and returns what
-    /// it writes. The methods named after ops are short for this.
+    /// it writes. The methods named after ops are short for this. The sum of two values is [`Graph::plus`].
     ///
     /// ```
     /// use diptych::{Graph, Operand, Pool, Pooling, Shape};

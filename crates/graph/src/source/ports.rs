@@ -16,7 +16,9 @@ pub struct OpenAxis {
     pub name: String,
 }
 
-/// A named place where data goes in or comes out.
+/// A named place where data goes in or comes out: an input or an output of a session, of a [`Batch`](struct.Batch.html) or of a
+/// [`Model`](struct.Model.html), or an output of a [`ModelFile`](struct.ModelFile.html), whose inputs are of the type
+/// [`FileInput`](struct.FileInput.html).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// The name of the graph's input, or of the node that writes the output.
