@@ -20,7 +20,6 @@
 //! `i..i + 1` and `j..j + 1`. A [`Pose`] of [`posenet`] counts from the centre of the first pixel, which the authors of
 //! PoseNet do: [`Pose::detection`] gives it in the coordinates of all others. Sizes are height and width.
 
-#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub)]
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
@@ -52,6 +51,11 @@ pub use format::{Decoded, Format, Outputs, decode};
 pub use output::{FeatureMap, Output, Port};
 pub use pose::Pose;
 pub use segmentation::Mask;
+
+/// The example of the README is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The probability that a logit stands for: `1 / (1 + exp(-x))`.
 pub fn sigmoid(logit: f32) -> f32 {
