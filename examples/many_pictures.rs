@@ -3,20 +3,13 @@
 //!
 //! `cargo run --release --example many_pictures -- --help`
 
-#[path = "posenet/input.rs"]
-#[expect(dead_code, reason = "no position is looked up here")]
-mod input;
-#[path = "shared/picture.rs"]
-#[expect(dead_code, reason = "the picture is in memory")]
-mod picture;
-
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use diptych::{
     Backend, BatchOptions, Context, DevicePool, DeviceSelector, Graph, HostTensor, LoadOptions, Model,
     SessionOptions,
 };
-use picture::Picture;
+use diptych_decode::picture::Picture;
 use std::collections::VecDeque;
 use std::io::Cursor;
 use std::path::PathBuf;

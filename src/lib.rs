@@ -114,6 +114,8 @@
 #![warn(missing_docs, unreachable_pub)]
 // The library answers with an error; it does not stop the program.
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
+// Its tests may do all that `clippy.toml` lists.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 #![cfg_attr(
     not(any(feature = "wgpu", feature = "opencl")),
     expect(unused, reason = "no API, so no device has a value")

@@ -1,14 +1,15 @@
 //! Runs a picture on two backends, and shows the results side by side and where the heatmaps differ.
 
-use crate::heads::Heads;
 use crate::model;
 use crate::network::Network;
 use crate::options::Options;
-use crate::picture::Picture;
 use crate::tables::{milliseconds, table};
 use crate::{canvas, draw};
 use anyhow::{Result, ensure};
 use diptych::Backend;
+use diptych_decode::FeatureMap;
+use diptych_decode::picture::Picture;
+use diptych_decode::posenet::Heads;
 use image::{GenericImage, Rgb, RgbImage};
 
 /// Pixels between the panels.
@@ -40,7 +41,7 @@ pub fn compare(options: &Options, picture: &Picture, pair: &mut [(Backend, Netwo
     let differences = differences(left, right)?;
     let most = differences.iter().fold(0.0f32, |most, &value| most.max(value));
     let (width, height) = picture.pixels.dimensions();
-    panels.push(map(&differences, [left.heatmap.h, left.heatmap.w], most, width, height));
+    panels.push(map(&differences, [left.heatmap().height(), left.heatmap().width()], most, width, height));
     let mut sheet = RgbImage::from_pixel(3 * width + 2 * GAP, height, Rgb([255; 3]));
     for (index, panel) in panels.iter().enumerate() {
         sheet.copy_from(panel, index as u32 * (width + GAP), 0)?;
@@ -62,12 +63,18 @@ pub fn compare(options: &Options, picture: &Picture, pair: &mut [(Backend, Netwo
 }
 
 /// The largest difference of the 17 logits, by cell.
-pub fn differences(left: &Heads, right: &Heads) -> Result<Vec<f32>> {
-    let [a, b] = [&left.heatmap, &right.heatmap];
-    let same = (a.h, a.w, a.c) == (b.h, b.w, b.c);
-    ensure!(same, "heatmaps of {}x{}x{} and {}x{}x{} have nothing to compare", a.h, a.w, a.c, b.h, b.w, b.c);
-    let cells = (0..a.h).flat_map(|y| (0..a.w).map(move |x| (y, x)));
-    let most = |(y, x)| (0..a.c).map(|k| (a.at(y, x, k) - b.at(y, x, k)).abs()).fold(0.0, f32::max);
+pub fn differences(left: &Heads<'_>, right: &Heads<'_>) -> Result<Vec<f32>> {
+    let [a, b] = [left.heatmap(), right.heatmap()];
+    let extents = |map: &FeatureMap<'_>| [map.height(), map.width(), map.channels()];
+    let [h, w, c] = extents(a);
+    ensure!(
+        extents(b) == [h, w, c],
+        "heatmaps of {:?} and {:?} have nothing to compare",
+        [h, w, c],
+        extents(b)
+    );
+    let cells = (0..h).flat_map(|y| (0..w).map(move |x| (y, x)));
+    let most = |(y, x)| (0..c).map(|k| (a.at(y, x, k) - b.at(y, x, k)).abs()).fold(0.0, f32::max);
     Ok(cells.map(most).collect())
 }
 
@@ -93,15 +100,14 @@ fn heat(share: f32) -> Rgb<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heads::Map;
-    use crate::skeleton::PARTS;
+    use diptych_decode::skeleton::PARTS;
 
-    fn heads(h: usize, changed: Option<(usize, f32)>) -> Heads {
+    fn heads(h: usize, changed: Option<(usize, f32)>) -> Heads<'static> {
         let mut heatmap = vec![1.0; h * 3 * PARTS];
         if let Some((index, value)) = changed {
             heatmap[index] = value;
         }
-        let map = |c: usize, data| Map::new("planted", [1, h, 3, c], data).expect("a map");
+        let map = |c: usize, data| FeatureMap::new("planted", [1, h, 3, c], data).expect("a map");
         let offset = map(2 * PARTS, vec![0.0; h * 3 * 2 * PARTS]);
         Heads::new([16 * (h - 1) + 1, 33], map(PARTS, heatmap), offset, None).expect("stride 16")
     }

@@ -2,9 +2,9 @@
 //! a gradient along each limb, and fainter where the network is unsure.
 
 use crate::canvas::{self, faded, paint};
-use crate::decode::{Keypoint, Pose};
-use crate::skeleton::{LIMBS, PARTS, Side, limb_side};
 use anyhow::Result;
+use diptych_decode::skeleton::{LIMBS, PARTS, Side, limb_side};
+use diptych_decode::{Keypoint, Pose};
 use image::RgbImage;
 use tiny_skia::{Color, GradientStop, LinearGradient, Paint, Pixmap, Point, Shader, SpreadMode, Transform};
 

@@ -9,15 +9,15 @@
 //! `height` is the figure's, standing, in pixels. Of its 17 keypoints each is x, y and 1 for a part that
 //! is seen, 0.5 for one that is hidden, 0 for one outside the picture, which is not counted.
 
-use crate::decode::Pose;
 use crate::model;
 use crate::network::Network;
 use crate::options::Options;
-use crate::picture::Picture;
 use crate::progress;
-use crate::skeleton::{NAMES, PARTS};
 use crate::tables::{Latency, table};
 use anyhow::{Context as _, Result, ensure};
+use diptych_decode::Pose;
+use diptych_decode::picture::Picture;
+use diptych_decode::skeleton::{NAMES, PARTS};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
@@ -183,7 +183,7 @@ fn report(score: &Score, model: &Path, network: &Network, times: &[std::time::Du
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Keypoint;
+    use diptych_decode::Keypoint;
 
     fn person(x: f32) -> Person {
         let mut keypoints = vec![[x, 50.0, 1.0]; PARTS];

@@ -8,42 +8,32 @@
 //! | file | does |
 //! |---|---|
 //! | `options.rs` | the command line |
-//! | `model.rs` | a network as a PoseNet; the bundled one |
+//! | `model.rs` | the bundled network; a graph as a PoseNet |
 //! | `network.rs` | a session that runs it |
-//! | `input.rs` | picture to network input |
-//! | `heads.rs` | which output is which |
-//! | `decode.rs`, `multi.rs` | outputs to one pose, or to several |
-//! | `skeleton.rs` | names of the parts, and how they hang together |
 //! | `tuning.rs` | where the kernels come from |
 //! | `draw.rs` | poses onto the picture |
 //! | `film.rs` | many pictures to an animation |
 //! | `compare.rs` | two backends side by side |
 //! | `evaluate.rs` | the share of parts found in pictures whose truth is known |
 //! | `report.rs` | the report |
-//! | `../shared/` | pictures, frames, drawing, progress and tables, for several examples |
+//! | `../shared/` | frames, drawing, progress and tables, for several examples |
+//! | the crate `diptych-decode` | pictures to inputs, outputs to one pose or to several, and the names of the parts |
 //! | `data/`, `train/` | the bundled network and picture; how both were made |
 
 mod compare;
-mod decode;
 mod draw;
 mod evaluate;
 mod film;
-mod heads;
-mod input;
 mod model;
-mod multi;
 mod network;
 mod options;
 mod report;
-mod skeleton;
 mod tuning;
 
 #[path = "../shared/canvas.rs"]
 mod canvas;
 #[path = "../shared/frames.rs"]
 mod frames;
-#[path = "../shared/picture.rs"]
-mod picture;
 #[path = "../shared/print.rs"]
 mod print;
 #[path = "../shared/progress.rs"]
@@ -54,10 +44,10 @@ mod tables;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use diptych::{HostTensor, TimedStep};
+use diptych_decode::picture::Picture;
 use model::Model;
 use network::Network;
 use options::Options;
-use picture::Picture;
 use report::{NodeRow, Report};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

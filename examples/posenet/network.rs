@@ -1,6 +1,5 @@
 //! The network that the options name, and a session that runs it.
 
-use crate::heads::Heads;
 use crate::model::{FIGURES, Model};
 use crate::options::Options;
 use crate::{progress, tuning};
@@ -8,6 +7,7 @@ use anyhow::Result;
 use diptych::{
     Backend, Context, Graph, HostTensor, LoadOptions, Session, SessionOptions, StageTimes, Tuning, tflite,
 };
+use diptych_decode::posenet::Heads;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl Network {
     }
 
     /// Runs the network: the heads, and the time from host to host.
-    pub fn run(&mut self, input: &HostTensor) -> Result<(Heads, Duration)> {
+    pub fn run(&mut self, input: &HostTensor) -> Result<(Heads<'static>, Duration)> {
         let start = Instant::now();
         let outputs = self.session.run(&[(self.model.input.name.as_str(), input)])?;
         let time = start.elapsed();
@@ -64,7 +64,7 @@ impl Network {
     }
 
     /// Runs the network with a wait after each stage: the heads, and the time of each stage.
-    pub fn run_in_stages(&mut self, input: &HostTensor) -> Result<(Heads, StageTimes)> {
+    pub fn run_in_stages(&mut self, input: &HostTensor) -> Result<(Heads<'static>, StageTimes)> {
         let (outputs, times) = self.session.run_in_stages(&[(self.model.input.name.as_str(), input)])?;
         Ok((self.model.heads(&outputs)?, times))
     }

@@ -1,8 +1,8 @@
 //! The command line.
 
-use crate::multi::Settings;
 use clap::Parser;
 use diptych::Backend;
+use diptych_decode::posenet::Settings;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;

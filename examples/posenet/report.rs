@@ -1,9 +1,9 @@
 //! The report of a run: tables for people, one JSON object for programs.
 
-use crate::decode::Pose;
-use crate::skeleton::NAMES;
 use crate::tables::{Latency, milliseconds, rounded, table};
 use comfy_table::Table;
+use diptych_decode::Pose;
+use diptych_decode::skeleton::NAMES;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -170,8 +170,8 @@ fn profile_table(rows: &[NodeRow]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Keypoint;
-    use crate::skeleton::PARTS;
+    use diptych_decode::Keypoint;
+    use diptych_decode::skeleton::PARTS;
 
     fn pose() -> Pose {
         Pose { keypoints: [Keypoint { x: 1.2345678, y: 2.0, score: 0.9 }; PARTS], score: 0.9 }

@@ -1,9 +1,9 @@
 //! Films: the frames of a folder or of an animated GIF, and an animation made of drawn frames.
 
-use crate::picture::{LARGEST, Picture};
 use crate::tables::{milliseconds, table};
 use anyhow::{Context as _, Result, bail, ensure};
 use comfy_table::Table;
+use diptych_decode::picture::{LARGEST, Picture};
 use image::codecs::gif::{GifDecoder, GifEncoder, Repeat};
 use image::{AnimationDecoder, Delay, DynamicImage, Frame, ImageDecoder, ImageFormat, RgbImage};
 use std::fs::File;

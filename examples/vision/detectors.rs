@@ -1,7 +1,7 @@
 //! MediaPipe's detectors, with the options of the graphs that its authors run them in.
 
-use crate::anchors::{self, Anchor};
 use crate::fit::range;
+use diptych_decode::anchors::{self, Anchor};
 
 /// Boxes that overlap by more than this are about the same thing: `min_suppression_threshold` in each graph.
 pub const SAME: f32 = 0.3;

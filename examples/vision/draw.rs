@@ -1,12 +1,13 @@
 //! What was found, drawn on the picture at its own size.
 
-use crate::boxes::Detection;
 use crate::canvas::{self, faded, paint};
-use crate::found::{Found, Scored, label};
+use crate::found::{Found, label};
 use crate::hand::{BONES, Hand};
 use crate::ink::Ink;
 use crate::segment;
 use anyhow::Result;
+use diptych_decode::Detection;
+use diptych_decode::classification::Scored;
 use image::{Rgb, RgbImage};
 use tiny_skia::{Color, Pixmap};
 
@@ -132,21 +133,21 @@ fn skeleton(canvas: &mut Pixmap, hand: &Hand, line: f32) {
 }
 
 fn boxed(canvas: &mut Pixmap, one: &Detection, labels: &[String], ink: &Ink, (line, letter): (f32, f32)) {
-    let [left, top, right, bottom] = one.area;
+    let [left, top, right, bottom] = one.bounding_box;
     let of = COLOURS[1 + (one.class + 2) % 5];
     let corners = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]];
     outlined(canvas, &corners, line, of);
     // A person's points: how large the body is about the hips.
-    if let (4, Some(&[x, y]), Some(&[to_x, to_y])) = (one.points.len(), one.points.first(), one.points.get(1))
-    {
-        let radius = (to_x - x).hypot(to_y - y);
+    if let [centre, edge, _, _] = one.keypoints[..] {
+        let (x, y) = (centre.x, centre.y);
+        let radius = (edge.x - x).hypot(edge.y - y);
         let around = (0..=72).map(|step| (step as f32 * 5.0).to_radians());
         let circle: Vec<[f32; 2]> =
             around.map(|angle| [x + radius * angle.cos(), y + radius * angle.sin()]).collect();
         outlined(canvas, &circle, 0.6 * line, of);
     }
-    for (index, &at) in one.points.iter().enumerate() {
-        dot(canvas, at, 1.2 * line, COLOURS[index % COLOURS.len()]);
+    for (index, keypoint) in one.keypoints.iter().enumerate() {
+        dot(canvas, [keypoint.x, keypoint.y], 1.2 * line, COLOURS[index % COLOURS.len()]);
     }
     let text = format!("{} {:.2}", label(labels, one.class), one.score);
     if near(canvas, [left, top]) {
@@ -184,6 +185,7 @@ fn bar(canvas: &mut Pixmap, one: &Scored, row: usize, labels: &[String], ink: &I
 mod tests {
     use super::*;
     use crate::segment::Map;
+    use diptych_decode::Keypoint;
 
     const GREY: Rgb<u8> = Rgb([128; 3]);
 
@@ -197,8 +199,12 @@ mod tests {
 
     #[test]
     fn a_box_is_drawn_around_what_it_holds() {
-        let one =
-            Detection { score: 0.9, area: [20.0, 40.0, 80.0, 90.0], points: vec![[50.0, 60.0]], class: 0 };
+        let one = Detection {
+            score: 0.9,
+            class: 0,
+            bounding_box: [20.0, 40.0, 80.0, 90.0],
+            keypoints: vec![Keypoint::new([50.0, 60.0], 0.9)],
+        };
         let found = Found::Boxes { detections: vec![one], points: vec!["nose"] };
         let drawn = draw(&grey(), &found, &[], &ink()).expect("a drawing");
         let at = |x: u32, y: u32| *drawn.get_pixel(x, y);
@@ -217,7 +223,12 @@ mod tests {
     #[test]
     fn what_lies_far_outside_is_left_out() {
         for far in [f32::NAN, f32::INFINITY, 1e9] {
-            let one = Detection { score: 1.0, area: [far; 4], points: vec![[far; 2]; 4], class: 0 };
+            let one = Detection {
+                score: 1.0,
+                class: 0,
+                bounding_box: [far; 4],
+                keypoints: vec![Keypoint::new([far; 2], 1.0); 4],
+            };
             let found = Found::Boxes { detections: vec![one], points: vec!["a"; 4] };
             assert_eq!(draw(&grey(), &found, &[], &ink()).expect("a drawing"), grey());
         }

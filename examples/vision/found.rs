@@ -1,18 +1,12 @@
 //! What was found in a picture, in words and as JSON.
 
-use crate::boxes::Detection;
 use crate::hand::{self, Hand};
 use crate::segment::Map;
 use crate::tables::{rounded, table};
+use diptych_decode::classification::{self, Scored};
+use diptych_decode::{Detection, Keypoint};
 use image::RgbImage;
 use serde_json::{Value, json};
-
-/// A class and its score.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
-    pub class: usize,
-    pub score: f32,
-}
 
 /// The result of a task, in pixels of the picture.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +32,7 @@ pub enum Found {
 
 /// The name of a class, or its number.
 pub fn label(labels: &[String], class: usize) -> String {
-    labels.get(class).filter(|label| !label.is_empty()).cloned().unwrap_or_else(|| format!("class {class}"))
+    classification::label(labels, class).map_or_else(|| format!("class {class}"), str::to_owned)
 }
 
 fn pixels(value: f32) -> f64 {
@@ -77,11 +71,12 @@ impl Found {
             }
             Found::Boxes { detections, points } => {
                 let one = |one: &Detection| {
-                    let named = points.iter().zip(&one.points).map(|(name, &at)| position(name, at));
+                    let named = points.iter().zip(&one.keypoints);
+                    let named = named.map(|(name, &Keypoint { x, y, .. })| position(name, [x, y]));
                     json!({
                         "label": label(labels, one.class),
                         "score": share(one.score),
-                        "box": one.area.map(pixels),
+                        "box": one.bounding_box.map(pixels),
                         "points": named.collect::<Vec<_>>(),
                     })
                 };
@@ -132,7 +127,7 @@ impl Found {
             Found::Boxes { detections, .. } if detections.is_empty() => "nothing was found".to_owned(),
             Found::Boxes { detections, points } => {
                 let rows = detections.iter().map(|one| {
-                    let area = one.area.map(|value| number(value, 1));
+                    let area = one.bounding_box.map(|value| number(value, 1));
                     let mut row = vec![label(labels, one.class), number(one.score, 3)];
                     row.extend(area);
                     row
@@ -144,7 +139,7 @@ impl Found {
                         if detections.len() > 1 { format!("{} ", index + 1) } else { String::new() }
                     };
                     let rows = detections.iter().enumerate().flat_map(|(index, one)| {
-                        points.iter().zip(&one.points).map(move |(name, &[x, y])| {
+                        points.iter().zip(&one.keypoints).map(move |(name, &Keypoint { x, y, .. })| {
                             vec![format!("{}{name}", numbers(index)), number(x, 1), number(y, 1)]
                         })
                     });
@@ -169,7 +164,12 @@ mod tests {
 
     #[test]
     fn boxes_are_reported_with_their_points() {
-        let one = Detection { score: 0.75, area: [1.0, 2.0, 3.5, 4.0], points: vec![[2.0, 3.0]], class: 1 };
+        let one = Detection {
+            score: 0.75,
+            class: 1,
+            bounding_box: [1.0, 2.0, 3.5, 4.0],
+            keypoints: vec![Keypoint::new([2.0, 3.0], 0.75)],
+        };
         let labels = ["a".to_owned(), "face".to_owned()];
         let found = Found::Boxes { detections: vec![one], points: vec!["nose"] };
         let object = found.json(&labels);

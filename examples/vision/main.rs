@@ -7,12 +7,12 @@
 //! ```
 //!
 //! What is done before and after each network is what its authors do. These modules are meant to be taken into
-//! other programs:
+//! other programs, and the crate `diptych-decode` is for them too: it decodes boxes and scores of classes.
 //!
 //! | file | does |
 //! |---|---|
 //! | `fit.rs` | a picture as an input, and positions of the input in the picture |
-//! | `anchors.rs`, `detectors.rs`, `boxes.rs` | detectors: anchors, options, boxes, one box of many |
+//! | `detectors.rs` | detectors: their options |
 //! | `hand.rs`, `segment.rs`, `style.rs` | joints of a hand; masks and classes; the numbers of a style |
 //! | `reader.rs` | which outputs mean what |
 //!
@@ -24,10 +24,8 @@
 //! | `network.rs` | a model on a device, what goes in and what comes out |
 //! | `found.rs`, `draw.rs`, `ink.rs` | results in words, as JSON and on the picture |
 //! | `film.rs` | many pictures to an animation |
-//! | `../shared/` | pictures, frames, drawing, progress and tables, for several examples |
+//! | `../shared/` | frames, drawing, progress and tables, for several examples |
 
-mod anchors;
-mod boxes;
 mod detectors;
 mod draw;
 mod film;
@@ -47,8 +45,6 @@ mod canvas;
 mod figures;
 #[path = "../shared/frames.rs"]
 mod frames;
-#[path = "../shared/picture.rs"]
-mod picture;
 #[path = "../shared/print.rs"]
 mod print;
 #[path = "../shared/progress.rs"]
@@ -58,12 +54,12 @@ mod tables;
 
 use anyhow::Result;
 use clap::Parser as _;
+use diptych_decode::picture::Picture;
 use found::Found;
 use image::RgbImage;
 use ink::Ink;
 use network::{Inputs, Network};
 use options::{Options, Task};
-use picture::Picture;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -1,15 +1,18 @@
 //! What a network's outputs mean: found from their shapes.
 
-use crate::anchors::{self, Anchor};
-use crate::boxes::{self, Detection};
 use crate::detectors::{DETECTORS, Detector, SAME};
 use crate::fit::{Border, Fit, Part, Wanted, Window, range};
-use crate::found::{Found, Scored};
+use crate::found::Found;
 use crate::options::Task;
 use crate::{hand, segment};
 use anyhow::{Context as _, Result, bail};
 use diptych::tflite::Model;
 use diptych::{HostTensor, Port};
+use diptych_decode::anchors::{self, Anchor};
+use diptych_decode::classification::{best, probabilities};
+use diptych_decode::{
+    Detection, Limits, mediapipe, non_maximum_suppression, ssd, weighted_non_maximum_suppression, yunet,
+};
 use image::RgbImage;
 
 /// How outputs are read. Numbers are places among the outputs.
@@ -106,7 +109,7 @@ impl Reader {
             Task::Faces => (
                 one.and_then(|outputs| {
                     let found = anchored(outputs, size, Some("face"));
-                    found.or_else(|| yunet(outputs, size)).or_else(|| cells(outputs, size))
+                    found.or_else(|| priors(outputs, size)).or_else(|| cells(outputs, size))
                 }),
                 format!(
                     "{}, or Nx2, Nx1 and Nx14, or for strides 8, 16 and 32 Nx1, Nx1, Nx4 and Nx10 (YuNet)",
@@ -238,20 +241,28 @@ impl Reader {
             }
             Reader::Anchored { rows, logits, detector, anchors } => {
                 let least = least(detector.least);
-                let found = boxes::anchored(&values(*rows)?, &values(*logits)?, anchors, least);
-                boxed(boxes::blend(found, SAME), &|at| window.to_picture(at), detector.points)
+                let found = mediapipe::decode(&values(*rows)?, &values(*logits)?, anchors, least);
+                boxed(
+                    weighted_non_maximum_suppression(found, SAME),
+                    &|at| window.to_picture(at),
+                    detector.points,
+                )
             }
             Reader::Yunet { rows, classes, overlaps, priors } => {
                 let (rows, classes, overlaps) = (values(*rows)?, values(*classes)?, values(*overlaps)?);
-                let found = boxes::yunet(&rows, &classes, &overlaps, priors, least(YUNET_LEAST));
-                boxed(boxes::suppress(found, YUNET_SAME), &|at| window.to_picture(at), &YUNET)
+                let found = yunet::decode_priors(&rows, &classes, &overlaps, priors, least(YUNET_LEAST));
+                boxed(
+                    non_maximum_suppression(found, YUNET_SAME, usize::MAX),
+                    &|at| window.to_picture(at),
+                    &YUNET,
+                )
             }
             Reader::Cells { places, width } => {
                 let mut found = Vec::new();
                 for (stride, [classes, overlaps, areas, points]) in places {
                     let (classes, overlaps) = (values(*classes)?, values(*overlaps)?);
                     let (areas, points) = (values(*areas)?, values(*points)?);
-                    let cells = boxes::Cells {
+                    let cells = yunet::Cells {
                         stride: *stride,
                         columns: width / stride,
                         classes: &classes,
@@ -259,16 +270,20 @@ impl Reader {
                         boxes: &areas,
                         points: &points,
                     };
-                    found.extend(boxes::cells(&cells, least(YUNET_LEAST)));
+                    found.extend(yunet::decode_cells(&cells, least(YUNET_LEAST)));
                 }
-                boxed(boxes::suppress(found, YUNET_SAME), &|at| window.to_picture(at), &YUNET)
+                boxed(
+                    non_maximum_suppression(found, YUNET_SAME, usize::MAX),
+                    &|at| window.to_picture(at),
+                    &YUNET,
+                )
             }
             Reader::Processed { areas, classes, scores, count, size: [height, width] } => {
                 let count = values(*count)?.first().map_or(0, |&count| count.max(0.0) as usize);
                 let (areas, classes, scores) = (values(*areas)?, values(*classes)?, values(*scores)?);
-                let found = boxes::processed(&areas, &classes, &scores, count, least(LEAST));
-                let to = |[x, y]: [f32; 2]| window.to_picture([x * *width as f32, y * *height as f32]);
-                boxed(found, &to, &[])
+                let limits = Limits { score_threshold: least(LEAST), count, ..Limits::default() };
+                let found = ssd::decode(&areas, &classes, &scores, count, [*height, *width], &limits);
+                boxed(found, &|at| window.to_picture(at), &[])
             }
             Reader::Scores { .. } => Found::Scores(best(&probabilities(&values(0)?), look.top)),
             Reader::Style { size: [height, width], .. } => {
@@ -334,7 +349,7 @@ fn anchored(outputs: &[Port], size: [usize; 2], what: Option<&str>) -> Option<Re
     })
 }
 
-fn yunet(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
+fn priors(outputs: &[Port], size: [usize; 2]) -> Option<Reader> {
     let priors = anchors::yunet(size);
     let place = |numbers: usize| outputs.iter().position(|output| core(output) == [priors.len(), numbers]);
     let (rows, classes, overlaps) = (place(14)?, place(2)?, place(1)?);
@@ -391,26 +406,6 @@ fn styled(model: &Model) -> Option<Reader> {
     picture_size(output).filter(|_| fits).map(|size| Reader::Style { size, numbers })
 }
 
-/// Scores as they are if they may be probabilities, else as if they were logarithms of such.
-fn probabilities(scores: &[f32]) -> Vec<f32> {
-    if scores.iter().all(|score| (0.0..=1.0).contains(score)) {
-        return scores.to_vec();
-    }
-    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shares: Vec<f32> = scores.iter().map(|score| (score - most).exp()).collect();
-    let sum: f32 = shares.iter().sum();
-    shares.iter().map(|share| share / sum).collect()
-}
-
-/// The `top` best classes.
-fn best(scores: &[f32], top: usize) -> Vec<Scored> {
-    let mut all: Vec<Scored> =
-        scores.iter().enumerate().map(|(class, &score)| Scored { class, score }).collect();
-    all.sort_by(|a, b| b.score.total_cmp(&a.score));
-    all.truncate(top);
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,7 +426,7 @@ mod tests {
         assert!(matches!(found, Some(Reader::Anchored { rows: 1, logits: 0, .. })), "{found:?}");
         assert_eq!(anchored(&face, [192, 192], None), None);
         assert_eq!(anchored(&face, [128, 128], Some("person")), None);
-        let found = yunet(&ports(&[&[1, 1076, 14], &[1076, 1], &[1076, 2]]), [120, 160]);
+        let found = priors(&ports(&[&[1, 1076, 14], &[1076, 1], &[1076, 2]]), [120, 160]);
         assert!(matches!(found, Some(Reader::Yunet { rows: 0, classes: 2, overlaps: 1, .. })), "{found:?}");
         let found = joints(&ports(&[&[1, 1], &[1, 63], &[1, 1], &[1, 63]]));
         assert_eq!(found, Some(Reader::Hand { joints: 1, score: 0, side: Some(2) }));
@@ -461,14 +456,5 @@ mod tests {
         assert_eq!(cells(&named, [64, 64]), None);
         assert_eq!(segmented(&ports(&[&[1, 144, 256, 1]])), Some(Reader::Mask { size: [144, 256] }));
         assert_eq!(segmented(&ports(&[&[1, 1, 1, 1001]])), None);
-    }
-
-    #[test]
-    fn scores_that_are_no_probabilities_become_some() {
-        assert_eq!(probabilities(&[0.25, 0.75]), [0.25, 0.75]);
-        let found = probabilities(&[1.0, 1.0 + 3.0f32.ln(), -1000.0]);
-        assert!((found[0] - 0.25).abs() < 1e-6 && (found[1] - 0.75).abs() < 1e-6 && found[2] == 0.0);
-        let classes: Vec<usize> = best(&[0.1, 0.6, 0.3], 2).iter().map(|one| one.class).collect();
-        assert_eq!(classes, [1, 2]);
     }
 }

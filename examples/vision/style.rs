@@ -2,11 +2,11 @@
 
 use crate::fit::{self, Border, Fit, Part, Wanted, Window, range};
 use crate::options::Options;
-use crate::picture::Picture;
 use crate::reader::picture_size;
 use anyhow::{Context as _, Result, bail, ensure};
 use diptych::tflite::{LoadOptions, Model};
 use diptych::{Context, HostTensor, Session, SessionOptions};
+use diptych_decode::picture::Picture;
 use std::path::Path;
 
 /// The network that reads a picture's style.

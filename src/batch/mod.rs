@@ -266,6 +266,7 @@ impl Batch {
             let (inputs, outputs) = (batch.inputs.clone(), batch.outputs.clone());
             queue.started();
             let worker = Worker { queue: Arc::clone(&queue), member, session, sizes, inputs, outputs };
+            #[expect(clippy::disallowed_methods, reason = "a batch has a thread for each session")]
             let thread =
                 thread::Builder::new().name("diptych batch".to_owned()).spawn(move || worker.serve());
             batch.threads.push(thread.inspect_err(|_| queue.gone()).map_err(no_thread)?);
@@ -529,6 +530,7 @@ impl Batch {
 }
 
 impl Drop for Batch {
+    #[expect(clippy::disallowed_methods, reason = "its threads end before it does")]
     fn drop(&mut self) {
         self.queue.close();
         // A task that is woken on one of the threads may drop this there. The others may wait for what that one has under
@@ -549,6 +551,7 @@ fn no_thread(error: std::io::Error) -> Error {
 }
 
 /// What `work` gives of each context, all at the same time.
+#[expect(clippy::disallowed_methods, reason = "sessions of a pool are made at the same time")]
 fn on_threads<T: Send>(contexts: &[&Context], work: impl Fn(&Context) -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let begin = |context| {

@@ -144,6 +144,7 @@ impl Queue {
 
     /// The next run of a device: what another one failed on; a full batch, or what has come when the first has waited
     /// long enough, of which it takes its share. Not yet, if that takes a wait and nobody `may_wait`.
+    #[expect(clippy::disallowed_methods, reason = "a thread of the batch waits for requests")]
     pub(super) fn next(&self, member: usize, may_wait: bool) -> Next {
         let mut state = self.lock();
         loop {

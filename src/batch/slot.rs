@@ -133,6 +133,7 @@ impl Ticket {
     ///
     /// # Errors
     /// Those of [`Batch::run`](super::Batch::run).
+    #[expect(clippy::disallowed_methods, reason = "whoever calls it may wait: others await the ticket")]
     pub fn wait(self) -> Result<Vec<HostTensor>> {
         let mut held = self.slot.lock();
         loop {
@@ -145,6 +146,7 @@ impl Ticket {
     }
 
     /// Blocks while the request is held back.
+    #[expect(clippy::disallowed_methods, reason = "whoever calls it may wait: others await the room")]
     pub(super) fn wait_for_room(&self) {
         let mut held = self.slot.lock();
         while matches!(held.0, Stage::Waiting) {

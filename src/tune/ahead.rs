@@ -33,6 +33,7 @@ struct Job {
 }
 
 impl Drop for Job {
+    #[expect(clippy::disallowed_methods, reason = "its thread ends before it does")]
     fn drop(&mut self) {
         // A panic shows as a missing result.
         let _ = self.thread.take().map(JoinHandle::join);
@@ -68,6 +69,7 @@ impl Ahead {
             let compiled = caught("a compilation", || compile_planned(&*device, &source));
             let _ = send.send(compiled.and_then(|compiled| compiled));
         };
+        #[expect(clippy::disallowed_methods, reason = "kernels are compiled while others are timed")]
         let spawned = std::thread::Builder::new().name(name).spawn(work);
         let thread = spawned.map_err(|error| Error::Internal(format!("no thread to compile on: {error}")))?;
         self.jobs.insert(choice, Job { result: receive, thread: Some(thread) });
@@ -75,6 +77,7 @@ impl Ahead {
     }
 
     /// The kernel of `choice`, calling `meanwhile` until it is there; none if it was not started.
+    #[expect(clippy::disallowed_methods, reason = "a tuner that compiles ahead may wait")]
     pub(super) fn take(&mut self, choice: &Choice, mut meanwhile: impl FnMut()) -> Option<Result<Pipeline>> {
         let job = self.jobs.remove(choice)?;
         loop {

@@ -125,6 +125,7 @@ impl OpBench {
         let cache: usize = if info.limits.family.is_mobile() { 8 << 20 } else { 64 << 20 };
         let clock = Clock::of(&*device, policy);
         #[cfg(not(target_family = "wasm"))]
+        #[expect(clippy::disallowed_methods, reason = "a browser does not compile ahead")]
         let width = compilers(info, std::thread::available_parallelism().map_or(1, usize::from));
         #[cfg(target_family = "wasm")]
         let width = 0;
@@ -180,6 +181,7 @@ impl OpBench {
     fn rest(wait: Wait, pause: Duration) {
         #[cfg(not(target_family = "wasm"))]
         if wait == Wait::Blocks && !pause.is_zero() {
+            #[expect(clippy::disallowed_methods, reason = "a browser does not rest")]
             std::thread::sleep(pause);
         }
         #[cfg(target_family = "wasm")]

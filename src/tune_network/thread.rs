@@ -63,6 +63,7 @@ impl<W: Send + 'static, O: Send + 'static> Thread<W, O> {
                 }
             }
         };
+        #[expect(clippy::disallowed_methods, reason = "the tuner has a thread")]
         let spawned = thread::Builder::new().name("tuner".to_owned()).spawn(work);
         let handle = spawned.map_err(|error| Error::Internal(format!("no thread to tune on: {error}")))?;
         Ok(Thread { steps: Some(send), done, waker, handle: Some(handle) })
@@ -74,6 +75,7 @@ impl<W: Send + 'static, O: Send + 'static> Thread<W, O> {
     }
 
     /// Waits for the work; none if the thread died with it.
+    #[expect(clippy::disallowed_methods, reason = "whoever calls it may wait: others poll")]
     pub(super) fn wait(&self) -> Option<(W, O)> {
         self.done.recv().ok()
     }
@@ -82,6 +84,7 @@ impl<W: Send + 'static, O: Send + 'static> Thread<W, O> {
     ///
     /// # Errors
     /// If the thread died with it.
+    #[expect(clippy::disallowed_methods, reason = "whoever calls it may wait: others poll")]
     pub(super) fn wait_for(&self, patience: Duration) -> Result<Option<(W, O)>, ()> {
         match self.done.recv_timeout(patience) {
             Ok(done) => Ok(Some(done)),
@@ -104,6 +107,7 @@ impl<W: Send + 'static, O: Send + 'static> Thread<W, O> {
 impl<W, O> Drop for Thread<W, O> {
     /// The thread uses the device: it does not outlive the tuner, unless a task that is woken on the thread drops the
     /// tuner there.
+    #[expect(clippy::disallowed_methods, reason = "the thread ends before the tuner does")]
     fn drop(&mut self) {
         self.steps = None;
         let Some(handle) = self.handle.take() else { return };

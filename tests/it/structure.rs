@@ -175,50 +175,14 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
     ("crates/kernels/src/cpu/product.rs", "the `gemm` crate takes pointers and strides"),
 ];
 
-/// Where what a browser's only thread must not do is done: on threads, and in what `wasm32` leaves out. That
-/// `task::block_on` is not called elsewhere the compiler sees there, where it does not exist.
-const MAY_BLOCK: &[(&str, &[&str])] = &[
-    ("pollster", &["crates/base/src/task/mod.rs"]),
-    (
-        "thread",
-        &[
-            "src/batch/mod.rs",
-            "crates/kernels/src/cpu/workers/crew.rs",
-            "crates/kernels/src/cpu/workers/threads.rs",
-            "crates/device/src/device/opencl/order.rs",
-            "crates/device/src/device/opencl/patience.rs",
-            "crates/device/src/device/waiter.rs",
-            "crates/emit/src/emit/depth.rs",
-            "crates/base/src/sync.rs",
-            "crates/base/src/task/offload.rs",
-            "src/tune/ahead.rs",
-            "src/tune/db/file.rs",
-            "src/tune/journal.rs",
-            "src/tune/op_bench.rs",
-            "src/tune_network/thread.rs",
-        ],
-    ),
-    ("recv", &["src/tune_network/thread.rs"]),
-    ("recv_timeout", &["src/tune/ahead.rs", "src/tune_network/thread.rs"]),
+/// Where the host's clocks, and waits for wgpu's devices, are named: a browser has no clock of std's, and its only thread must not
+/// wait. What else blocks, and std's sorters, `clippy.toml` lists, which does not see these: a clock that `clock` exports is std's
+/// own type, and a way to poll is a variant.
+const MAY_READ_CLOCKS: &[(&str, &[&str])] = &[
     ("PollType::Wait", &["crates/device/src/device/wgpu/submission.rs"]),
     ("wait_indefinitely", &[]),
-    (
-        "Condvar",
-        &[
-            "src/batch/queue.rs",
-            "src/batch/slot.rs",
-            "crates/device/src/device/signal.rs",
-            "crates/base/src/sync.rs",
-        ],
-    ),
     ("Instant", &["crates/base/src/clock.rs"]),
     ("SystemTime", &["crates/base/src/clock.rs", "crates/device/src/device/cache.rs"]),
-];
-
-/// Where std's sorters are used: each type that one is given to adds kilobytes to what a page downloads.
-const MAY_SORT: &[(&str, &str)] = &[
-    ("crates/base/src/sorted.rs", "the sorter of all types"),
-    ("crates/kernels/src/ops/top_k/rows.rs", "it sorts at each run"),
 ];
 
 /// How no doc comment begins: it is shown alone, without the item that such words refer to.
@@ -730,46 +694,18 @@ fn unsafe_is_used_where_it_must_be() {
 }
 
 #[test]
-fn one_sorter_sorts_all_types() {
+fn clocks_and_waits_for_devices_are_named_where_they_belong() {
     let mut failures = Vec::new();
-    let mut unused: BTreeSet<&str> = MAY_SORT.iter().map(|(place, _)| *place).collect();
+    let mut unused: BTreeSet<(&str, &str)> = MAY_READ_CLOCKS
+        .iter()
+        .flat_map(|(word, places)| places.iter().map(|place| (*word, *place)))
+        .collect();
     for source in library() {
-        let uses = source.code.split(".sort").skip(1).any(|rest| rest.starts_with(['(', '_']));
-        if uses && !unused.remove(&*source.path) {
-            failures.push(format!("{}: a sorter of std's, wanted `crate::sorted`", source.path));
-        }
-    }
-    failures.extend(unused.iter().map(|place| format!("{place}: may sort, and does not")));
-    refuse(&failures);
-}
-
-/// Other threads, of other languages too, may read the environment at any moment.
-#[test]
-fn the_environment_is_left_as_it_is() {
-    let changes =
-        |source: &&Source| ["set_var(", "remove_var("].iter().any(|call| source.code.contains(call));
-    let library = library();
-    let failures =
-        library.iter().filter(changes).map(|source| format!("{}: changes the environment", source.path));
-    refuse(&failures.collect::<Vec<_>>());
-}
-
-#[test]
-fn what_blocks_stays_out_of_what_is_awaited() {
-    let mut failures = Vec::new();
-    let mut unused: BTreeSet<(&str, &str)> =
-        MAY_BLOCK.iter().flat_map(|(word, places)| places.iter().map(|place| (*word, *place))).collect();
-    for source in library() {
-        let of_std: Vec<String> = ["std", "sync"]
-            .iter()
-            .flat_map(|of| after_word(&source.code, of).flat_map(|(_, rest)| first_names(rest)))
-            .collect();
         let times = after_word(&source.code, "time").flat_map(|(_, rest)| first_names(rest));
         let times: Vec<String> = times.collect();
-        for (word, places) in MAY_BLOCK {
+        for (word, places) in MAY_READ_CLOCKS {
             let used = match *word {
                 "Instant" | "SystemTime" => times.iter().any(|name| name == word),
-                "thread" => of_std.iter().any(|name| name == word),
                 _ => after_word(&source.code, word).next().is_some(),
             };
             match places.iter().find(|place| **place == source.path) {
@@ -781,6 +717,18 @@ fn what_blocks_stays_out_of_what_is_awaited() {
     }
     failures.extend(unused.iter().map(|(word, place)| format!("{place}: may use `{word}`, and does not")));
     refuse(&failures);
+}
+
+/// Each crate of the library turns on the lint whose methods `clippy.toml` lists: without that line nothing would be found.
+#[test]
+fn the_librarys_crates_turn_on_the_list_of_methods() {
+    let line = "#![cfg_attr(not(test), warn(clippy::disallowed_methods))]";
+    let missing = SOURCES.iter().map(|folder| format!("{folder}/lib.rs"));
+    let missing = missing.filter(|path| {
+        let text = fs::read_to_string(root().join(path)).expect("a crate's first file");
+        !text.lines().any(|found| found == line)
+    });
+    refuse(&missing.map(|path| format!("{path}: wanted {line}")).collect::<Vec<_>>());
 }
 
 /// Whether `path` is `place`, or within it if that is a folder.

@@ -5,9 +5,11 @@
 //! (`examples/posenet/train/golden.py`). A backend that is missing is skipped with a line, or fails
 //! with `DIPTYCH_REQUIRE_DEVICES=1`.
 
-use crate::picture::Picture;
-use crate::{decode, heads, npy, skeleton};
+use crate::npy;
 use diptych::{Backend, Context, HostTensor, Session, SessionOptions, Shape, tflite};
+use diptych_decode::picture::Picture;
+use diptych_decode::posenet::{Heads, single};
+use diptych_decode::{FeatureMap, skeleton};
 use std::path::Path;
 
 const FILE: &[u8] = include_bytes!("../../examples/posenet/data/posenet_figures.tflite");
@@ -119,10 +121,10 @@ fn the_bundled_network_computes_what_float64_computes() {
         let map = |index: usize| {
             let Shape { n, h, w, c } = outputs[index].shape();
             let values = outputs[index].to_nhwc().into_owned();
-            heads::Map::new("head", [n, h, w, c], values).expect("finite")
+            FeatureMap::new("head", [n, h, w, c], values).expect("finite")
         };
-        let heads = heads::Heads::new([257, 257], map(0), map(1), None).expect("a PoseNet");
-        let pose = decode::single(&heads);
+        let heads = Heads::new([257, 257], map(0), map(1), None).expect("a PoseNet");
+        let pose = single(&heads);
         let near = pose.keypoints.iter().zip(PARTS);
         let hits = near.filter(|(k, [x, y])| (k.x - x).hypot(k.y - y) <= 0.1 * HEIGHT).count();
         println!("{backend}: {hits} of 17 parts within a tenth of the height");

@@ -15,30 +15,20 @@ mod absent;
 
 #[path = "../../examples/posenet/compare.rs"]
 mod compare;
-#[path = "../../examples/posenet/decode.rs"]
-mod decode;
 #[path = "../../examples/posenet/draw.rs"]
 mod draw;
 #[path = "../../examples/posenet/evaluate.rs"]
 mod evaluate;
 #[path = "../../examples/posenet/film.rs"]
 mod film;
-#[path = "../../examples/posenet/heads.rs"]
-mod heads;
-#[path = "../../examples/posenet/input.rs"]
-mod input;
 #[path = "../../examples/posenet/model.rs"]
 mod model;
-#[path = "../../examples/posenet/multi.rs"]
-mod multi;
 #[path = "../../examples/posenet/network.rs"]
 mod network;
 #[path = "../../examples/posenet/options.rs"]
 mod options;
 #[path = "../../examples/posenet/report.rs"]
 mod report;
-#[path = "../../examples/posenet/skeleton.rs"]
-mod skeleton;
 #[path = "../../examples/posenet/tuning.rs"]
 mod tuning;
 
@@ -46,8 +36,6 @@ mod tuning;
 mod canvas;
 #[path = "../../examples/shared/frames.rs"]
 mod frames;
-#[path = "../../examples/shared/picture.rs"]
-mod picture;
 #[path = "../../examples/shared/print.rs"]
 mod print;
 #[path = "../../examples/shared/progress.rs"]

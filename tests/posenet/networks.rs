@@ -3,10 +3,12 @@
 //! Reads `$DIPTYCH_SHARED/posenet` (default `../shared`) and says so where it is absent. A backend
 //! that is missing is skipped with a line, or fails with `DIPTYCH_REQUIRE_DEVICES=1`.
 
-use crate::{decode, heads, npy, picture, skeleton};
+use crate::npy;
 use diptych::{
     Backend, Context, HostTensor, MemoryUse, Precision, Session, SessionOptions, Shape, WorkGroup, tflite,
 };
+use diptych_decode::posenet::{Heads, single};
+use diptych_decode::{FeatureMap, Pose, picture, skeleton};
 use std::path::{Path, PathBuf};
 
 const MODELS: [&str; 2] =
@@ -65,12 +67,12 @@ fn input_of(golden: &Path) -> HostTensor {
 }
 
 /// The single pose in the outputs, in pixels of the network's input.
-fn pose(outputs: &[HostTensor]) -> decode::Pose {
+fn pose(outputs: &[HostTensor]) -> Pose {
     let map = |index: usize| {
         let Shape { n, h, w, c } = outputs[index].shape();
-        heads::Map::new(OUTPUTS[index], [n, h, w, c], outputs[index].to_nhwc().into_owned()).expect("finite")
+        FeatureMap::new(OUTPUTS[index], [n, h, w, c], outputs[index].to_nhwc().into_owned()).expect("finite")
     };
-    decode::single(&heads::Heads::new([257, 257], map(0), map(1), None).expect("a PoseNet"))
+    single(&Heads::new([257, 257], map(0), map(1), None).expect("a PoseNet"))
 }
 
 /// Whether `value` keeps the limit; a NaN does not.
@@ -79,7 +81,7 @@ fn within(value: f64, limit: f64) -> bool {
 }
 
 /// The largest distance of a part from where `keypoints.json` has it, in pixels.
-fn distance(pose: &decode::Pose, golden: &Path) -> f64 {
+fn distance(pose: &Pose, golden: &Path) -> f64 {
     const NAMES: [&str; skeleton::PARTS] = [
         "nose", "lEye", "rEye", "lEar", "rEar", "lSho", "rSho", "lElb", "rElb", "lWri", "rWri", "lHip",
         "rHip", "lKne", "rKne", "lAnk", "rAnk",

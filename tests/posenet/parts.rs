@@ -4,12 +4,11 @@
 //! outputs, computed in float64, lie under `$DIPTYCH_SHARED/posenet/golden` (default `../shared`);
 //! where they are absent the tests say so and pass.
 
-use crate::decode::{Pose, single};
-use crate::heads::{Heads, Map};
-use crate::multi::{Settings, multi};
-use crate::picture::Picture;
-use crate::{model, network, npy, options, skeleton, tuning};
+use crate::{model, network, npy, options, tuning};
 use clap::Parser;
+use diptych_decode::picture::Picture;
+use diptych_decode::posenet::{Heads, Settings, multi, single};
+use diptych_decode::{FeatureMap, Pose, skeleton};
 use std::path::{Path, PathBuf};
 
 /// The parts as `keypoints.json` calls them, in the order of the heatmap's channels.
@@ -38,10 +37,10 @@ fn read(path: &Path) -> ([usize; 4], Vec<f32>) {
     (shape.try_into().expect("four axes"), values.into_iter().map(|value| value as f32).collect())
 }
 
-fn heads_of(folder: &Path) -> Heads {
+fn heads_of(folder: &Path) -> Heads<'static> {
     let map = |file: &str| {
         let (shape, values) = read(&folder.join(format!("{file}.f64.npy")));
-        Map::new(file, shape, values).expect("finite values")
+        FeatureMap::new(file, shape, values).expect("finite values")
     };
     let (input, _) = read(&folder.join("input.npy"));
     let displacements = Some([map("fwd"), map("bwd")]);

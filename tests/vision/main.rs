@@ -6,10 +6,6 @@
 
 mod tasks;
 
-#[path = "../../examples/vision/anchors.rs"]
-mod anchors;
-#[path = "../../examples/vision/boxes.rs"]
-mod boxes;
 #[path = "../../examples/vision/detectors.rs"]
 mod detectors;
 #[path = "../../examples/vision/draw.rs"]
@@ -41,8 +37,6 @@ mod canvas;
 mod figures;
 #[path = "../../examples/shared/frames.rs"]
 mod frames;
-#[path = "../../examples/shared/picture.rs"]
-mod picture;
 #[path = "../../examples/shared/print.rs"]
 mod print;
 #[path = "../../examples/shared/progress.rs"]

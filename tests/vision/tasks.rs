@@ -2,15 +2,15 @@
 //!
 //! A network that is not there is skipped with a line.
 
-use crate::boxes::Detection;
 use crate::figures;
 use crate::film;
 use crate::found::Found;
 use crate::ink::Ink;
 use crate::network::Network;
 use crate::options::Options;
-use crate::picture::Picture;
 use clap::Parser as _;
+use diptych_decode::picture::Picture;
+use diptych_decode::{Detection, Keypoint};
 use image::{GenericImage as _, Rgb, RgbImage};
 use std::path::PathBuf;
 
@@ -43,8 +43,8 @@ fn look(options: &Options, picture: &RgbImage) -> Found {
     network.work.read(&outputs, picture).expect("a result")
 }
 
-fn distance(a: [f32; 2], b: [f32; 2]) -> f32 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
+fn distance(found: Keypoint, wanted: [f32; 2]) -> f32 {
+    (found.x - wanted[0]).hypot(found.y - wanted[1])
 }
 
 fn only(found: Found) -> Detection {
@@ -64,8 +64,8 @@ fn faces_are_where_the_eyes_were_drawn() {
         let face = only(look(&options, &picture));
         println!("{model}: {face:?}");
         assert!(face.score > least, "{model}: {face:?}");
-        let [left, top, right, bottom] = face.area;
-        for (point, eye) in face.points.iter().zip(EYES) {
+        let [left, top, right, bottom] = face.bounding_box;
+        for (point, eye) in face.keypoints.iter().zip(EYES) {
             assert!(distance(*point, eye) < 10.0, "{model}: {point:?}, drawn at {eye:?}");
             assert!((left..right).contains(&eye[0]) && (top..bottom).contains(&eye[1]), "{model}: {face:?}");
         }
@@ -81,8 +81,8 @@ fn faces_are_found_with_an_onnx_file() {
     let Some(options) = options(line, "onnx/yunet_n_dynamic") else { return };
     let face = only(look(&options, &picture));
     println!("{face:?}");
-    let [left, top, right, bottom] = face.area;
-    for (point, eye) in face.points.iter().zip(EYES) {
+    let [left, top, right, bottom] = face.bounding_box;
+    for (point, eye) in face.keypoints.iter().zip(EYES) {
         assert!(distance(*point, eye) < 10.0, "{point:?}, drawn at {eye:?}");
         assert!((left..right).contains(&eye[0]) && (top..bottom).contains(&eye[1]), "{face:?}");
     }
@@ -114,8 +114,8 @@ fn a_person_is_found_between_hips_and_shoulders() {
     let person = only(look(&options, &figures::person().expect("a drawing")));
     println!("{person:?}");
     assert!(person.score > 0.8);
-    assert!(distance(person.points[0], HIPS) < 12.0, "{person:?}");
-    assert!(distance(person.points[2], SHOULDERS) < 15.0, "{person:?}");
+    assert!(distance(person.keypoints[0], HIPS) < 12.0, "{person:?}");
+    assert!(distance(person.keypoints[2], SHOULDERS) < 15.0, "{person:?}");
 }
 
 /// The joints of the drawn hand that a network found, without the wrist: the worst distance from where they
@@ -125,7 +125,9 @@ fn joints_off(found: &Found, moved: [f32; 2]) -> f32 {
     assert!(hand.present, "{hand:?}");
     let drawn = figures::FINGERS.iter().flatten();
     let pairs = hand.joints[1..].iter().zip(drawn);
-    let off = pairs.map(|(&[x, y, _], drawn)| distance([x, y], [drawn[0] + moved[0], drawn[1] + moved[1]]));
+    let off = pairs.map(|(&[x, y, _], drawn)| {
+        distance(Keypoint::new([x, y], 1.0), [drawn[0] + moved[0], drawn[1] + moved[1]])
+    });
     off.fold(0.0, f32::max)
 }
 

@@ -4,7 +4,6 @@ use crate::calls::names;
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pixels::PixelsOf;
-use crate::pointers::{c_text, changed, shared, slice, text};
 use crate::session::{diptych_port, port};
 use crate::tensors::{diptych_tensor, sources};
 use crate::tickets::diptych_ticket;
@@ -12,8 +11,10 @@ use diptych::{
     BatchOptions, Context, Database, DevicePool, Error, HostTensor, LoadOptions, ModelFile, Port,
     SessionOptions, Ticket, Tuning,
 };
+use diptych_pointers::{c_text, out, shared, slice, text};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -112,7 +113,7 @@ impl diptych_batch {
     /// # Safety
     /// The pointers are as the functions of the header say.
     unsafe fn open_into(
-        batch: &mut *mut diptych_batch,
+        batch: &mut MaybeUninit<*mut diptych_batch>,
         (options, devices, count): (*const diptych_options, *const *const c_char, usize),
         how: *const diptych_batch_options,
         load: impl FnOnce(&LoadOptions) -> Result<ModelFile, Error>,
@@ -121,7 +122,7 @@ impl diptych_batch {
         // or points to options whose pointers are as their fields say, and that `devices` is NULL or points to `count`
         // texts; `as_ref` checks for NULL.
         let opened = unsafe { diptych_batch::open(options.as_ref(), (devices, count), how.as_ref(), load) }?;
-        *batch = Box::into_raw(Box::new(opened));
+        batch.write(Box::into_raw(Box::new(opened)));
         Ok(())
     }
 
@@ -215,8 +216,8 @@ pub unsafe extern "C" fn diptych_batch_open_file(
     guard(|| {
         // SAFETY: the caller promises that `path` is text and that `batch` points to a pointer that nothing else uses; NULL
         // is refused here.
-        let (path, batch) = unsafe { (text("path", path), changed("batch", batch)?) };
-        *batch = std::ptr::null_mut();
+        let (path, batch) = unsafe { (text("path", path), out("batch", batch)?) };
+        batch.write(std::ptr::null_mut());
         let path = path?;
         let load = |options: &LoadOptions| ModelFile::load(path, options);
         // SAFETY: the caller promises that `options`, `devices` and `how` are NULL or what diptych_batch_open_file says of
@@ -242,8 +243,8 @@ pub unsafe extern "C" fn diptych_batch_open_bytes(
     guard(|| {
         // SAFETY: the caller promises that `bytes` points to `length` bytes and that `batch` points to a pointer that
         // nothing else uses; NULL is refused here, of `bytes` unless there are none.
-        let (bytes, batch) = unsafe { (slice("bytes", bytes, length), changed("batch", batch)?) };
-        *batch = std::ptr::null_mut();
+        let (bytes, batch) = unsafe { (slice("bytes", bytes, length), out("batch", batch)?) };
+        batch.write(std::ptr::null_mut());
         let bytes = bytes?;
         let load = |options: &LoadOptions| ModelFile::from_bytes(bytes, options);
         // SAFETY: the caller promises that `options`, `devices` and `how` are NULL or what diptych_batch_open_file says of
@@ -301,8 +302,8 @@ pub unsafe extern "C" fn diptych_batch_input(
     guard(|| {
         // SAFETY: the caller promises that `batch` is of an open function and not closed, and that `input` points to a port
         // that nothing else uses; NULL is refused here.
-        let (batch, input) = unsafe { (shared("batch", batch)?, changed("input", input)?) };
-        *input = port("input", batch.pool.batch().inputs(), &batch.names[0], index)?;
+        let (batch, input) = unsafe { (shared("batch", batch)?, out("input", input)?) };
+        input.write(port("input", batch.pool.batch().inputs(), &batch.names[0], index)?);
         Ok(())
     })
 }
@@ -320,8 +321,8 @@ pub unsafe extern "C" fn diptych_batch_output(
     guard(|| {
         // SAFETY: the caller promises that `batch` is of an open function and not closed, and that `output` points to a
         // port that nothing else uses; NULL is refused here.
-        let (batch, output) = unsafe { (shared("batch", batch)?, changed("output", output)?) };
-        *output = port("output", &batch.outputs, &batch.names[1], index)?;
+        let (batch, output) = unsafe { (shared("batch", batch)?, out("output", output)?) };
+        output.write(port("output", &batch.outputs, &batch.names[1], index)?);
         Ok(())
     })
 }
@@ -341,15 +342,15 @@ pub unsafe extern "C" fn diptych_batch_submit(
     ticket: *mut *mut diptych_ticket,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let ticket = unsafe { changed("ticket", ticket) }?;
-        *ticket = std::ptr::null_mut();
+        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `out` refuses NULL.
+        let ticket = unsafe { out("ticket", ticket) }?;
+        ticket.write(std::ptr::null_mut());
         // SAFETY: the caller promises that `batch` is of an open function and not closed; `shared` refuses NULL.
         let batch = unsafe { shared("batch", batch) }?;
         // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
         // no other thread writes; `request` refuses another number, NULL and wrong lengths.
         let request = unsafe { batch.request(inputs, input_count) }?;
-        *ticket = batch.ticket(batch.pool.batch().submit(request)?);
+        ticket.write(batch.ticket(batch.pool.batch().submit(request)?));
         Ok(())
     })
 }
@@ -367,16 +368,16 @@ pub unsafe extern "C" fn diptych_batch_try_submit(
     ticket: *mut *mut diptych_ticket,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let ticket = unsafe { changed("ticket", ticket) }?;
-        *ticket = std::ptr::null_mut();
+        // SAFETY: the caller promises that `ticket` points to a pointer that nothing else uses; `out` refuses NULL.
+        let ticket = unsafe { out("ticket", ticket) }?;
+        ticket.write(std::ptr::null_mut());
         // SAFETY: the caller promises that `batch` is of an open function and not closed; `shared` refuses NULL.
         let batch = unsafe { shared("batch", batch) }?;
         // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
         // no other thread writes; `request` refuses another number, NULL and wrong lengths.
         let request = unsafe { batch.request(inputs, input_count) }?;
         if let Some(taken) = batch.pool.batch().try_submit(request)? {
-            *ticket = batch.ticket(taken);
+            ticket.write(batch.ticket(taken));
         }
         Ok(())
     })

@@ -1,9 +1,9 @@
 //! Runs, profiles and searches for faster kernels.
 
 use crate::errors::{Failure, diptych_status, guard, printable, wrong};
-use crate::pointers::{c_text, shared, slice, slice_mut};
 use crate::session::{Running, diptych_session, extents};
 use diptych::{DType, Dims, Error, HostTensor, Journal, Port, RunInput, TimedStep, Tuner};
+use diptych_pointers::{c_text, defaulted, out_slice, shared, slice};
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -190,15 +190,18 @@ pub unsafe extern "C" fn diptych_run(
                 return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
             }
             taken.push(own);
-            // SAFETY: the caller promises that an output points to `length` floats that no other thread uses; these are as
-            // many as the port has and overlap with no input and no earlier output (checked above), and `slice_mut` refuses
-            // NULL and addresses that are not aligned.
-            targets.push(unsafe { slice_mut(&name, output.elements, output.length) }?);
+            // SAFETY: the caller promises that an output points to memory for `length` floats that no other thread uses; these
+            // are as many as the port has (`of_length`) and overlap with no input and no earlier output (`taken`), and
+            // `out_slice` refuses NULL and addresses that are not aligned.
+            targets.push(unsafe { out_slice(&name, output.elements, output.length) }?);
         }
         let sources: Vec<(&str, &[f32])> = names(&inputs_of).zip(sources).collect();
-        let mut targets: Vec<(&str, &mut [f32])> = names(&outputs_of).zip(targets).collect();
-        running.session.run_slices(&sources, &mut targets)?;
+        let found = running.session.run_shown(&sources)?;
         running.decided = true;
+        // Outputs are copied to slices of floats, and C's memory may be uninitialised.
+        let mut targets: Vec<(&str, &mut [f32])> =
+            names(&outputs_of).zip(targets.into_iter().map(defaulted)).collect();
+        found.copy_into(&mut targets)?;
         Ok(())
     })
 }

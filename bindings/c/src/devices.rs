@@ -1,8 +1,8 @@
 //! Which devices there are.
 
 use crate::errors::{diptych_status, guard, wrong};
-use crate::pointers::{c_text, changed, shared};
 use diptych::DeviceInfo;
+use diptych_pointers::{c_text, out, shared};
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
@@ -91,9 +91,9 @@ impl Device {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn diptych_devices_new(devices: *mut *mut diptych_devices) -> diptych_status {
     guard(|| {
-        // SAFETY: the caller promises that `devices` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let devices = unsafe { changed("devices", devices) }?;
-        *devices = std::ptr::null_mut();
+        // SAFETY: the caller promises that `devices` points to a pointer that nothing else uses; `out` refuses NULL.
+        let devices = unsafe { out("devices", devices) }?;
+        devices.write(std::ptr::null_mut());
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for listing in diptych::devices() {
             let backend = listing.backend.to_string();
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn diptych_devices_new(devices: *mut *mut diptych_devices)
             }
         }
         found.push(Device::cpu());
-        *devices = Box::into_raw(Box::new(diptych_devices { devices: found, missing }));
+        devices.write(Box::into_raw(Box::new(diptych_devices { devices: found, missing })));
         Ok(())
     })
 }
@@ -133,12 +133,12 @@ pub unsafe extern "C" fn diptych_devices_get(
     guard(|| {
         // SAFETY: the caller promises that `devices` is of diptych_devices_new and not freed, and that `device` points to a
         // diptych_device_info that nothing else uses; NULL is refused here.
-        let (devices, device) = unsafe { (shared("devices", devices)?, changed("device", device)?) };
+        let (devices, device) = unsafe { (shared("devices", devices)?, out("device", device)?) };
         let count = devices.devices.len();
         let wanted = || wrong("device", format!("number {index}"), format!("a number below {count}"));
         let own = devices.devices.get(index).ok_or_else(wanted)?;
         let optional = |text: &Option<CString>| text.as_ref().map_or(null(), |text| text.as_ptr());
-        *device = diptych_device_info {
+        device.write(diptych_device_info {
             id: own.id.as_ptr(),
             backend: own.backend.as_ptr(),
             name: own.name.as_ptr(),
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn diptych_devices_get(
             uuid: optional(&own.uuid),
             software: own.software,
             halves: own.halves,
-        };
+        });
         Ok(())
     })
 }

@@ -1,8 +1,8 @@
 //! What went wrong: a status for programs, and a message for people.
 
 use crate::names::in_c;
-use crate::pointers::c_text;
 use diptych::Error;
+use diptych_pointers::{Invalid, c_text};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +47,12 @@ pub(crate) enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure::Library(error)
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(Invalid { what, found, wanted }: Invalid) -> Self {
+        Failure::Library(Error::input(what, found, wanted))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Frames of cameras as inputs.
 
 use crate::errors::{diptych_status, guard, wrong};
-use crate::pointers::{shared, slice, slice_mut, text};
 use diptych::{
     ChromaSiting, ColourMatrix, ColourRange, Colours, Dims, Fit, Frame, FrameLayout, Frames, Framing,
 };
+use diptych_pointers::{fill_from, out_slice, shared, slice, text};
 use std::ffi::c_char;
 
 /// How bytes are a frame, and what a network sees of it. A frame of zeros is a start: set the format, the size and the deviation;
@@ -56,9 +56,9 @@ pub unsafe extern "C" fn diptych_frame_input(
         // SAFETY: the caller promises that the frame's format is text and that `data` points to `bytes` bytes that no other
         // thread writes; NULL is refused here, of `data` unless there are none.
         let (format, data) = unsafe { (text("format", own.format)?, slice("data", data, bytes)?) };
-        // SAFETY: the caller promises that `elements` points to `length` floats that nothing else uses; `slice_mut` refuses
+        // SAFETY: the caller promises that `elements` points to memory for `length` floats that nothing else uses; `out_slice` refuses
         // NULL and addresses that are not aligned.
-        let elements = unsafe { slice_mut("elements", elements, length) }?;
+        let elements = unsafe { out_slice("elements", elements, length) }?;
         let number = |what: &str, found: u32| wrong(what, found.to_string(), "0, 1 or 2");
         let matrices = [ColourMatrix::Bt601, ColourMatrix::Bt709, ColourMatrix::Bt2020];
         let sitings = [ChromaSiting::Centre, ChromaSiting::Left, ChromaSiting::TopLeft];
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn diptych_frame_input(
         }
         let frames = [(Frame::new(data, layout), framing)];
         let tensor = Frames::new(&frames, Colours::normalized(own.mean, own.deviation)?).to_tensor(dims)?;
-        elements.iter_mut().zip(&*tensor.to_f32()).for_each(|(to, from)| *to = *from);
+        fill_from(elements, tensor.to_f32().iter().copied());
         Ok(())
     })
 }

@@ -2,11 +2,12 @@
 
 use crate::calls::addresses;
 use crate::errors::{Failure, diptych_status, guard, printable, wrong};
-use crate::pointers::{changed, shared, slice, slice_mut, text};
 use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
 use crate::tensors::{diptych_outputs, diptych_tensor, with_sources};
 use diptych::{DType, Dims, Flight, HostTensor, Outputs, Port};
+use diptych_pointers::{fill_from, out, out_slice, shared, slice, text};
 use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// An output that is wanted, and the caller's memory for it.
@@ -67,38 +68,70 @@ enum Elements<'a> {
 
 impl Elements<'_> {
     /// Copies them to as many bytes.
-    fn copy(&self, target: &mut [u8]) {
+    fn copy(&self, target: &mut [MaybeUninit<u8>]) {
         match self {
-            Elements::Floats(floats) => {
-                let floats = floats.iter().map(|value| value.to_ne_bytes());
-                target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
-            }
-            Elements::Bytes(bytes) => target.iter_mut().zip(*bytes).for_each(|(to, from)| *to = *from),
-            Elements::Own(tensor) => {
-                target.iter_mut().zip(tensor.bytes()).for_each(|(to, from)| *to = *from);
-            }
+            Elements::Floats(floats) => write_floats(target, floats),
+            Elements::Bytes(bytes) => fill_from(target, bytes.iter().copied()),
+            Elements::Own(tensor) => fill_from(target, tensor.bytes().iter().copied()),
         }
     }
+}
+
+/// Copies floats to as many bytes as they have, at any address.
+pub(crate) fn write_floats(target: &mut [MaybeUninit<u8>], floats: &[f32]) {
+    let bytes = floats.iter().map(|value| value.to_ne_bytes().map(MaybeUninit::new));
+    target.as_chunks_mut().0.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+}
+
+/// What the caller has given in a result. The rest of it may be uninitialised.
+#[derive(Clone, Copy)]
+struct Wanted {
+    name: *const c_char,
+    elements: *mut c_void,
+    capacity: usize,
+}
+
+/// What the caller has given in each result.
+///
+/// # Safety
+/// `results` is NULL, or points to `count` results that nothing else writes during the call.
+unsafe fn given(results: *const diptych_result, count: usize) -> Result<Vec<Wanted>, Failure> {
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results that nothing else writes; `slice` refuses NULL
+    // unless there are none. As `MaybeUninit` no result has to be initialised.
+    let results = unsafe { slice("results", results.cast::<MaybeUninit<diptych_result>>(), count) }?;
+    let read = |result: &MaybeUninit<diptych_result>| {
+        let result = result.as_ptr();
+        // SAFETY: `slice` checked that `result` is aligned and not NULL, and the caller of the library sets these three fields
+        // (`diptych_result` says so). No reference is made to the others.
+        unsafe {
+            Wanted {
+                name: (&raw const (*result).name).read(),
+                elements: (&raw const (*result).elements).read(),
+                capacity: (&raw const (*result).capacity).read(),
+            }
+        }
+    };
+    Ok(results.iter().map(read).collect())
 }
 
 /// A result that an output fits.
 struct Fitting<'r> {
     dtype: diptych_dtype,
     dims: Dims,
-    target: &'r mut [u8],
+    target: &'r mut [MaybeUninit<u8>],
 }
 
 /// The memory of results, in their order, for outputs of these names, types and extents.
 ///
 /// # Safety
-/// The results point to so many bytes as they say, which nothing else uses during `'r`.
+/// The results point to memory of so many bytes as they say, which nothing else uses during `'r`.
 unsafe fn fitting<'r>(
-    results: impl Iterator<Item = (*mut c_void, usize)>,
+    results: impl Iterator<Item = Wanted>,
     outputs: impl Iterator<Item = (String, DType, Dims)>,
 ) -> Result<Vec<Fitting<'r>>, Failure> {
     let mut taken: Vec<Range<usize>> = Vec::new();
     let mut fitting = Vec::new();
-    for ((elements, capacity), (name, dtype, dims)) in results.zip(outputs) {
+    for (Wanted { elements, capacity, .. }, (name, dtype, dims)) in results.zip(outputs) {
         let bytes = dims.elements() * dtype.bytes();
         let name = format!("output {name:?}");
         if bytes > capacity {
@@ -110,9 +143,9 @@ unsafe fn fitting<'r>(
             return Err(wrong(&name, "memory of another output", "memory of its own"));
         }
         taken.push(own);
-        // SAFETY: the caller promises that a result points to `capacity` bytes that nothing else uses; `bytes` are no more
-        // and overlap with no earlier result (checked above), and `slice_mut` refuses NULL.
-        let target = unsafe { slice_mut(&name, elements.cast::<u8>(), bytes) }?;
+        // SAFETY: the caller promises that a result points to memory of `capacity` bytes that nothing else uses; `bytes` are no
+        // more (the comparison above) and overlap with no earlier result (`taken`), and `out_slice` refuses NULL.
+        let target = unsafe { out_slice(&name, elements.cast::<u8>(), bytes) }?;
         fitting.push(Fitting { dtype: diptych_dtype::of(dtype)?, dims, target });
     }
     Ok(fitting)
@@ -123,13 +156,14 @@ unsafe fn fitting<'r>(
 /// # Safety
 /// `results` is NULL, or points to `count` results with names, which point to so many bytes as they say, which nothing else uses.
 unsafe fn check(ports: &[Port], results: *const diptych_result, count: usize) -> Result<(), Failure> {
-    // SAFETY: the caller promises that `results` is NULL or points to `count` results with names; `slice` refuses NULL
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results with names; `given` refuses NULL
     // unless there are none.
     let (places, results) =
-        unsafe { (places(crate::calls::names(ports), results, count)?, slice("results", results, count)?) };
-    let wanted = results.iter().zip(places).filter_map(|(result, place)| Some((result, ports.get(place)?)));
+        unsafe { (places(crate::calls::names(ports), results, count)?, given(results, count)?) };
+    let wanted =
+        results.into_iter().zip(places).filter_map(|(result, place)| Some((result, ports.get(place)?)));
     let known: Vec<_> = wanted.filter(|(_, port)| port.open.is_empty()).collect();
-    let memory = known.iter().map(|(result, _)| (result.elements, result.capacity));
+    let memory = known.iter().map(|(result, _)| *result);
     let outputs = known.iter().map(|(_, port)| (port.name.clone(), port.dtype, port.dims));
     // SAFETY: the caller promises that each result points to `capacity` bytes that nothing else uses; nothing is written to
     // them, and no slice of them outlives this call.
@@ -145,9 +179,9 @@ pub(crate) unsafe fn places<'n>(
     results: *const diptych_result,
     count: usize,
 ) -> Result<Vec<usize>, Failure> {
-    // SAFETY: the caller promises that `results` is NULL or points to `count` results; `slice` refuses NULL unless there
+    // SAFETY: the caller promises that `results` is NULL or points to `count` results; `given` refuses NULL unless there
     // are none.
-    let results = unsafe { slice("results", results, count) }?;
+    let results = unsafe { given(results, count) }?;
     let mut places = Vec::with_capacity(count);
     for result in results {
         // SAFETY: the caller promises that the name of each result is text; `text` refuses NULL.
@@ -175,8 +209,9 @@ pub(crate) unsafe fn fill(
     results: *mut diptych_result,
 ) -> Result<(), Failure> {
     // SAFETY: the caller promises that `results` points to as many results as there are `places`, which nothing else uses;
-    // `slice_mut` refuses NULL unless there are none.
-    let results = unsafe { slice_mut("results", results, places.len()) }?;
+    // `given` and `out_slice` refuse NULL unless there are none.
+    let (memory, results) =
+        unsafe { (given(results, places.len())?, out_slice("results", results, places.len())?) };
     let (mut outputs, mut elements) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
     for &place in places {
         let gone = || diptych::Error::Internal(format!("a run has no output {place}"));
@@ -185,15 +220,21 @@ pub(crate) unsafe fn fill(
         outputs.push((name, dtype, dims));
         elements.push(found.elements(place, dtype)?);
     }
-    let memory = results.iter().map(|result| (result.elements, result.capacity));
     // SAFETY: the caller promises that each result points to `capacity` bytes that nothing else uses; `fitting` refuses
     // results with too little room and results that overlap.
-    let fitting = unsafe { fitting(memory, outputs.into_iter()) }?;
+    let fitting = unsafe { fitting(memory.into_iter(), outputs.into_iter()) }?;
     // From here on nothing fails.
     for ((result, own), elements) in results.iter_mut().zip(fitting).zip(elements) {
         elements.copy(own.target);
-        (result.bytes, result.rank, result.extents) = (own.target.len(), own.dims.rank(), padded(own.dims));
-        result.dtype = own.dtype as i32;
+        let result = result.as_mut_ptr();
+        // SAFETY: `out_slice` checked that `result` is aligned and not NULL, and the caller promises that nothing else uses it. The
+        // fields are written without a reference to the result, whose other fields are the caller's.
+        unsafe {
+            (&raw mut (*result).bytes).write(own.target.len());
+            (&raw mut (*result).dtype).write(own.dtype as i32);
+            (&raw mut (*result).rank).write(own.dims.rank());
+            (&raw mut (*result).extents).write(padded(own.dims));
+        }
     }
     Ok(())
 }
@@ -264,16 +305,16 @@ pub unsafe extern "C" fn diptych_submit(
     flight: *mut *mut diptych_flight,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: the caller promises that `flight` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let flight = unsafe { changed("flight", flight) }?;
-        *flight = std::ptr::null_mut();
+        // SAFETY: the caller promises that `flight` points to a pointer that nothing else uses; `out` refuses NULL.
+        let flight = unsafe { out("flight", flight) }?;
+        flight.write(std::ptr::null_mut());
         // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
         // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
         // no other thread writes; `with_sources` refuses another number, NULL and wrong lengths.
         let started =
             unsafe { with_sources(session, inputs, input_count, |session, named| session.submit(named)) }?;
-        *flight = Box::into_raw(Box::new(diptych_flight(started)));
+        flight.write(Box::into_raw(Box::new(diptych_flight(started))));
         Ok(())
     })
 }
@@ -291,10 +332,10 @@ pub unsafe extern "C" fn diptych_flight_wait(
     guard(|| {
         // SAFETY: the caller promises that `flight` is of diptych_submit and not used again; `own` refuses NULL.
         let flight = unsafe { own(flight) }?;
-        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let outputs = unsafe { changed("outputs", outputs) }?;
-        *outputs = std::ptr::null_mut();
-        *outputs = diptych_outputs::made(flight.wait()?.tensors()?);
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `out` refuses NULL.
+        let outputs = unsafe { out("outputs", outputs) }?;
+        outputs.write(std::ptr::null_mut());
+        outputs.write(diptych_outputs::made(flight.wait()?.tensors()?));
         Ok(())
     })
 }

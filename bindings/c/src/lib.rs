@@ -15,7 +15,6 @@ mod into;
 mod names;
 mod options;
 mod pixels;
-mod pointers;
 mod session;
 mod tensors;
 mod tickets;

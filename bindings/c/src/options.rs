@@ -2,10 +2,10 @@
 
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pixels::PixelsOf;
-use crate::pointers::{changed, slice, text};
 use crate::tensors::{diptych_tensor, tensor};
 use diptych::internals::package;
 use diptych::{Context, DeviceSelector, Error, LoadOptions, ModelFile, Pixels, Precision};
+use diptych_pointers::{changed, slice, text};
 use std::ffi::c_char;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

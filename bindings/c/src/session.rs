@@ -3,11 +3,11 @@
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::options::diptych_options;
 use crate::pixels::PixelsOf;
-use crate::pointers::{c_text, changed, shared, slice, text};
 use diptych::{
     Caches, Context, DType, Database, Dims, Error, FastestOptions, LoadOptions, ModelFile, Port, Precision,
     Session, SessionOptions, SharedDatabase, Tuning,
 };
+use diptych_pointers::{c_text, out, shared, slice, text};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::path::PathBuf;
@@ -247,11 +247,11 @@ pub unsafe extern "C" fn diptych_open_file(
         // and that `session` points to a pointer that nothing else uses; NULL is refused here, but of `options` it means
         // the defaults.
         let (path, options, session) =
-            unsafe { (text("path", path), options.as_ref(), changed("session", session)?) };
-        *session = std::ptr::null_mut();
+            unsafe { (text("path", path), options.as_ref(), out("session", session)?) };
+        session.write(std::ptr::null_mut());
         let path = path?;
         let opened = diptych_session::open(options, |load| ModelFile::load(path, load))?;
-        *session = Box::into_raw(Box::new(opened));
+        session.write(Box::into_raw(Box::new(opened)));
         Ok(())
     })
 }
@@ -274,11 +274,11 @@ pub unsafe extern "C" fn diptych_open_bytes(
         // diptych_options_new and not freed, and that `session` points to a pointer that nothing else uses; NULL is refused
         // here, but of `options` it means the defaults.
         let (bytes, options, session) =
-            unsafe { (slice("bytes", bytes, length), options.as_ref(), changed("session", session)?) };
-        *session = std::ptr::null_mut();
+            unsafe { (slice("bytes", bytes, length), options.as_ref(), out("session", session)?) };
+        session.write(std::ptr::null_mut());
         let bytes: Arc<[u8]> = bytes?.into();
         let opened = diptych_session::open(options, |load| ModelFile::from_bytes(Arc::clone(&bytes), load))?;
-        *session = Box::into_raw(Box::new(opened));
+        session.write(Box::into_raw(Box::new(opened)));
         Ok(())
     })
 }
@@ -370,8 +370,8 @@ pub unsafe extern "C" fn diptych_input(
     guard(|| {
         // SAFETY: the caller promises that `session` is of an open function and not closed, and that `input` points to a
         // port that nothing else uses; NULL is refused here.
-        let (session, input) = unsafe { (shared("session", session)?, changed("input", input)?) };
-        *input = port("input", session.turn()?.session.inputs(), &session.names[0], index)?;
+        let (session, input) = unsafe { (shared("session", session)?, out("input", input)?) };
+        input.write(port("input", session.turn()?.session.inputs(), &session.names[0], index)?);
         Ok(())
     })
 }
@@ -391,14 +391,14 @@ pub unsafe extern "C" fn diptych_input_axis(
     guard(|| {
         // SAFETY: the caller promises that `session` is of an open function and not closed, and that `name` points to a
         // pointer that nothing else uses; NULL is refused here.
-        let (session, name) = unsafe { (shared("session", session)?, changed("name", name)?) };
-        *name = std::ptr::null();
+        let (session, name) = unsafe { (shared("session", session)?, out("name", name)?) };
+        name.write(std::ptr::null());
         let below = |what, found: usize, count| {
             wrong(what, format!("number {found}"), format!("a number below {count}"))
         };
         let axes = session.axes.get(index).ok_or_else(|| below("input", index, session.axes.len()))?;
         let own = axes.get(axis).ok_or_else(|| below("axis", axis, axes.len()))?;
-        *name = own.as_ref().map_or(std::ptr::null(), |own| own.as_ptr());
+        name.write(own.as_ref().map_or(std::ptr::null(), |own| own.as_ptr()));
         Ok(())
     })
 }
@@ -416,8 +416,8 @@ pub unsafe extern "C" fn diptych_output(
     guard(|| {
         // SAFETY: the caller promises that `session` is of an open function and not closed, and that `output` points to a
         // port that nothing else uses; NULL is refused here.
-        let (session, output) = unsafe { (shared("session", session)?, changed("output", output)?) };
-        *output = port("output", session.turn()?.session.outputs(), &session.names[1], index)?;
+        let (session, output) = unsafe { (shared("session", session)?, out("output", output)?) };
+        output.write(port("output", session.turn()?.session.outputs(), &session.names[1], index)?);
         Ok(())
     })
 }

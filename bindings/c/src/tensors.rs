@@ -3,9 +3,9 @@
 use crate::calls::{Given, counted, names};
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::pixels::PixelsOf;
-use crate::pointers::{changed, shared, slice};
 use crate::session::{DIPTYCH_MAX_RANK, diptych_dtype, diptych_session, padded};
 use diptych::{DType, Dims, Error, HostTensor, Port, RunInput, Session};
+use diptych_pointers::{out, shared, slice};
 use std::ffi::c_void;
 
 /// Elements with their type and extents. The last axis is the fastest.
@@ -122,16 +122,16 @@ pub unsafe extern "C" fn diptych_run_tensors(
     outputs: *mut *mut diptych_outputs,
 ) -> diptych_status {
     guard(|| {
-        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let outputs = unsafe { changed("outputs", outputs) }?;
-        *outputs = std::ptr::null_mut();
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `out` refuses NULL.
+        let outputs = unsafe { out("outputs", outputs) }?;
+        outputs.write(std::ptr::null_mut());
         // SAFETY: the caller promises that `session` is of an open function and not closed; `shared` refuses NULL.
         let session = unsafe { shared("session", session) }?;
         // SAFETY: the caller promises that `inputs` points to `input_count` tensors with so many bytes as they say, which
         // no other thread writes; `with_sources` refuses another number, NULL and wrong lengths.
         let found =
             unsafe { with_sources(session, inputs, input_count, |session, named| session.run_shown(named)) }?;
-        *outputs = diptych_outputs::made(found.tensors()?);
+        outputs.write(diptych_outputs::made(found.tensors()?));
         Ok(())
     })
 }
@@ -181,17 +181,17 @@ pub unsafe extern "C" fn diptych_outputs_tensor(
     guard(|| {
         // SAFETY: the caller promises that `outputs` are of a function that makes them and not freed, and that `tensor`
         // points to a tensor that nothing else uses; NULL is refused here.
-        let (outputs, tensor) = unsafe { (shared("outputs", outputs)?, changed("tensor", tensor)?) };
+        let (outputs, tensor) = unsafe { (shared("outputs", outputs)?, out("tensor", tensor)?) };
         let count = outputs.0.len();
         let wanted = || wrong("output", format!("number {index}"), format!("a number below {count}"));
         let found = outputs.0.get(index).ok_or_else(wanted)?;
-        *tensor = diptych_tensor {
+        tensor.write(diptych_tensor {
             elements: found.bytes().as_ptr().cast(),
             bytes: found.bytes().len(),
             dtype: diptych_dtype::of(found.dtype())? as i32,
             rank: found.dims().rank(),
             extents: padded(found.dims()),
-        };
+        });
         Ok(())
     })
 }

@@ -3,9 +3,9 @@
 use crate::calls::names;
 use crate::errors::{Failure, diptych_status, guard, wrong};
 use crate::into::{Found, diptych_result, fill, places};
-use crate::pointers::changed;
 use crate::tensors::diptych_outputs;
 use diptych::{Port, Ticket};
+use diptych_pointers::out;
 use std::sync::Arc;
 
 /// A request that was handed in. Made by diptych_batch_submit; freed by the functions that wait for it, or by
@@ -28,10 +28,10 @@ pub unsafe extern "C" fn diptych_ticket_wait(
     guard(|| {
         // SAFETY: the caller promises that `ticket` is of a function that hands in and not used again; `own` refuses NULL.
         let own = unsafe { own(ticket) }?;
-        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `changed` refuses NULL.
-        let outputs = unsafe { changed("outputs", outputs) }?;
-        *outputs = std::ptr::null_mut();
-        *outputs = diptych_outputs::made(own.ticket.wait()?);
+        // SAFETY: the caller promises that `outputs` points to a pointer that nothing else uses; `out` refuses NULL.
+        let outputs = unsafe { out("outputs", outputs) }?;
+        outputs.write(std::ptr::null_mut());
+        outputs.write(diptych_outputs::made(own.ticket.wait()?));
         Ok(())
     })
 }

@@ -3,9 +3,10 @@
 use crate::calls::diptych_step_callback;
 use crate::calls::{Given, addresses, counted, names, profiled};
 use crate::errors::{Failure, diptych_status, guard, wrong};
-use crate::pointers::{shared, slice, slice_mut};
+use crate::into::write_floats;
 use crate::session::diptych_session;
 use diptych::{DType, Port, RunInput};
+use diptych_pointers::{fill_from, out_slice, shared, slice};
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -100,10 +101,10 @@ pub unsafe extern "C" fn diptych_run_typed(
                 return Err(wrong(&name, "memory of an input or another output", "memory of its own"));
             }
             taken.push(own);
-            // SAFETY: the caller promises that an output points to so many bytes as it says, which no other thread uses;
-            // these are as many as the port's elements take and overlap with no input and no earlier output (checked
-            // above), and `slice_mut` refuses NULL.
-            targets.push(unsafe { slice_mut(&name, output.elements.cast::<u8>(), output.bytes) }?);
+            // SAFETY: the caller promises that an output points to memory of so many bytes as it says, which no other thread
+            // uses; these are as many as the port's elements take (`of_size`) and overlap with no input and no earlier output
+            // (`taken`), and `out_slice` refuses NULL.
+            targets.push(unsafe { out_slice(&name, output.elements.cast::<u8>(), output.bytes) }?);
         }
         let sources: Vec<(&str, RunInput<'_>)> =
             names(&inputs_of).zip(sources.iter().map(Given::input)).collect();
@@ -115,11 +116,10 @@ pub unsafe extern "C" fn diptych_run_typed(
             // The first run of open extents may have found others than the file says.
             of_size("output", port, target.len())?;
             if port.dtype == DType::F32 {
-                let floats = found.get(index)?.iter().map(|value| value.to_ne_bytes());
-                target.as_chunks_mut().0.iter_mut().zip(floats).for_each(|(to, from)| *to = from);
+                write_floats(target, found.get(index)?);
             } else {
                 let tensor = found.tensor(index)?;
-                target.iter_mut().zip(tensor.bytes()).for_each(|(to, from)| *to = *from);
+                fill_from(target, tensor.bytes().iter().copied());
             }
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! Results as Arrow arrays.
 
-use crate::decode::Pose;
 use crate::rows::Row;
-use crate::skeleton::NAMES;
 use datafusion::arrow::array::{ArrayRef, Float32Array, Int64Array, ListArray, StringArray, StructArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::error::{DataFusionError, Result};
 use diptych::HostTensor;
+use diptych_decode::Pose;
+use diptych_decode::skeleton::NAMES;
 use std::sync::Arc;
 
 /// An output of a network, by its name.

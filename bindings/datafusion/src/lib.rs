@@ -50,24 +50,6 @@ pub mod plain;
 mod rows;
 mod unique;
 
-#[path = "../../../examples/posenet/decode.rs"]
-mod decode;
-#[path = "../../../examples/posenet/heads.rs"]
-mod heads;
-#[path = "../../../examples/posenet/input.rs"]
-mod input;
-#[expect(dead_code, reason = "the example has more use for it")]
-#[path = "../../../examples/posenet/model.rs"]
-mod model;
-#[path = "../../../examples/posenet/multi.rs"]
-mod multi;
-#[cfg_attr(not(test), expect(dead_code, reason = "the example has more use for it"))]
-#[path = "../../../examples/shared/picture.rs"]
-mod picture;
-#[cfg_attr(not(test), expect(dead_code, reason = "the example has more use for it"))]
-#[path = "../../../examples/posenet/skeleton.rs"]
-mod skeleton;
-
 pub use failure::failure;
 pub use functions::{functions, register};
 pub use models::{Models, Options};

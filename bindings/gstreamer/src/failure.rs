@@ -68,3 +68,9 @@ impl From<diptych::Error> for Failure {
         Failure { kind, text: error.told(&|_| None) }
     }
 }
+
+impl From<diptych_decode::Error> for Failure {
+    fn from(error: diptych_decode::Error) -> Self {
+        Failure::model(error.to_string())
+    }
+}

@@ -1,11 +1,12 @@
 //! Inputs and outputs that are bound to names, for several runs.
 
 use crate::memory::allocate;
-use crate::pointers::{hand_out, own, own_mut, put, text};
+use crate::pointers::{hand_out, own, own_mut, put};
 use crate::run_options::Running;
 use crate::session::{Place, Session};
 use crate::status::{Failure, calls, printable, wrong};
 use crate::tensor::{Tensor, handle};
+use diptych_pointers::text;
 use ort_sys::{OrtAllocator, OrtIoBinding, OrtMemoryInfo, OrtRunOptions, OrtSession, OrtValue};
 use std::ffi::c_char;
 use std::mem::size_of;

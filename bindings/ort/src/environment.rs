@@ -1,8 +1,9 @@
 //! What all sessions of a program share: devices, a logger, numbers of threads.
 
-use crate::pointers::{c_text, hand_out, own, own_mut, put, shared, text};
+use crate::pointers::{hand_out, own, own_mut, put};
 use crate::status::{Failure, calls, wrong};
 use diptych::{Context, DeviceSelector};
+use diptych_pointers::{c_text, shared, text};
 use ort_sys::{
     OrtEnv, OrtEnvCreationOptions, OrtEpDevice, OrtErrorCode, OrtLanguageProjection, OrtLoggingFunction,
     OrtLoggingLevel, OrtThreadingOptions,

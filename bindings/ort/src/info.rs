@@ -1,9 +1,10 @@
 //! Types and shapes.
 
 use crate::element;
-use crate::pointers::{c_text, hand_out, own, own_mut, put, slice, slice_mut, texts};
+use crate::pointers::{hand_out, own, own_mut, put};
 use crate::status::{Failure, calls, wrong};
 use diptych::{DType, OpenAxis};
+use diptych_pointers::{c_text, fill_from, out_slice, slice, texts};
 use ort_sys::{
     ONNXTensorElementDataType, ONNXType, OrtMapTypeInfo, OrtOptionalTypeInfo, OrtSequenceTypeInfo,
     OrtTensorTypeAndShapeInfo, OrtTypeInfo, OrtValue,
@@ -139,15 +140,14 @@ calls! {
 
     fn GetDimensions(info: *const OrtTensorTypeAndShapeInfo, extents: *mut i64, count: usize) {
         let own = own(info)?.extents();
-        slice_mut("dimensions", extents, count)?.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+        fill_from(out_slice("dimensions", extents, count)?, own.iter().copied());
         Ok(())
     }
 
     /// The texts live as long as `info`.
     fn GetSymbolicDimensions(info: *const OrtTensorTypeAndShapeInfo, names: *mut *const c_char, count: usize) {
         let own = &own(info)?.symbols;
-        let names = slice_mut("symbolic dimensions", names, count)?;
-        names.iter_mut().zip(own).for_each(|(to, from)| *to = from.as_ptr());
+        fill_from(out_slice("symbolic dimensions", names, count)?, own.iter().map(|name| name.as_ptr()));
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Memory of the host: what describes it, and what allocates it.
 
-use crate::pointers::{hand_out, no_memory, own, put, shared, text};
+use crate::pointers::{hand_out, no_memory, own, put};
 use crate::status::{Failure, calls, unsupported};
+use diptych_pointers::{shared, text};
 use ort_sys::{
     ORT_API_VERSION, OrtAllocator, OrtAllocatorType, OrtDeviceMemoryType, OrtMemType, OrtMemoryInfo,
     OrtMemoryInfoDeviceType, OrtSession,
@@ -79,7 +80,7 @@ calls! {
         memory: OrtMemType,
         out: *mut *mut OrtMemoryInfo,
     ) {
-        let name = crate::pointers::c_text(text("name", name)?);
+        let name = diptych_pointers::c_text(text("name", name)?);
         hand_out(out, MemoryInfo { name: Cow::Owned(name), id, allocator, memory })
     }
 

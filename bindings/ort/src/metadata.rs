@@ -1,8 +1,9 @@
 //! What a model's file says of itself.
 
 use crate::memory::{allocate, free};
-use crate::pointers::{allocated_text, hand_out, own, put, put_text, text};
+use crate::pointers::{allocated_text, hand_out, own, put, put_text};
 use crate::status::calls;
+use diptych_pointers::text;
 use ort_sys::{OrtAllocator, OrtModelMetadata, OrtSession};
 use std::ffi::c_char;
 use std::mem::size_of;

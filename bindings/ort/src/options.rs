@@ -2,10 +2,11 @@
 
 use crate::config::{Config, PREFIX};
 use crate::environment::{Logger, Logging, severity, threads};
-use crate::pointers::{c_text, hand_out, own, own_mut, put, slice, text, texts};
+use crate::pointers::{hand_out, own, own_mut, put};
 use crate::status::{Failure, calls, unsupported, wrong};
 use crate::tensor::Given;
 use diptych::{DeviceSelector, HostTensor};
+use diptych_pointers::{c_text, slice, text, texts};
 use ort_sys::{
     ExecutionMode, GraphOptimizationLevel, OrtErrorCode, OrtExecutionProviderDevicePolicy,
     OrtLoggingFunction, OrtPrepackedWeightsContainer, OrtSessionOptions, OrtValue,
@@ -200,7 +201,8 @@ calls! {
 
     fn SetSessionLogId(options: *mut OrtSessionOptions, id: *const c_char) {
         own_mut(options)?;
-        text("log id", id).map(|_| ())
+        text("log id", id)?;
+        Ok(())
     }
 
     fn SetSessionLogVerbosityLevel(options: *mut OrtSessionOptions, _level: c_int) {
@@ -290,7 +292,7 @@ calls! {
         })?;
         let found = c_text(found);
         let bytes = found.as_bytes_with_nul();
-        let room = *crate::pointers::shared("size", size.cast_const())?;
+        let room = *diptych_pointers::shared("size", size.cast_const())?;
         put("size", size, bytes.len())?;
         if value.is_null() {
             return Ok(());

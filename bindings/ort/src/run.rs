@@ -1,11 +1,12 @@
 //! Runs.
 
-use crate::pointers::{own, slice, slice_mut, texts};
+use crate::pointers::own;
 use crate::run_options::Running;
 use crate::session::{Engine, Place, Session};
 use crate::status::{Failure, calls, guard, printable, wrong};
 use crate::tensor::{Given, Tensor, Value};
 use diptych::{Error, Outputs, RunInput};
+use diptych_pointers::{slice, slice_mut, texts};
 use ort_sys::{OrtErrorCode, OrtRunOptions, OrtSession, OrtValue, RunAsyncCallbackFn};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! How a session runs.
 
-use crate::pointers::{c_text, hand_out, own, own_mut, put, text};
+use crate::pointers::{hand_out, own, own_mut, put};
 use crate::status::{Failure, calls, wrong};
+use diptych_pointers::{c_text, text};
 use ort_sys::{OrtErrorCode, OrtRunOptions};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};

@@ -5,18 +5,20 @@ use crate::identity;
 use crate::info::Info;
 use crate::memory::{host, not_aliased};
 use crate::options::SessionOptions;
-use crate::pointers::{hand_out, own, put, put_text, slice, slice_mut, texts};
+use crate::pointers::{hand_out, own, put, put_text};
 use crate::status::{Failure, calls, unsupported, wrong};
 use diptych::{
     Caches, Context, Database, DeviceSelector, Error, FileInput, LoadOptions, ModelFile, ModelInfo, Port,
     Tuning,
 };
+use diptych_pointers::{out_slice, slice, texts};
 use ort_sys::{
     OrtAllocator, OrtEnv, OrtLoggingLevel, OrtMemoryInfo, OrtPrepackedWeightsContainer, OrtSession,
     OrtSessionOptions, OrtTypeInfo, os_char,
 };
 use std::ffi::{c_char, c_void};
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -347,7 +349,7 @@ calls! {
             Engine::Network { .. } => host(),
             Engine::Copy => not_aliased(),
         };
-        slice_mut("memory information", infos, count)?.fill(info);
+        out_slice("memory information", infos, count)?.fill(MaybeUninit::new(info));
         Ok(())
     }
 
@@ -357,7 +359,7 @@ calls! {
         count: usize,
     ) {
         own(session)?;
-        slice_mut("memory information", infos, count)?.fill(host());
+        out_slice("memory information", infos, count)?.fill(MaybeUninit::new(host()));
         Ok(())
     }
 

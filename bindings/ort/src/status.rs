@@ -1,6 +1,7 @@
 //! What went wrong: a code for programs, and a message for people.
 
 use diptych::Error;
+use diptych_pointers::Invalid;
 use ort_sys::{OrtErrorCode, OrtStatus, OrtStatusPtr, stub};
 use std::ffi::c_char;
 use std::io::ErrorKind;
@@ -29,6 +30,12 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         // What would help is an option of Rust's programs.
         Failure::new(code(&error), error.told(&|_| None))
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(Invalid { what, found, wanted }: Invalid) -> Self {
+        Error::input(what, found, wanted).into()
     }
 }
 
@@ -99,7 +106,7 @@ pub(crate) use calls;
 
 calls! {
     fn checked_create(code: OrtErrorCode, message: *const c_char, out: *mut OrtStatusPtr) {
-        let message = crate::pointers::text("message", message)?;
+        let message = diptych_pointers::text("message", message)?;
         let status = Failure::new(code, message).status();
         crate::pointers::put("out", out, status)
     }

@@ -2,9 +2,10 @@
 
 use crate::element;
 use crate::memory::{allocate, default_allocator, free, host};
-use crate::pointers::{boxed, hand_out, own, put, slice};
+use crate::pointers::{boxed, hand_out, own, put};
 use crate::status::{Failure, calls, wrong};
 use diptych::{DType, Dims, HostTensor, RunInput};
+use diptych_pointers::slice;
 use ort_sys::{
     ONNXTensorElementDataType, ONNXType, OrtAllocator, OrtEnv, OrtMemoryInfo, OrtSyncStream, OrtValue,
 };

@@ -37,6 +37,7 @@ pub fn map<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V>
     map
 }
 
+#[expect(clippy::disallowed_methods, reason = "the sorter of all types")]
 fn sort_indices(order: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
     order.sort_by(|&one, &other| compare(one, other));
 }

@@ -6,6 +6,8 @@
 #![warn(unreachable_pub)]
 // The library answers with an error; it does not stop the program.
 #![warn(clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented, clippy::unwrap_used)]
+// Its tests may do all that `clippy.toml` lists.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 // The crates below, by their modules.
 use diptych_base::*;

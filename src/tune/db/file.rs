@@ -35,6 +35,7 @@ pub(super) fn lock(path: &Path, patience: Duration) -> Result<File> {
 
 /// Locks `file`, which is at `path`; an error of the kind [`ErrorKind::TimedOut`] if somebody else holds the lock for
 /// longer than `patience`.
+#[expect(clippy::disallowed_methods, reason = "a browser has no files")]
 pub(in crate::tune) fn wait_for(file: &File, path: &Path, patience: Duration) -> Result<()> {
     let (start, [mut pause, longest]) = (Instant::now(), PAUSES);
     loop {

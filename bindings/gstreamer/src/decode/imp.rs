@@ -1,9 +1,9 @@
 //! `diptychdecode` as a subclass of `GstBaseTransform`.
 
-use super::found::Found;
-use super::{Limits, OutputFormat, read, regions};
+use super::{OutputFormat, read, regions};
 use crate::failure::{Failure, Kind};
 use crate::tensors::TensorMeta;
+use diptych_decode::{Decoded, Limits};
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
@@ -24,13 +24,14 @@ struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
+        let limits = Limits::default();
         Settings {
             format: OutputFormat::default(),
             network: None,
             labels: None,
-            threshold: 0.5,
-            overlap: 0.45,
-            count: 100,
+            threshold: limits.score_threshold,
+            overlap: limits.iou_threshold,
+            count: limits.count as u32,
         }
     }
 }
@@ -192,18 +193,18 @@ impl Decode {
             false => own,
         };
         let limits = Limits {
-            threshold: settings.threshold,
-            overlap: settings.overlap,
+            score_threshold: settings.threshold,
+            iou_threshold: settings.overlap,
             count: settings.count as usize,
         };
         let name = self.obj().name();
         match read(&tensors, &view, settings.format, labels.len(), &limits)? {
-            Found::Detections(detections) => {
+            Decoded::Detections(detections) => {
                 let _added = regions::add_detections(buffer, &name, &detections, view, labels)?;
                 #[cfg(feature = "v1_24")]
                 crate::analytics::add_regions(buffer, &_added, view.frame)?;
             }
-            Found::Mask(mask) => regions::add_mask(buffer, &name, mask, view, labels)?,
+            Decoded::Mask(mask) => regions::add_mask(buffer, &name, mask, view, labels)?,
         }
         Ok(())
     }

@@ -1,28 +1,18 @@
-//! `diptychdecode`: what the outputs of networks mean.
+//! `diptychdecode`: what the outputs of networks mean. The crate `diptych-decode` decodes them.
 //!
 //! | file | does |
 //! |---|---|
-//! | `outputs` | tells networks by their outputs |
-//! | `boxes`, `poses`, `masks` | outputs to what was found, in pixels of the network's picture |
-//! | `found` | what that is, and one of several that are about the same thing |
 //! | `regions` | from there to the buffer's metadata, and from these to the application |
 //! | `imp` | the element |
 
-mod boxes;
-mod found;
 mod imp;
-mod masks;
-mod outputs;
-mod poses;
 mod regions;
 
 use crate::failure::Failure;
-use crate::tensors::{Tensors, View};
-use boxes::{ssd, yolo};
-use found::{Found, Mask};
+use crate::tensors::{Tensor, Tensors, View};
+use diptych_decode::{Decoded, Format, Limits, Output, Outputs};
 use gst::glib;
 use gst::prelude::*;
-use outputs::{Map, list};
 pub use regions::{MASK, Point, REGIONS, Region, regions};
 
 glib::wrapper! {
@@ -64,36 +54,19 @@ pub enum OutputFormat {
     Segmentation = 6,
 }
 
-/// The parts of a person in the order of PoseNet, MoveNet and COCO's data set.
-pub(crate) const PARTS: [&str; 17] = [
-    "nose",
-    "left_eye",
-    "right_eye",
-    "left_ear",
-    "right_ear",
-    "left_shoulder",
-    "right_shoulder",
-    "left_elbow",
-    "right_elbow",
-    "left_wrist",
-    "right_wrist",
-    "left_hip",
-    "right_hip",
-    "left_knee",
-    "right_knee",
-    "left_ankle",
-    "right_ankle",
-];
-
-/// What counts as found.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// The least score, from 0 to 1.
-    threshold: f32,
-    /// Boxes that overlap by more are about the same thing.
-    overlap: f32,
-    /// How many at most.
-    count: usize,
+impl OutputFormat {
+    /// The decoder's format, unless it is to be recognised.
+    fn format(self) -> Option<Format> {
+        match self {
+            OutputFormat::Auto => None,
+            OutputFormat::Ssd => Some(Format::Ssd),
+            OutputFormat::Yolo => Some(Format::Yolo),
+            OutputFormat::YoloPose => Some(Format::YoloPose),
+            OutputFormat::Posenet => Some(Format::PoseNet),
+            OutputFormat::Movenet => Some(Format::MoveNet),
+            OutputFormat::Segmentation => Some(Format::Segmentation),
+        }
+    }
 }
 
 /// Reads a network's outputs. `labels` are as many as there are classes that have names.
@@ -103,51 +76,15 @@ fn read(
     format: OutputFormat,
     labels: usize,
     limits: &Limits,
-) -> Result<Found, Failure> {
-    let format = match format {
-        OutputFormat::Auto => outputs::recognise(tensors)?,
-        format => format,
+) -> Result<Decoded, Failure> {
+    let output = |tensor| {
+        let Tensor { name, data, .. }: &Tensor = tensor;
+        let integers = data.to_i64();
+        Output { integers, ..Output::new(name, data.dims().extents(), data.to_f32()) }
     };
-    let all = tensors.all();
-    let size = view.input.map(|extent| extent as f32);
-    let one = || match all {
-        [tensor] => Ok(tensor),
-        _ => Err(Failure::model(format!("{}: found outputs {}, wanted one", tensors.network(), list(all)))),
-    };
-    let mut detections = match format {
-        OutputFormat::Auto | OutputFormat::Ssd => {
-            let [areas, classes, scores, count] = in_order(all).ok_or_else(|| {
-                let (found, wanted) = (list(all), "boxes 1xNx4, classes 1xN, scores 1xN and a count");
-                Failure::model(format!("{}: found outputs {found}, wanted {wanted}", tensors.network()))
-            })?;
-            let count = count.values.first().copied().unwrap_or_default().max(0.0) as usize;
-            ssd(&areas.values, &classes.values, &scores.values, count, size, limits)
-        }
-        OutputFormat::Yolo | OutputFormat::YoloPose => yolo(&Map::of(one()?), size, labels, format, limits)?,
-        OutputFormat::Posenet => poses::PoseNet::of(tensors, view.input)?.people(limits),
-        OutputFormat::Movenet => poses::movenet(&Map::of(one()?), size, limits)?,
-        OutputFormat::Segmentation => {
-            return masks::mask(one()?, tensors.is_planar(), limits.threshold).map(Found::Mask);
-        }
-    };
-    detections.retain(found::Detection::is_finite);
-    detections.sort_by(|a, b| b.score.total_cmp(&a.score));
-    Ok(Found::Detections(detections))
-}
-
-/// Boxes, classes, scores and count: classes and scores by their names if these say which they are, else in this order.
-fn in_order(all: &[crate::tensors::Tensor]) -> Option<[Map<'_>; 4]> {
-    let mut maps: Vec<Map<'_>> = all.iter().map(Map::of).collect();
-    let mut take = |wanted: &dyn Fn(&Map<'_>) -> bool| {
-        let place = maps.iter().position(wanted)?;
-        Some(maps.remove(place))
-    };
-    let areas = take(&|map| matches!(*map.extents, [_, 4]))?;
-    let count = take(&|map| matches!(*map.extents, [1]) && map.name.contains("num"))
-        .or_else(|| take(&|map| matches!(*map.extents, [1])))?;
-    let is_row = |map: &Map<'_>| map.extents.len() == 1;
-    let scores = take(&|map| is_row(map) && map.name.to_ascii_lowercase().contains("score"));
-    let classes = take(&is_row)?;
-    let scores = scores.or_else(|| take(&is_row))?;
-    Some([areas, classes, scores, count])
+    let all = tensors.all().iter().map(output).collect();
+    let [width, height] = view.input.map(|extent| extent as usize);
+    let (network, planar) = (tensors.network(), tensors.is_planar());
+    let outputs = Outputs { network, all, planar, size: [height, width] };
+    Ok(diptych_decode::decode(&outputs, format.format(), labels, limits)?)
 }

@@ -2,10 +2,10 @@
 //!
 //! Places are shares of the frame, so that they hold where the frame is scaled.
 
-use super::found::Detection;
-use super::{Mask, PARTS};
 use crate::tensors::{Tensor, TensorMeta, Tensors, View};
 use diptych::{Dims, HostTensor};
+use diptych_decode::skeleton::{COCO_NAMES, PARTS};
+use diptych_decode::{Detection, Mask, classification};
 use gst_video::VideoRegionOfInterestMeta;
 use std::sync::Arc;
 
@@ -67,10 +67,10 @@ pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
 
 /// What the class of a number is called, among things with so many points.
 fn label(labels: &[String], class: usize, points: usize) -> String {
-    match labels.get(class) {
-        Some(label) if !label.is_empty() => label.clone(),
-        _ if points == PARTS.len() => "person".to_owned(),
-        _ => class.to_string(),
+    match classification::label(labels, class) {
+        Some(label) => label.to_owned(),
+        None if points == PARTS => "person".to_owned(),
+        None => class.to_string(),
     }
 }
 
@@ -78,7 +78,7 @@ fn region(row: &[f32], labels: &[String]) -> Option<Region> {
     let &[left, top, right, bottom, score, class, ref points @ ..] = row else { return None };
     let count = points.len() / 3;
     let point = |(index, point): (usize, &[f32])| Point {
-        name: if count == PARTS.len() { PARTS[index].to_owned() } else { String::new() },
+        name: if count == PARTS { COCO_NAMES[index].to_owned() } else { String::new() },
         place: [point[0].into(), point[1].into()],
         score: point[2].into(),
     };
@@ -104,12 +104,12 @@ pub(super) fn add_detections(
         let [x, y] = view.frame_place([x.into(), y.into()]);
         [x / width, y / height]
     };
-    let most = detections.iter().map(|detection| detection.points.len()).max().unwrap_or_default();
+    let most = detections.iter().map(|detection| detection.keypoints.len()).max().unwrap_or_default();
     let mut rows = Vec::new();
     for detection in detections {
-        let [left, top, right, bottom] = detection.area;
+        let [left, top, right, bottom] = detection.bounding_box;
         let ([left, top], [right, bottom]) = (share(left, top), share(right, bottom));
-        let label = label(&labels, detection.class, detection.points.len());
+        let label = label(&labels, detection.class, detection.keypoints.len());
         // The rectangle has whole pixels of the frame.
         let pixel = |share: f64, extent: f64| (share * extent).clamp(0.0, extent).round() as u32;
         let [x, y] = [pixel(left, width), pixel(top, height)];
@@ -123,22 +123,22 @@ pub(super) fn add_detections(
             .field("x_max", right)
             .field("y_max", bottom);
         meta.add_param(parameter.build());
-        let points = detection.points.iter().map(|point| (share(point.x, point.y), point.score));
-        if !detection.points.is_empty() {
+        let points = detection.keypoints.iter().map(|point| (share(point.x, point.y), point.score));
+        if !detection.keypoints.is_empty() {
             let list = |of: fn(([f64; 2], f32)) -> f64| gst::Array::new(points.clone().map(of));
             let mut parameter = gst::Structure::builder(KEYPOINTS)
                 .field("x", list(|([x, _], _)| x))
                 .field("y", list(|([_, y], _)| y))
                 .field("score", list(|(_, score)| score.into()));
-            if detection.points.len() == PARTS.len() {
-                parameter = parameter.field("name", gst::Array::new(PARTS));
+            if detection.keypoints.len() == PARTS {
+                parameter = parameter.field("name", gst::Array::new(COCO_NAMES));
             }
             meta.add_param(parameter.build());
         }
         rows.extend([left, top, right, bottom].map(|share| share as f32));
         rows.extend([detection.score, detection.class as f32]);
         rows.extend(points.flat_map(|([x, y], score)| [x as f32, y as f32, score]));
-        rows.resize(rows.len() + 3 * (most - detection.points.len()), 0.0);
+        rows.resize(rows.len() + 3 * (most - detection.keypoints.len()), 0.0);
     }
     // A tensor has one row at least.
     if detections.is_empty() {
@@ -169,7 +169,7 @@ pub(super) fn add_mask(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::found::Keypoint;
+    use diptych_decode::Keypoint;
 
     #[test]
     fn what_was_found_is_read_back_as_shares_of_the_frame() {
@@ -181,8 +181,18 @@ mod tests {
         let labels: Arc<[String]> = ["cat", ""].map(str::to_owned).into();
         let point = Keypoint { x: 25.0, y: 5.0, score: 0.5 };
         let detections = [
-            Detection { score: 0.75, class: 0, area: [0.0, 10.0, 20.0, 30.0], points: vec![point] },
-            Detection { score: 0.5, class: 1, area: [-100.0, 0.0, 50.0, 60.0], points: Vec::new() },
+            Detection {
+                score: 0.75,
+                class: 0,
+                bounding_box: [0.0, 10.0, 20.0, 30.0],
+                keypoints: vec![point],
+            },
+            Detection {
+                score: 0.5,
+                class: 1,
+                bounding_box: [-100.0, 0.0, 50.0, 60.0],
+                keypoints: Vec::new(),
+            },
         ];
         add_detections(target, "decoder", &detections, view, labels.clone()).expect("two");
         let found = regions(&buffer);

@@ -1,24 +1,9 @@
 //! What was found, on a frame.
 
 use super::canvas::{Canvas, Colour};
-use crate::decode::{PARTS, Region};
+use crate::decode::Region;
 use crate::tensors::View;
-
-/// The limbs between the parts of a person.
-const LIMBS: [(usize, usize); 12] = [
-    (5, 6),
-    (11, 12),
-    (5, 11),
-    (6, 12),
-    (5, 7),
-    (7, 9),
-    (6, 8),
-    (8, 10),
-    (11, 13),
-    (13, 15),
-    (12, 14),
-    (14, 16),
-];
+use diptych_decode::skeleton::{LIMBS, PARTS};
 
 /// What is drawn, and how.
 #[derive(Debug, Clone)]
@@ -87,7 +72,7 @@ pub(super) fn region(canvas: &mut Canvas<'_>, region: &Region, style: &Style) {
     if !style.keypoints {
         return;
     }
-    let is_person = region.points.len() == PARTS.len();
+    let is_person = region.points.len() == PARTS;
     let place = |part: usize| {
         let point = region.points.get(part)?;
         let [x, y] = point.place.map(|share| share as f32);

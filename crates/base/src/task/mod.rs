@@ -44,6 +44,7 @@ pub fn wake(waker: Waker) {
 
 /// Waits for `work`.
 #[cfg(not(target_family = "wasm"))]
+#[expect(clippy::disallowed_methods, reason = "callers that may block call it")]
 pub fn block_on<F: Future>(work: F) -> F::Output {
     pollster::block_on(work)
 }

@@ -76,6 +76,10 @@ pub fn offload<T: Movable + 'static>(
     {
         let state = Arc::new(Mutex::new(State { result: None, waker: None }));
         let completion = Completion(Arc::clone(&state));
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a run of the CPU has a thread, so that tasks do not wait for it"
+        )]
         let thread = thread::Builder::new()
             .name("diptych run".to_owned())
             .spawn(move || completion.set(unpanicked(work)))
@@ -86,6 +90,7 @@ pub fn offload<T: Movable + 'static>(
 
 /// Waits for the thread's end. A panic on it is in the result.
 #[cfg(not(target_family = "wasm"))]
+#[expect(clippy::disallowed_methods, reason = "the thread has given its result")]
 fn join(thread: Thread) {
     drop(thread.join());
 }

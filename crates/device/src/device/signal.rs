@@ -46,6 +46,7 @@ impl Signal {
     }
 
     /// The result; waits for it for at most `patience`, and is `None` if it is not there then.
+    #[expect(clippy::disallowed_methods, reason = "no browser calls it")]
     #[cfg(all(feature = "wgpu", not(target_family = "wasm")))]
     pub(super) fn get_within(&self, patience: std::time::Duration) -> Option<Result<(), String>> {
         let state = lock(&self.state);

@@ -66,6 +66,7 @@ impl Waiter {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a thread waits for the device, so that tasks do not")]
 fn start() -> std::io::Result<Thread> {
     let (jobs, received) = channel::<Job>();
     let work = move || received.into_iter().for_each(|job| job());
@@ -74,6 +75,7 @@ fn start() -> std::io::Result<Thread> {
 }
 
 impl Drop for Waiter {
+    #[expect(clippy::disallowed_methods, reason = "the thread ends before the device does")]
     fn drop(&mut self) {
         let Some(Thread { jobs, handle }) = lock(&self.0).take() else { return };
         // Ends the thread after its last job.

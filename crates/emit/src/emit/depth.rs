@@ -213,6 +213,7 @@ pub fn on_large_stack<T: Send>(
     if levels <= FEW.0 && declarations <= FEW.1 {
         return work();
     }
+    #[expect(clippy::disallowed_methods, reason = "a deep text wants a large stack")]
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("diptych shader".to_owned()).stack_size(STACK);
         let thread = thread.spawn_scoped(scope, work).map_err(|error| {

@@ -89,6 +89,7 @@ impl Patience {
         self.wait_within(event, if self.given_up().is_some() { Some(Duration::ZERO) } else { self.limit })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a browser has no OpenCL")]
     fn wait_within(&self, event: &Owned<Event>, limit: Option<Duration>) -> Result<()> {
         if let Some(limit) = limit {
             let start = Instant::now();

@@ -234,6 +234,7 @@ pub fn help() {
 }
 
 /// Waits until the number of steps that were handed out is no longer `seen`, and returns it.
+#[expect(clippy::disallowed_methods, reason = "a thread that may sleep calls it")]
 fn next_after(seen: usize) -> usize {
     let mut since = Instant::now();
     loop {

@@ -243,6 +243,7 @@ impl Helpers {
     }
 
     /// Helps until there was nothing to do for some time.
+    #[expect(clippy::disallowed_methods, reason = "threads of a pool call it")]
     fn stay_awake(&self) {
         let (_awake, mut since) = (Counted(&self.awake), Instant::now());
         // Asked for twice, and taken up while it waits for work.
@@ -332,6 +333,7 @@ fn in_pool<T>(threads: usize, work: impl FnOnce() -> T) -> T {
 
 /// Takes up work of the pool until `done`, or until there was none for some time. A thread that waits for a part
 /// of a run must not: it would notice too late that the part is there.
+#[expect(clippy::disallowed_methods, reason = "threads of a pool call it")]
 fn stay_awake(done: &AtomicBool) {
     let mut since = Instant::now();
     while RUNS.get() == 0 && !done.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
-//! A picture from a file, turned upright.
+//! A picture of a file, turned upright, as a network's input.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use crate::error::{Error, Result};
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage};
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
@@ -11,34 +12,68 @@ pub const LARGEST: u64 = 1 << 30;
 /// A picture, upright.
 #[derive(Debug, Clone)]
 pub struct Picture {
+    /// Rows of red, green and blue.
     pub pixels: RgbImage,
 }
 
 impl Picture {
     /// Reads a picture; the format is recognised by the content, not from the name.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no picture; with its name.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let file = std::fs::File::open(path).with_context(|| format!("cannot read the picture {name}"))?;
+        let file = std::fs::File::open(path)
+            .map_err(|error| Error::caused(format!("cannot read the picture {name}"), error))?;
         Picture::read(&name.to_string(), BufReader::new(file))
     }
 
     /// Reads a picture that is called `name` in errors.
+    ///
+    /// # Errors
+    /// If it is no picture of a known format, or larger than [`LARGEST`].
     pub fn read(name: &str, source: impl BufRead + Seek) -> Result<Self> {
+        let unreadable = |error| Error::caused(format!("{name} is not a readable picture"), error);
         let reader = ImageReader::new(source)
             .with_guessed_format()
-            .with_context(|| format!("cannot read the picture {name}"))?;
+            .map_err(|error| Error::caused(format!("cannot read the picture {name}"), error))?;
         if reader.format().is_none() {
-            bail!("{name} is not a picture of a format known here (jpg, png, bmp, gif)");
+            let known = "jpg, png, bmp, gif";
+            return Err(Error::new(format!("{name} is not a picture of a format known here ({known})")));
         }
-        let mut decoder =
-            reader.into_decoder().with_context(|| format!("{name} is not a readable picture"))?;
-        let orientation = decoder.orientation().with_context(|| format!("the orientation of {name}"))?;
+        let mut decoder = reader.into_decoder().map_err(unreadable)?;
+        let orientation = decoder
+            .orientation()
+            .map_err(|error| Error::caused(format!("the orientation of {name}"), error))?;
         let bytes = decoder.total_bytes();
-        ensure!(bytes <= LARGEST, "{name} is {bytes} bytes when unpacked, wanted at most {LARGEST}");
-        let mut picture = DynamicImage::from_decoder(decoder)
-            .with_context(|| format!("{name} is not a readable picture"))?;
+        if bytes > LARGEST {
+            let text = format!("{name} is {bytes} bytes when unpacked, wanted at most {LARGEST}");
+            return Err(Error::new(text));
+        }
+        let mut picture = DynamicImage::from_decoder(decoder).map_err(unreadable)?;
         picture.apply_orientation(orientation);
         Ok(Picture { pixels: picture.into_rgb8() })
+    }
+
+    /// The network's input of `height` x `width`, NHWC: the whole picture stretched to the size, values
+    /// `(v - 127.5) / 127.5`.
+    ///
+    /// The resize is bilinear with the triangle widened to the scale when shrinking (antialiased), on half-pixel centres, rounded
+    /// to bytes. A bilinear resize without the widening skips most pixels of a large photograph.
+    ///
+    /// # Errors
+    /// If an extent is too large or zero.
+    pub fn input(&self, [height, width]: [usize; 2]) -> Result<Vec<f32>> {
+        let extent = |extent: usize| {
+            u32::try_from(extent)
+                .map_err(|error| Error::caused(format!("an input of {extent} pixels"), error))
+        };
+        let mut resized = RgbImage::new(extent(width)?, extent(height)?);
+        let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
+        Resizer::new()
+            .resize(&self.pixels, &mut resized, &options)
+            .map_err(|error| Error::caused("resizing the picture", error))?;
+        Ok(resized.as_raw().iter().map(|&value| (f32::from(value) - 127.5) / 127.5).collect())
     }
 }
 
@@ -69,17 +104,18 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let error = Picture::open(Path::new("no/such/picture.jpg")).expect_err("no file");
-        assert!(format!("{error:#}").contains("no/such/picture.jpg"), "{error:#}");
+        assert!(error.to_string().contains("no/such/picture.jpg"), "{error}");
+        assert!(std::error::Error::source(&error).is_some());
     }
 
     #[test]
     fn what_is_not_a_picture_is_refused() {
         let text = Scratch::new("text.jpg", b"not a picture at all, whatever its name says");
         let error = Picture::open(&text.0).expect_err("text");
-        let error = format!("{error:#}");
+        let error = error.to_string();
         assert!(error.contains("text.jpg") && error.contains("picture"), "{error}");
         let cut = Scratch::new("cut.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR");
-        assert!(format!("{:#}", Picture::open(&cut.0).expect_err("cut off")).contains("cut.png"));
+        assert!(Picture::open(&cut.0).expect_err("cut off").to_string().contains("cut.png"));
     }
 
     #[test]
@@ -103,5 +139,15 @@ mod tests {
         let (top, bottom) = (upright.get_pixel(8, 4), upright.get_pixel(8, 28));
         assert!(top[0] > 200 && top[2] < 60, "red above: {top:?}");
         assert!(bottom[2] > 200 && bottom[0] < 60, "blue below: {bottom:?}");
+    }
+
+    #[test]
+    fn values_and_order_of_the_input() {
+        let pixels = RgbImage::from_fn(4, 2, |x, y| Rgb([(10 * x) as u8, (10 * y) as u8, 255]));
+        let input = Picture { pixels }.input([2, 4]).expect("same size");
+        assert_eq!(input.len(), 2 * 4 * 3);
+        let at = |y: usize, x: usize| &input[(y * 4 + x) * 3..][..3];
+        assert_eq!(at(0, 0), &[-1.0, -1.0, 1.0]);
+        assert_eq!(at(1, 3), &[(30.0 - 127.5) / 127.5, (10.0 - 127.5) / 127.5, 1.0]);
     }
 }

@@ -1,10 +1,13 @@
-//! The places that detectors measure their boxes from.
+//! Anchors and prior boxes: the places that detectors measure their boxes from.
 
 /// Where a box is measured from: a centre and a size, in pixels of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Anchor {
+    /// The centre, rightwards.
     pub x: f32,
+    /// The centre, downwards.
     pub y: f32,
+    /// Width and height.
     pub size: f32,
 }
 

@@ -9,10 +9,12 @@
 //! 4. A person's score is the mean over all parts, counting only those that are not close to the
 //!    same part of an earlier person. People below a score are dropped.
 
-use crate::decode::{Keypoint, Pose};
-use crate::heads::{Heads, Map};
+use super::Heads;
+use crate::detection::Keypoint;
+use crate::error::{Error, Result};
+use crate::output::FeatureMap;
+use crate::pose::Pose;
 use crate::skeleton::{PARTS, TREE};
-use anyhow::{Context as _, Result};
 
 /// A root is the highest cell among those at most this far away in rows and in columns.
 const LOCAL_MAXIMUM_RADIUS: usize = 1;
@@ -43,10 +45,11 @@ impl Default for Settings {
 ///
 /// # Errors
 /// If the model has no displacement heads.
-pub fn multi(heads: &Heads, settings: &Settings) -> Result<Vec<Pose>> {
-    let displacements = heads.displacements.as_ref().context(
-        "several people need the outputs displacement_fwd and displacement_bwd; this model lacks them",
-    )?;
+pub fn multi(heads: &Heads<'_>, settings: &Settings) -> Result<Vec<Pose>> {
+    let displacements = heads.displacements().ok_or_else(|| {
+        let needed = "the outputs displacement_fwd and displacement_bwd";
+        Error::new(format!("several people need {needed}; this model lacks them"))
+    })?;
     let mut poses: Vec<Pose> = Vec::new();
     for root in roots(heads, settings.min_root_score) {
         if poses.len() >= settings.max_poses {
@@ -79,13 +82,13 @@ struct Root {
 }
 
 /// The local maxima of all heatmaps, the surest first.
-fn roots(heads: &Heads, min_score: f32) -> Vec<Root> {
+fn roots(heads: &Heads<'_>, min_score: f32) -> Vec<Root> {
     let mut roots = Vec::new();
-    for row in 0..heads.heatmap.h {
-        for column in 0..heads.heatmap.w {
+    for row in 0..heads.heatmap().height() {
+        for column in 0..heads.heatmap().width() {
             for part in 0..PARTS {
                 let score = heads.score(row, column, part);
-                if score >= min_score && highest_around(&heads.heatmap, row, column, part) {
+                if score >= min_score && highest_around(heads.heatmap(), row, column, part) {
                     roots.push(Root { part, row, column, score });
                 }
             }
@@ -96,12 +99,13 @@ fn roots(heads: &Heads, min_score: f32) -> Vec<Root> {
 }
 
 /// Whether no cell around is higher.
-fn highest_around(heatmap: &Map, row: usize, column: usize, part: usize) -> bool {
+fn highest_around(heatmap: &FeatureMap<'_>, row: usize, column: usize, part: usize) -> bool {
     let around = |at: usize, count: usize| {
         at.saturating_sub(LOCAL_MAXIMUM_RADIUS)..(at + LOCAL_MAXIMUM_RADIUS + 1).min(count)
     };
     let logit = heatmap.at(row, column, part);
-    around(row, heatmap.h).all(|y| around(column, heatmap.w).all(|x| heatmap.at(y, x, part) <= logit))
+    around(row, heatmap.height())
+        .all(|y| around(column, heatmap.width()).all(|x| heatmap.at(y, x, part) <= logit))
 }
 
 /// Whether a person already found has this part there.
@@ -114,7 +118,12 @@ fn claimed(poses: &[Pose], part: usize, keypoint: &Keypoint, radius: f32) -> boo
 }
 
 /// The whole person from one part: up the tree to the nose, then down to all other parts.
-fn grow(heads: &Heads, [forward, backward]: &[Map; 2], part: usize, root: Keypoint) -> [Keypoint; PARTS] {
+fn grow(
+    heads: &Heads<'_>,
+    [forward, backward]: &[FeatureMap<'_>; 2],
+    part: usize,
+    root: Keypoint,
+) -> [Keypoint; PARTS] {
     let mut found = [None; PARTS];
     found[part] = Some(root);
     for (edge, &(parent, child)) in TREE.iter().enumerate().rev() {
@@ -132,7 +141,13 @@ fn grow(heads: &Heads, [forward, backward]: &[Map; 2], part: usize, root: Keypoi
 }
 
 /// From one part along an edge of the tree to the part `target`.
-fn step(heads: &Heads, displacement: &Map, edge: usize, source: &Keypoint, target: usize) -> Keypoint {
+fn step(
+    heads: &Heads<'_>,
+    displacement: &FeatureMap<'_>,
+    edge: usize,
+    source: &Keypoint,
+    target: usize,
+) -> Keypoint {
     let (row, column) = heads.cell((source.x, source.y));
     let (dx, dy) = displacement.vector(row, column, edge);
     let mut at = (source.x + dx, source.y + dy);
@@ -172,7 +187,7 @@ mod tests {
 
     /// Heads as the network would return them for these people: in each cell the vectors of the
     /// person whose part is nearest, and a logit that falls with the distance to it.
-    fn planted(people: &[Person], grid: usize, stride: usize) -> Heads {
+    fn planted(people: &[Person], grid: usize, stride: usize, with_displacements: bool) -> Heads<'static> {
         let cells = grid * grid;
         let (mut heat, mut offset) = (vec![0.0; cells * PARTS], vec![0.0; cells * 2 * PARTS]);
         let edges = TREE.len();
@@ -199,10 +214,11 @@ mod tests {
                 }
             }
         }
-        let map = |c: usize, data| Map::new("planted", [1, grid, grid, c], data).expect("a map");
+        let map = |c: usize, data| FeatureMap::new("planted", [1, grid, grid, c], data).expect("a map");
         let size = (grid - 1) * stride + 1;
         let pair = displacements.map(|data| map(2 * edges, data));
-        Heads::new([size; 2], map(PARTS, heat), map(2 * PARTS, offset), Some(pair)).expect("heads")
+        Heads::new([size; 2], map(PARTS, heat), map(2 * PARTS, offset), with_displacements.then_some(pair))
+            .expect("heads")
     }
 
     fn worst_distance(pose: &Pose, person: &Person) -> f32 {
@@ -219,7 +235,7 @@ mod tests {
             [person(110.0, 30.0, 40.0), person(140.0, 100.0, 40.0)],
         ];
         for (case, people) in cases.iter().enumerate() {
-            let poses = multi(&planted(people, 17, 16), &Settings::default()).expect("displacements");
+            let poses = multi(&planted(people, 17, 16, true), &Settings::default()).expect("displacements");
             assert_eq!(poses.len(), 2, "case {case}");
             for person in people {
                 let hits = poses.iter().filter(|pose| worst_distance(pose, person) < 0.01).count();
@@ -231,7 +247,7 @@ mod tests {
 
     #[test]
     fn one_person_is_one_pose_though_every_part_is_a_root() {
-        let heads = planted(&[person(128.0, 50.0, 50.0)], 17, 16);
+        let heads = planted(&[person(128.0, 50.0, 50.0)], 17, 16, true);
         assert!(roots(&heads, 0.5).len() >= PARTS);
         assert_eq!(multi(&heads, &Settings::default()).expect("displacements").len(), 1);
     }
@@ -239,7 +255,7 @@ mod tests {
     #[test]
     fn settings_bound_number_and_score() {
         let people = [person(70.0, 60.0, 45.0), person(180.0, 70.0, 45.0)];
-        let heads = planted(&people, 17, 16);
+        let heads = planted(&people, 17, 16, true);
         let count = |settings: Settings| multi(&heads, &settings).expect("displacements").len();
         assert_eq!(count(Settings { max_poses: 1, ..Default::default() }), 1);
         assert_eq!(count(Settings { max_poses: 0, ..Default::default() }), 0);
@@ -249,8 +265,7 @@ mod tests {
 
     #[test]
     fn a_model_without_displacements_is_refused() {
-        let mut heads = planted(&[person(128.0, 50.0, 50.0)], 17, 16);
-        heads.displacements = None;
+        let heads = planted(&[person(128.0, 50.0, 50.0)], 17, 16, false);
         assert!(multi(&heads, &Settings::default()).is_err());
     }
 }

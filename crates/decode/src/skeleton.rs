@@ -1,9 +1,10 @@
-//! The seventeen body parts, the tree that multi-pose decoding walks, and the limbs that are drawn.
+//! The seventeen body parts of PoseNet, MoveNet and the data set COCO, the tree that multi-pose decoding walks, and the limbs
+//! that drawings have.
 
-/// How many body parts PoseNet finds.
+/// How many body parts there are.
 pub const PARTS: usize = 17;
 
-/// The parts in the order of the heatmap's channels.
+/// The parts in the order of the heatmap's channels, by the names that PoseNet's authors give them.
 pub const NAMES: [&str; PARTS] = [
     "nose",
     "leftEye",
@@ -22,6 +23,27 @@ pub const NAMES: [&str; PARTS] = [
     "rightKnee",
     "leftAnkle",
     "rightAnkle",
+];
+
+/// The parts in the order of [`NAMES`], by the names that they have in COCO.
+pub const COCO_NAMES: [&str; PARTS] = [
+    "nose",
+    "left_eye",
+    "right_eye",
+    "left_ear",
+    "right_ear",
+    "left_shoulder",
+    "right_shoulder",
+    "left_elbow",
+    "right_elbow",
+    "left_wrist",
+    "right_wrist",
+    "left_hip",
+    "right_hip",
+    "left_knee",
+    "right_knee",
+    "left_ankle",
+    "right_ankle",
 ];
 
 /// Which side of the person a part or a limb belongs to, seen from the person.
@@ -103,6 +125,8 @@ mod tests {
                 _ => Side::Trunk,
             };
             assert_eq!(side(part), expected, "{name}");
+            let coco = COCO_NAMES[part].split('_').collect::<String>();
+            assert_eq!(coco, name.to_ascii_lowercase());
         }
     }
 
