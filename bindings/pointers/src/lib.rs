@@ -82,7 +82,7 @@ pub unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a str, In
 /// The texts that `count` pointers point to.
 ///
 /// # Errors
-/// Those of [`slice`] and [`text`].
+/// What [`slice()`] and [`text`] refuse.
 ///
 /// # Safety
 /// `pointers` is NULL, or points to `count` pointers, which are as [`text`] wants them.
