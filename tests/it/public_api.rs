@@ -13,7 +13,7 @@ const PARTS: &[&str] = &["base", "emit", "kernels", "device", "graph", "import"]
 
 const LISTING: &str = "docs/public-api.txt";
 const HEADER: &str = "\
-What the crate exports and documents: names, fields, variants and methods, without the implementations of
+What the crate exports and documents: paths, fields, variants and methods, without the implementations of
 other crates' traits. Written and compared by `tests/it/public_api.rs`; a change here is a change to the API.
 ";
 
@@ -178,10 +178,15 @@ fn listing() -> String {
         names.extend(exported(item));
         names.extend(declared(&item.signature(), &["mod"]).map(|name| (name.to_owned(), name.to_owned())));
     }
+    let mut paths: BTreeMap<String, Vec<String>> =
+        names.keys().map(|name| (name.clone(), vec![format!("diptych::{name}")])).collect();
     // A public module of nothing but other modules' items.
     let nn = read(&root.join("nn.rs"));
     for item in items(&nn.lines().collect::<Vec<_>>(), 0) {
-        names.extend(exported(&item));
+        for (name, module) in exported(&item) {
+            paths.entry(name.clone()).or_default().push(format!("diptych::nn::{name}"));
+            names.insert(name, module);
+        }
     }
     let mut files = Vec::new();
     let crates = std::fs::read_dir(package.join("crates")).expect("the crates below");
@@ -232,7 +237,8 @@ fn listing() -> String {
         let declared = declarations.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
         let (own, others): (Vec<_>, Vec<_>) = declared.iter().partition(|found| found.module == *module);
         let title = own.first().map_or(name.as_str(), |own| own.signature.as_str());
-        writeln!(text, "\n{title}").expect("text");
+        let paths = paths.get(name).map(|paths| paths.join(", ")).unwrap_or_default();
+        writeln!(text, "\n# {paths}\n{title}").expect("text");
         for member in own.iter().flat_map(|own| &own.members) {
             writeln!(text, "    {member}").expect("text");
         }
