@@ -97,10 +97,10 @@ impl Model {
     /// ```
     /// use diptych::{LoadOptions, Model};
     ///
-    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+    /// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite")?;
     /// let model = Model::from_bytes(&bytes, &LoadOptions::default())?;
     /// assert!(model.graph.flops()? > 0);
-    /// # Ok::<(), diptych::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors

@@ -1,27 +1,20 @@
 //! ONNX files to graphs.
 //!
 //! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
-//! floats of their value (exact to 2^24; a constant that is not is refused; those of at most 16 bits wrap, `casts.rs`), and
-//! booleans are 0 and 1. Arithmetic on
-//! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
-//! leaves open is given by [`LoadOptions`]. What cannot run is listed all at once. Operators of constants alone run on the
-//! CPU meanwhile (`evaluate.rs`), and sequences are lists that the loader keeps (`sequences.rs`).
+//! floats of their value (exact to 2^24; a constant that is not is refused; those of at most 16 bits wrap), and booleans are 0
+//! and 1. Arithmetic on shapes is done while the file is read; so are branches and loops whose conditions are known then.
+//! [`LoadOptions`] give what an input leaves open. The error of a file that cannot run lists all of its operators that are not
+//! supported.
 //!
-//! An output's extents do not depend on values: `NonMaxSuppression` of boxes that are computed at each run has as many
-//! rows as could be chosen, those of chosen boxes first and -1 in the rest. `Unique` and `NonZero` of such values leave
-//! the network alone, with -1 in indices and 0 in counts behind what was found.
+//! In a [`Model`] an output's extents do not depend on values: `NonMaxSuppression` of boxes that are computed at each run has
+//! as many rows as could be chosen, those of chosen boxes first and -1 in the rest. `Unique` and `NonZero` of such values give
+//! outputs of the network only, with -1 in indices and 0 in counts behind what was found.
 //!
-//! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `build/scatter.rs`,
-//! loops whose turns are counted at each run, `turns.rs`, and long sequences of recurrent layers, `build/chunks.rs`).
+//! Versions 1 to 28 of the operators are read; of those before 7, what numpy's rule of broadcasting covers.
 //!
-//! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
-//! stored (`build/operand.rs`), so that only what needs the order of the file moves elements.
-//!
-//! `operators.rs` lists the operators, each with the function that adds it to the graph; versions 1 to 28 are read, those before 7 where numpy's rule of broadcasting is all they need.
-//!
-//! The file may be hostile: lengths are checked before memory is allocated, the work is bounded by the file's length,
-//! and data in other files are read from the model's folder alone, or through the links of the Hugging Face hub's cache
-//! (`tensors.rs`). Nodes may lie in any order (`sorted.rs`).
+//! The file may be hostile: lengths are checked before memory is allocated, the file's length bounds the work, and
+//! data in other files are read from the model's folder alone, or through the links of the Hugging Face hub's cache.
+//! Nodes may lie in any order.
 //!
 //! Source: the published schema and operators of ONNX, <https://onnx.ai/onnx/operators/>.
 

@@ -1,20 +1,14 @@
 //! TensorFlow Lite files to graphs.
 //!
 //! Inputs and outputs are f32, whatever the file says of them: integers are the floats of their value, or with
-//! scales the floats that they stand for, to which values are rounded, and booleans are 0 and 1. Constants are
-//! floats, halves, or integers with scales, which become floats here.
-//! Arithmetic on shapes is done while the file is read. Shapes are inferred, not believed, but for those of
-//! inputs. A node has the name of the tensor it writes. What cannot run is listed all at once.
+//! scales the floats that they stand for, to which values are rounded, and booleans are 0 and 1. Shapes are inferred; the
+//! file's are taken for inputs alone. A node has the name of the tensor that it writes. The error of a file that cannot run lists
+//! all of its operators that are not supported.
 //!
-//! Networks that others call are put in the place of the call: the passes of a loop, whose number must be known, the
-//! branch of a condition, or both where it is computed, and decompositions. Variables are states of the graph
-//! ([`Graph::state`]), and so is what a recurrent layer of one step remembers; one of several steps begins each
-//! run with zeros.
+//! Variables are states of the graph ([`Graph::state`]), and so is what a recurrent layer of one step remembers; one of
+//! several steps begins each run with zeros.
 //!
-//! `operators.rs` lists the operators, each with the function that adds it to the graph.
-//!
-//! The file may be hostile: it is verified before it is read, lengths are checked before memory is
-//! allocated, and the work is bounded by the file's length.
+//! The file may be hostile: it is verified before it is read, and its length bounds memory and work.
 //!
 //! Source: the published schema of TensorFlow Lite, version 3.
 
@@ -27,11 +21,8 @@ pub use diptych_import::model::{LoadOptions, ModelInfo, TensorInfo};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::session::Session;
-use diptych_import::model::tflite::parse;
+use diptych_import::model::tflite::{MAX_FILE_BYTES, parse};
 use std::path::Path;
-
-/// The largest FlatBuffer: its offsets are signed 32-bit numbers.
-const MAX_FILE_BYTES: u64 = i32::MAX as u64;
 
 /// Reads a TensorFlow Lite file.
 ///
@@ -52,10 +43,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Graph> {
 /// Reads a TensorFlow Lite file that is in memory already.
 ///
 /// ```
-/// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+/// let bytes = std::fs::read("examples/posenet/data/posenet_figures.tflite")?;
 /// let graph = diptych::tflite::from_bytes(&bytes)?;
 /// assert_eq!(graph.inputs().len(), 1);
-/// # Ok::<(), diptych::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

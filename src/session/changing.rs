@@ -44,7 +44,7 @@ impl Plans {
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
         let _limited = parallel::Limited::to(self.options.cpu_threads);
-        self.source.part(place, &FedInput::seen(given), by_value, caching)
+        self.source.part(place, &FedInput::given(given), by_value, caching)
     }
 }
 
@@ -179,7 +179,7 @@ impl Plans {
         let place = self.stage(stage)?.place.clone();
         if place.on_host {
             path.push(stage);
-            let (tensors, next) = self.source.on_host(&place, &FedInput::seen(given))?;
+            let (tensors, next) = self.source.on_host(&place, &FedInput::given(given))?;
             return Ok(Outcome::Next(self.behind(stage, next)?, tensors));
         }
         let number = match self.planned(stage, given)? {

@@ -107,14 +107,14 @@ impl FedInput<'_> {
         self.input.as_ref().map(|input| input.tensor(self.dims)).transpose()
     }
 
-    /// These as a source of graphs sees them.
-    pub(super) fn seen<'s>(given: &'s [FedInput<'_>]) -> Vec<GivenInput<'s>> {
-        let seen = |own: &'s FedInput<'_>| GivenInput {
+    /// The inputs of a part as a source of graphs takes them.
+    pub(super) fn given<'s>(given: &'s [FedInput<'_>]) -> Vec<GivenInput<'s>> {
+        let input = |own: &'s FedInput<'_>| GivenInput {
             name: Cow::Borrowed(&*own.name),
             dims: own.dims,
             input: own.input.as_ref().map(|input| input as &dyn Elements),
         };
-        given.iter().map(seen).collect()
+        given.iter().map(input).collect()
     }
 }
 

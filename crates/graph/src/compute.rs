@@ -17,7 +17,7 @@ pub trait Prepared: fmt::Debug + Send + Sync {
     /// The graph's inputs.
     fn inputs(&self) -> &[Port];
 
-    /// Draws the random numbers of this seed from the next time on.
+    /// Draws the random numbers of this seed from the next computation on.
     ///
     /// # Errors
     /// If the numbers cannot be drawn.

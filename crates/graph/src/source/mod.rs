@@ -31,10 +31,10 @@ pub struct OpenInput {
 
 /// The elements of an input.
 pub trait Elements: fmt::Debug {
-    /// They as a tensor of `dims`, which are of as many elements.
+    /// The elements as a tensor of dimensions `dims`, which hold as many.
     ///
     /// # Errors
-    /// If they are not such elements.
+    /// If there are more or fewer elements, or no memory for them.
     fn tensor(&self, dims: Dims) -> Result<Cow<'_, HostTensor>>;
 }
 

@@ -69,11 +69,11 @@ fn replace_stored(bytes: &mut [u8], stored: Stored, random: &mut Random) {
 /// ```
 /// use diptych::{LoadOptions, Model, with_random_weights};
 ///
-/// let file = std::fs::read("examples/posenet/data/posenet_figures.tflite").unwrap();
+/// let file = std::fs::read("examples/posenet/data/posenet_figures.tflite")?;
 /// let shared = with_random_weights(&file, 1)?;
 /// let model = Model::from_bytes(&shared, &LoadOptions::default())?;
 /// assert_eq!(model.inputs[0].dims.extents()[3], 3);
-/// # Ok::<(), diptych::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

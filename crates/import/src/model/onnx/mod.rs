@@ -1,7 +1,7 @@
 //! ONNX files to graphs.
 //!
 //! Values are f32 on a device, whatever the file says of them: floats of other widths are rounded, integers are the
-//! floats of their value (exact to 2^24; a constant that is not is refused; those of at most 16 bits wrap, `casts.rs`), and
+//! floats of their value (exact to 2^24; a constant that is not is refused; those of at most 16 bits wrap, `build/casts.rs`), and
 //! booleans are 0 and 1. Arithmetic on
 //! shapes is done while the file is read; so are branches and loops whose conditions are known then. What an input
 //! leaves open is given by [`LoadOptions`]. What cannot run is listed all at once. Operators of constants alone run on the
@@ -12,7 +12,7 @@
 //! the network alone, with -1 in indices and 0 in counts behind what was found.
 //!
 //! What a GPU does not pay for is a function of the CPU, in a session on a GPU too (`hosted.rs`, `build/scatter.rs`,
-//! loops whose turns are counted at each run, `turns.rs`, and long sequences of recurrent layers, `build/chunks.rs`).
+//! loops whose turns are counted at each run, `runtime_loops.rs`, and long sequences of recurrent layers, `build/chunks.rs`).
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which its axes are
 //! stored (`build/operand.rs`), so that only what needs the order of the file moves elements.

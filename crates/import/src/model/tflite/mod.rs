@@ -80,7 +80,7 @@ use crate::compute::Prepare;
 use crate::error::{Error, Result};
 
 /// The largest FlatBuffer: its offsets are signed 32-bit numbers.
-const MAX_FILE_BYTES: u64 = i32::MAX as u64;
+pub const MAX_FILE_BYTES: u64 = i32::MAX as u64;
 
 pub use open::TfliteSource;
 pub(super) use operators::names as operators;
