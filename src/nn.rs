@@ -48,6 +48,8 @@ pub use crate::ops::pointwise::Pointwise;
 #[doc(inline)]
 pub use crate::ops::pool::{Pool, Pooling};
 #[doc(inline)]
+pub use crate::ops::quantization::Quantization;
+#[doc(inline)]
 pub use crate::ops::quantized_binary::{QuantizedBinary, QuantizedFunction};
 #[doc(inline)]
 pub use crate::ops::quantized_conv2d::QuantizedConv2d;

@@ -9,12 +9,18 @@ impl Graph {
     /// were built alike.
     #[doc(hidden)]
     pub fn describe(&self, out: &mut dyn Write) -> Result {
-        write!(out, "{:?} narrow {}", self.dimensions, self.narrow)?;
+        write!(out, "{:?} narrow {} dequantized {}", self.dimensions, self.narrow, self.dequantized)?;
         for value in &self.values {
             write!(out, "\n{} {} ", value.dims, value.dtype)?;
             match &value.origin {
                 Origin::Input(declared) => write!(out, "input {:?} {declared:?}", value.name)?,
-                Origin::Constant(_) => out.write_str("constant")?,
+                Origin::Constant(tensor) => {
+                    out.write_str("constant")?;
+                    // Operators on quantized constants are computed on bytes.
+                    if let Some(scales) = tensor.scales() {
+                        write!(out, " {} scales along {}", scales.values.len(), scales.axis)?;
+                    }
+                }
                 Origin::State => out.write_str("state")?,
                 Origin::Node(node) => write!(out, "node {node}")?,
             }

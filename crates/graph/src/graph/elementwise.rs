@@ -3,6 +3,7 @@
 use super::{Graph, Value};
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
+use crate::host::HostTensor;
 use crate::ops::elementwise::{Elementwise, Function, Program, Source};
 use std::sync::Arc;
 
@@ -95,7 +96,9 @@ impl Graph {
 
     /// What `value` is, if it is a constant of one element beside another value that has as many axes.
     fn number(&self, value: Value, terms: &[Term], place: usize) -> Result<Option<f32>> {
-        let Some(tensor) = self.tensor(value)?.filter(|tensor| tensor.dims().elements() == 1) else {
+        // A number of a quantized network keeps its scale.
+        let is_number = |tensor: &&HostTensor| tensor.dims().elements() == 1 && tensor.scales().is_none();
+        let Some(tensor) = self.tensor(value)?.filter(is_number) else {
             return Ok(None);
         };
         let rank = tensor.dims().rank();

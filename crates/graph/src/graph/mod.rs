@@ -96,6 +96,8 @@ pub struct Graph {
     casts: Option<HashMap<(Value, DType), Value>>,
     /// What passes made of its constants.
     derived: Arc<Derived>,
+    /// Whether its quantized operators are computed on floats.
+    dequantized: bool,
 }
 
 /// A tensor of integers of 64 bits in 32; any other as it is.
@@ -122,6 +124,7 @@ impl Default for Graph {
             narrow: false,
             casts: None,
             derived: Arc::default(),
+            dequantized: false,
         }
     }
 }
@@ -137,6 +140,18 @@ impl Graph {
     #[doc(hidden)]
     pub fn share_derived(&mut self, derived: Arc<Derived>) {
         self.derived = derived;
+    }
+
+    /// Has sessions compute quantized operators on floats, whatever their options say.
+    #[doc(hidden)]
+    pub fn dequantize_operators(&mut self) {
+        self.dequantized = true;
+    }
+
+    /// Whether sessions compute quantized operators on floats, whatever their options say.
+    #[doc(hidden)]
+    pub fn is_dequantized(&self) -> bool {
+        self.dequantized
     }
 
     /// An empty graph.
@@ -450,6 +465,18 @@ impl Graph {
         operator.lower(self.given(inputs), precision)
     }
 
+    /// The dimensions and the types of what `operator` writes, which is `op` for these inputs.
+    #[doc(hidden)]
+    pub fn results(
+        &self,
+        operator: &dyn Operator,
+        inputs: &[Argument],
+        op: &dyn Op,
+    ) -> (Vec<Dims>, Vec<DType>) {
+        let given = self.given(inputs);
+        (operator.outputs(given, op), operator.types(given, op))
+    }
+
     /// What an operator is told of `inputs`.
     fn given<'a>(&'a self, inputs: &'a [Argument]) -> Arguments<'a> {
         Arguments { inputs, dimensions: &self.dimensions, narrow: self.narrow }
@@ -609,6 +636,7 @@ impl Graph {
             draws: self.draws.clone(),
             // Of the same constants, which passes make others of.
             derived: Arc::clone(&self.derived),
+            dequantized: self.dequantized,
             ..Graph::default()
         };
         for &input in &self.inputs {

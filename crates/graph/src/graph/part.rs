@@ -27,7 +27,8 @@ impl Graph {
     /// If a value is not of this graph, or an output depends on an input of this graph or a state that is none of
     /// `inputs`.
     pub fn part(&self, inputs: &[Value], outputs: &[Value]) -> Result<Graph> {
-        let mut part = Graph { dimensions: self.dimensions.clone(), ..Graph::default() };
+        let mut part =
+            Graph { dimensions: self.dimensions.clone(), dequantized: self.dequantized, ..Graph::default() };
         let mut known: BTreeMap<Value, Value> = BTreeMap::new();
         for &value in inputs {
             let dims = self.info(value)?.dims;

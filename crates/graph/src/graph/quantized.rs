@@ -1,16 +1,20 @@
 //! Methods that add ops of bytes.
 
+use super::value::Origin;
 use super::{Extras, Graph, Value};
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::ops::bytes::ByteRange;
 use crate::ops::dequantize::Dequantize;
+use crate::ops::elementwise::Elementwise;
+use crate::ops::quantization::{Linear, Quantization, Rounding};
 use crate::ops::quantize::Quantize;
 use crate::ops::quantized_binary::QuantizedBinary;
 use crate::ops::quantized_conv2d::QuantizedConv2d;
 use crate::ops::quantized_depthwise::QuantizedDepthwise;
 use crate::ops::quantized_lookup::QuantizedLookup;
 use crate::ops::quantized_pool::QuantizedPool;
+use std::any::Any;
 use std::sync::Arc;
 
 /// The constants of a convolution of bytes.
@@ -32,6 +36,86 @@ impl QuantizedWeights {
 }
 
 impl Graph {
+    /// Adds `q = clamp(round(x / scale) + zero, low, high)`: the integers that numbers are rounded to, halves to even ones. They
+    /// are kept in f32.
+    ///
+    /// A session computes operators between [`Graph::dequantize_linear`] and this one on bytes, where the integers are of 8 bits
+    /// and the operators have kernels of bytes ([`SessionOptions::dequantize`](struct.SessionOptions.html#structfield.dequantize)
+    /// keeps them in floats). Source: ONNX, QuantizeLinear.
+    ///
+    /// ```
+    /// use diptych::nn::Quantization;
+    /// use diptych::{Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.input("x", Dims::new(&[1, 3])?)?;
+    /// let steps = Quantization::signed(0.5, 0);
+    /// let q = graph.quantize_linear("q", x, steps)?;
+    /// let y = graph.dequantize_linear("y", q, steps)?;
+    /// graph.output(y)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let y = session.run(&[("x", &HostTensor::new(Dims::new(&[1, 3])?, vec![0.6, -3.0, 100.0])?)])?;
+    /// assert_eq!(*y[0].to_f32(), [0.5, -3.0, 63.5]); // the largest integer is 127
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the scale is not positive, or the range of integers is empty or beyond `2^24`.
+    pub fn quantize_linear(&mut self, name: &str, x: Value, quantization: Quantization) -> Result<Value> {
+        self.quantize_rounded(name, x, quantization, Rounding::Even)
+    }
+
+    /// [`Graph::quantize_linear`] by another rule of rounding.
+    #[doc(hidden)]
+    pub fn quantize_rounded(
+        &mut self,
+        name: &str,
+        x: Value,
+        quantization: Quantization,
+        rounding: Rounding,
+    ) -> Result<Value> {
+        self.add_linear(name, x, Linear::Quantize(quantization, rounding))
+    }
+
+    /// Adds `scale (q - zero)`: the numbers that integers in f32 stand for. See [`Graph::quantize_linear`]. Source: ONNX,
+    /// DequantizeLinear.
+    ///
+    /// ```
+    /// use diptych::nn::Quantization;
+    /// use diptych::{Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
+    ///
+    /// let mut graph = Graph::new();
+    /// let q = graph.input("q", Dims::new(&[2])?)?;
+    /// let y = graph.dequantize_linear("y", q, Quantization::unsigned(0.25, 128))?;
+    /// graph.output(y)?;
+    /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+    /// let y = session.run(&[("q", &HostTensor::new(Dims::new(&[2])?, vec![128.0, 136.0])?)])?;
+    /// assert_eq!(*y[0].to_f32(), [0.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the scale is not positive, or the range of integers is empty or beyond `2^24`.
+    pub fn dequantize_linear(&mut self, name: &str, q: Value, quantization: Quantization) -> Result<Value> {
+        self.add_linear(name, q, Linear::Dequantize(quantization))
+    }
+
+    /// What the integers stand for whose numbers `value` is, if [`Graph::dequantize_linear`] made it.
+    #[doc(hidden)]
+    pub fn quantization(&self, value: Value) -> Option<Quantization> {
+        let Origin::Node(node) = self.info(value).ok()?.origin else { return None };
+        let operator: &dyn Any = &*self.nodes.get(node)?.operator;
+        match operator.downcast_ref::<Elementwise>()?.as_linear()? {
+            Linear::Dequantize(own) => Some(own),
+            Linear::Quantize(..) => None,
+        }
+    }
+
+    fn add_linear(&mut self, name: &str, x: Value, linear: Linear) -> Result<Value> {
+        let operator = Elementwise::linear(linear).map_err(|error| error.at_node(name))?;
+        self.with_extras(name, Arc::new(operator), vec![(Operand::Arg(0), x)], Extras::default())
+    }
+
     /// Adds `clamp(round(x / scale) + zero, least, most)`: numbers as bytes. Four bytes of neighbouring channels are kept in a
     /// word (u32), the first one in its lowest bits, so that a value of extents `.. c` becomes one of extents `.. ceil(c / 4)`.
     /// Halves are rounded to even numbers.

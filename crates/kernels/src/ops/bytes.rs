@@ -31,6 +31,23 @@ pub(crate) fn packed(op: &'static str, dims: Dims) -> Result<Dims> {
     }
 }
 
+/// Bytes of rows of `channels`, four in a word; those of the last word of a row beyond the channels are `fill`.
+#[doc(hidden)]
+pub fn words_of_rows(bytes: &[u8], channels: usize, fill: u8) -> Vec<u32> {
+    let channels = channels.max(1);
+    let mut words = Vec::with_capacity(bytes.len().div_ceil(channels) * channels.div_ceil(LANES));
+    for row in bytes.chunks(channels) {
+        let (whole, rest) = row.as_chunks::<LANES>();
+        words.extend(whole.iter().map(|&word| u32::from_le_bytes(word)));
+        if !rest.is_empty() {
+            let mut word = [fill; LANES];
+            word.iter_mut().zip(rest).for_each(|(byte, own)| *byte = *own);
+            words.push(u32::from_le_bytes(word));
+        }
+    }
+    words
+}
+
 /// The words of bytes, as numbers.
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<f64> {
     bytes.as_chunks::<LANES>().0.iter().map(|&word| f64::from(u32::from_le_bytes(word))).collect()

@@ -33,6 +33,7 @@ pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod quantization;
 pub mod quantize;
 pub mod quantized_binary;
 pub mod quantized_conv2d;

@@ -73,6 +73,7 @@ impl<'g> Samples<'g> {
             narrow: one.narrow,
             draws: one.draws.clone(),
             derived: Arc::clone(&one.derived),
+            dequantized: one.dequantized,
             ..Graph::default()
         };
         let own = vec![None; one.values.len()];

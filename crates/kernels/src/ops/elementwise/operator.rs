@@ -7,19 +7,36 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Options};
+use crate::ops::quantization::Linear;
 use std::sync::Arc;
 
 /// A program for inputs of any shapes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Elementwise {
     program: Program,
+    linear: Option<Linear>,
 }
 
 impl Elementwise {
     /// The operator that computes `program`.
     #[doc(hidden)]
     pub fn new(program: Program) -> Self {
-        Elementwise { program }
+        Elementwise { program, linear: None }
+    }
+
+    /// The operator that rounds to integers of a quantization, or gives the numbers of such integers.
+    ///
+    /// # Errors
+    /// If the quantization has no positive scale or no integers.
+    #[doc(hidden)]
+    pub fn linear(linear: Linear) -> Result<Self> {
+        Ok(Elementwise { program: linear.program()?, linear: Some(linear) })
+    }
+
+    /// What it is in a quantized network, if it is that by itself.
+    #[doc(hidden)]
+    pub fn as_linear(&self) -> Option<Linear> {
+        self.linear
     }
 
     /// What it computes.

@@ -170,6 +170,32 @@ impl Program {
         numbers
     }
 
+    /// What it gives where each input is `number`: each step in f64, rounded to f32.
+    #[doc(hidden)]
+    pub fn of_number(&self, number: f32) -> f32 {
+        let inputs = [number; MAX_INPUTS];
+        self.of_numbers(&inputs)
+    }
+
+    /// What it gives of these inputs: each step in f64, rounded to f32.
+    #[doc(hidden)]
+    pub fn of_numbers(&self, inputs: &[f32]) -> f32 {
+        let mut values: Vec<f32> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let mut arguments = [0.0; 3];
+            for (argument, source) in arguments.iter_mut().zip(&step.arguments) {
+                let found = match *source {
+                    Source::Input(input) => inputs.get(usize::from(input)).copied(),
+                    Source::Step(step) => values.get(usize::from(step)).copied(),
+                    Source::Number(number) => Some(number.0),
+                };
+                *argument = f64::from(found.unwrap_or_default());
+            }
+            values.push(step.function.reference(arguments) as f32);
+        }
+        values.last().copied().unwrap_or_default()
+    }
+
     /// The program that computes `self` of what `first` gives as input `place`. The inputs are `first`'s and
     /// then those of `self` that are left, unless `shared` says that one of them is one of `first`'s; the
     /// second result says for each input of `self` which one it has become.
