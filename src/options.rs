@@ -160,6 +160,9 @@ pub struct SessionOptions {
     pub keep_graph: bool,
     /// Rewrites of the network that the session leaves out, to see whether one of them is at fault: see [`Rewrite`].
     pub without_rewrites: BTreeSet<Rewrite>,
+    /// Whether quantized operators are computed on floats, which are rounded to their integers, and not on bytes. That is slower,
+    /// and sums of many products are not exact; everything else is the same.
+    pub dequantize: bool,
 }
 
 impl SessionOptions {

@@ -165,6 +165,7 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
         plans: _,
         keep_graph: _,
         without_rewrites,
+        dequantize: floats,
     } = options;
     let tuning = match tuning {
         Tuning::Default => "rule",
@@ -172,7 +173,10 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
         Tuning::Online { .. } => "online",
     };
     write!(out, "\n{precision:?} {work_group:?} {tuning} {pick:?} {precisions:?} {calibration:?}")?;
-    write!(out, "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?} {without_rewrites:?}")
+    write!(
+        out,
+        "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?} {without_rewrites:?} {floats}"
+    )
 }
 
 /// Values for an input that the caller does not give.

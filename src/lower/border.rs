@@ -9,12 +9,18 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::lower::mistakes::planted;
 use crate::ops::operator::Operator;
+use crate::shape::Border;
 
-/// Takes out the nodes whose elements their reader can have as its padding; those that `alone` names stay. The reader keeps its
-/// name, under which a step of it is named again ([`Session::steps`](crate::Session::steps)).
-pub(super) fn absorb(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+/// Takes out the nodes whose elements their reader can have as its padding, if `wanted` says so of the kind of border; those that
+/// `alone` names stay. The reader keeps its name, under which a step of it is named again
+/// ([`Session::steps`](crate::Session::steps)).
+pub(super) fn absorb(
+    network: &mut Network<'_>,
+    alone: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(Border) -> bool,
+) -> Result<()> {
     for index in 0..network.units().len() {
-        if let Some((reader, unit)) = merged(network, index, alone)? {
+        if let Some((reader, unit)) = merged(network, index, alone, wanted)? {
             network.merge(index, reader, unit);
         }
     }
@@ -27,9 +33,11 @@ fn merged(
     network: &Network<'_>,
     index: usize,
     alone: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(Border) -> bool,
 ) -> Result<Option<(usize, Unit)>> {
     let unit = &network.units()[index];
-    let Some((border, mut extents)) = unit.operator().and_then(Operator::border) else { return Ok(None) };
+    let border = unit.operator().and_then(Operator::border).filter(|(border, _)| wanted(*border));
+    let Some((border, mut extents)) = border else { return Ok(None) };
     if planted("border_sides") {
         extents.swap(0, 1);
     }

@@ -6,6 +6,7 @@
 //! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
+//! | `quantized` | operators between quantized values are computed on bytes |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps, means with products behind them, and gated products do |
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
@@ -51,6 +52,7 @@ mod parts;
 mod precision;
 mod prepare;
 mod program;
+mod quantized;
 mod simplify;
 mod stack;
 mod states;

@@ -55,7 +55,7 @@ pub(crate) fn observed_units(
         }
         None => {
             let alone = |name: &str| options.choices.contains_key(name);
-            simplified(graph, &Rewrites { alone: &alone, without: &options.without_rewrites })?
+            simplified(graph, &Rewrites::of(options, &alone))?
         }
     };
     let asked = if device.is_some() { options.precision } else { Precision::F32 };

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// The units of `graph` before they are given a place and a precision; a binding may begin at multiples of `alignment` bytes.
 pub(super) fn network<'g>(graph: &'g Graph, options: &SessionOptions, alignment: u64) -> Result<Network<'g>> {
     let alone = |name: &str| options.names(name);
-    let rewrites = Rewrites { alone: &alone, without: &options.without_rewrites };
+    let rewrites = Rewrites::of(options, &alone);
     let mut network = simplified(graph, &rewrites)?;
     joined(&mut network, &rewrites, multiple(options.precision, alignment))?;
     Ok(network)

@@ -2,10 +2,11 @@
 
 use super::stack::stack;
 use super::unit::Network;
-use super::{border, chain, idioms, unread};
+use super::{border, chain, idioms, quantized, unread};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::options::Rewrite;
+use crate::options::{Rewrite, SessionOptions};
+use crate::shape::Border;
 use std::collections::BTreeSet;
 
 /// Which rewrites may change which units.
@@ -14,11 +15,19 @@ pub(crate) struct Rewrites<'a> {
     pub(crate) alone: &'a dyn Fn(&str) -> bool,
     /// The rewrites that are left out.
     pub(crate) without: &'a BTreeSet<Rewrite>,
+    /// Whether quantized operators are computed on floats.
+    pub(crate) dequantize: bool,
 }
 
-impl Rewrites<'_> {
+impl<'a> Rewrites<'a> {
+    /// The rewrites of a session's options.
+    pub(crate) fn of(options: &'a SessionOptions, alone: &'a dyn Fn(&str) -> bool) -> Self {
+        Rewrites { alone, without: &options.without_rewrites, dequantize: options.dequantize }
+    }
+
     /// All rewrites, of all units.
-    pub(crate) const ALL: Rewrites<'static> = Rewrites { alone: &|_| false, without: &BTreeSet::new() };
+    pub(crate) const ALL: Rewrites<'static> =
+        Rewrites { alone: &|_| false, without: &BTreeSet::new(), dequantize: false };
 
     pub(super) fn has(&self, rewrite: Rewrite) -> bool {
         !self.without.contains(&rewrite)
@@ -31,8 +40,16 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Resul
     let alone = rewrites.alone;
     network.changes_states = rewrites.has(Rewrite::Updates);
     unread::leave_out(&mut network);
+    // Zeros are a byte that an op of bytes has around its input; mirror images of bytes have no op.
     if rewrites.has(Rewrite::Borders) {
-        border::absorb(&mut network, alone)?;
+        border::absorb(&mut network, alone, &|border| border == Border::Zeros)?;
+    }
+    if !rewrites.dequantize && !graph.is_dequantized() {
+        quantized::compute_on_bytes(&mut network, alone)?;
+        unread::leave_out(&mut network);
+    }
+    if rewrites.has(Rewrite::Borders) {
+        border::absorb(&mut network, alone, &|_| true)?;
     }
     idioms::recognise(&mut network, rewrites)?;
     if rewrites.has(Rewrite::Attention) {

@@ -8,10 +8,13 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Origin, TensorType, Value};
 use crate::host::HostTensor;
+use crate::ops::elementwise::Elementwise;
 use crate::ops::operator::{Argument, Lowered, Operator, View};
+use crate::ops::quantization::Linear;
 use crate::ops::{Op, Operands, Purpose, Role};
 use crate::sorted;
 use crate::word;
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -121,6 +124,17 @@ impl Unit {
         }
     }
 
+    /// One node, whose inputs have these dimensions and types.
+    pub(super) fn of_arguments(
+        name: String,
+        operator: Arc<dyn Operator>,
+        (inputs, arguments): (Vec<(Operand, Input)>, Vec<Argument>),
+        outputs: Vec<Value>,
+    ) -> Unit {
+        let compute = Compute::Node { operator, arguments };
+        Unit { name, compute, inputs, outputs, precision: None, host: None }
+    }
+
     /// The inputs of a node with their dimensions; none of what is more than a node.
     pub(super) fn given(&self) -> Vec<(Operand, Input, Dims)> {
         let Compute::Node { arguments, .. } = &self.compute else { return Vec::new() };
@@ -226,6 +240,11 @@ pub(crate) struct Alias {
     pub(crate) offset: usize,
 }
 
+/// What an operator is in a quantized network.
+pub(super) fn linear(operator: &dyn Operator) -> Option<Linear> {
+    (operator as &dyn Any).downcast_ref::<Elementwise>()?.as_linear()
+}
+
 /// The units of a graph in order of execution, and what needs none.
 #[derive(Debug)]
 pub(crate) struct Network<'a> {
@@ -236,8 +255,8 @@ pub(crate) struct Network<'a> {
     aliases: HashMap<Value, Alias>,
     /// Constants of the graph, and what nodes make of them alone.
     pub(super) constants: HashMap<Value, HostTensor>,
-    /// The dimensions of values that the graph has not (`values`).
-    pub(super) own: Vec<Dims>,
+    /// The types of values that the graph has not (`network_values`).
+    pub(super) own: Vec<TensorType>,
     /// Whether units may change states instead of computing what they become (`states`).
     pub(super) changes_states: bool,
 }
@@ -357,6 +376,12 @@ impl<'a> Network<'a> {
         Ok(())
     }
 
+    /// Has `value` show the elements of `of` from `offset` on.
+    pub(super) fn view_of(&mut self, value: Value, of: Value, offset: usize) {
+        let Alias { of, offset: first } = self.resolve(of);
+        self.aliases.insert(value, Alias { of, offset: first + offset });
+    }
+
     /// Computes a node of constants on the CPU, once.
     fn fold(&mut self, node: &Node, op: &dyn Op, inputs: &[(Operand, Input)]) -> Result<()> {
         let constant = |(operand, input): &(Operand, Input)| match input {
@@ -381,7 +406,12 @@ impl<'a> Network<'a> {
         kernel.run(&given, &mut slots)?;
         for (&value, (_, words)) in node.outputs().iter().zip(written) {
             let TensorType { dtype, dims } = self.graph.tensor_type(value)?;
-            self.constants.insert(value, word::to_tensor(dims, dtype, dtype.word(), &words)?);
+            let tensor = word::to_tensor(dims, dtype, dtype.word(), &words)?;
+            let tensor = match linear(&*node.operator) {
+                Some(Linear::Dequantize(own)) => tensor.with_scales(vec![own.scale.0], 0),
+                _ => tensor,
+            };
+            self.constants.insert(value, tensor);
         }
         Ok(())
     }

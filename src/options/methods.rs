@@ -202,6 +202,17 @@ impl SessionOptions {
         SessionOptions { keep_graph, ..self }
     }
 
+    /// Sets [`SessionOptions::dequantize`].
+    ///
+    /// ```
+    /// use diptych::SessionOptions;
+    ///
+    /// assert!(SessionOptions::new().with_dequantize(true).dequantize);
+    /// ```
+    pub fn with_dequantize(self, dequantize: bool) -> Self {
+        SessionOptions { dequantize, ..self }
+    }
+
     /// Adds one rewrite to [`SessionOptions::without_rewrites`].
     ///
     /// ```
@@ -247,6 +258,7 @@ mod tests {
             .with_seed(11)
             .with_plans(two)
             .with_keep_graph(true)
+            .with_dequantize(true)
             .without_rewrite(Rewrite::Softmax);
         let named = |name: &str| name.to_owned();
         let wanted = SessionOptions {
@@ -265,6 +277,7 @@ mod tests {
             plans: Some(two),
             keep_graph: true,
             without_rewrites: [Rewrite::Softmax].into(),
+            dequantize: true,
         };
         assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
         assert_eq!(format!("{:?}", SessionOptions::new()), format!("{:?}", SessionOptions::default()));

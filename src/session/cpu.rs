@@ -189,7 +189,7 @@ impl Places<'_> {
 /// The units that the CPU runs.
 fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
     let alone = |name: &str| options.choices.contains_key(name);
-    lower::simplified(graph, &Rewrites { alone: &alone, without: &options.without_rewrites })
+    lower::simplified(graph, &Rewrites::of(options, &alone))
 }
 
 impl CpuSession {

@@ -47,6 +47,7 @@ mod precision;
 mod promises;
 mod public_api;
 mod quantized;
+mod quantized_operators;
 mod random;
 #[cfg(feature = "onnx")]
 mod random_files;
