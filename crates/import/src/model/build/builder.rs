@@ -102,6 +102,9 @@ impl Builder {
         if let Some(kept) = &self.kept {
             graph.share_derived(kept.derived());
         }
+        if self.graph.is_dequantized() {
+            graph.dequantize_operators();
+        }
         std::mem::replace(&mut self.graph, graph)
     }
 

@@ -2,7 +2,6 @@
 
 use super::after::finished;
 use super::builder::{Builder, Ranged};
-use super::bytes::{ByteWeights, of_words, words};
 use super::operand::{Mapped, Operand, channels_last};
 use super::windows::Windows;
 use crate::dims::Dim;
@@ -10,7 +9,9 @@ use crate::emit::Activation;
 use crate::graph::Term;
 use crate::graph::{DynamicWeights, Extras, Value};
 use crate::host::HostTensor;
+use crate::model::constant::dims_of;
 use crate::model::reason::Reason;
+use crate::ops::bytes::{LANES, words_of_rows};
 use crate::ops::dynamic_conv2d::DynamicConv2d;
 use crate::ops::dynamic_range::{NUMBERS_OF_RANGE, RangeRule};
 use crate::ops::elementwise::Function;
@@ -27,17 +28,18 @@ pub(crate) struct RunWeights {
 }
 
 impl RunWeights {
-    /// The weights in words whose bytes are signed, with a scale for each output; the bias of `weights` is left out.
-    pub(crate) fn of(weights: &ByteWeights) -> Result<Self, Reason> {
-        let [outputs, _, _, channels] = weights.extents;
-        let values: Vec<u8> = weights.values.iter().map(|value| value.cast_unsigned()).collect();
-        let scale = match &weights.scales[..] {
+    /// The weights in words whose bytes are signed, with a scale for each output or one for all.
+    pub(crate) fn of(values: &[i8], extents: [usize; 4], scales: &[f32]) -> Result<Self, Reason> {
+        let [outputs, height, width, channels] = extents;
+        let values: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
+        let scale = match scales {
             &[scale] => vec![scale; outputs],
             scales => scales.to_vec(),
         };
+        let packed = dims_of(&[outputs, height, width, channels.div_ceil(LANES)])?;
         Ok(RunWeights {
-            words: HostTensor::of::<u32>(of_words(&weights.extents)?, words(&values, channels, 0))?,
-            extents: weights.extents,
+            words: HostTensor::of::<u32>(packed, words_of_rows(&values, channels, 0))?,
+            extents,
             scale: HostTensor::vector(scale)?,
         })
     }

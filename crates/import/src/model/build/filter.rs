@@ -7,6 +7,7 @@ use crate::model::constant::{Indices, dims_of, elements_of, strides};
 use crate::model::reason::Reason;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 
 /// The axis of weights that counts output channels.
 pub(crate) const OUTPUTS: usize = 0;
@@ -243,8 +244,24 @@ impl Filter {
         }
         b.derived(&self.weights, &self.words(wanted), |b| {
             b.budget.spend(elements_of(extents)?.saturating_mul(8))?;
-            Ok(HostTensor::new(dims, self.copied(wanted)?)?)
+            let tensor = HostTensor::new(dims, self.copied(wanted)?)?;
+            Ok(match self.arranged_scales(wanted) {
+                Some((values, axis)) => tensor.with_scales(values, axis),
+                None => tensor,
+            })
         })
+    }
+
+    /// The scales of the weights as an operator wants them, and their axis.
+    fn arranged_scales(&self, wanted: &Arranged<'_>) -> Option<(Arc<[f32]>, usize)> {
+        let scales = self.weights.scales().filter(|_| self.factors.is_empty())?;
+        if scales.values.len() == 1 {
+            return Some((scales.values.clone(), 0));
+        }
+        let own = *self.order.get(scales.axis)?;
+        let is_whole = wanted.ranges.iter().all(|(axis, _)| *axis != own);
+        let axis = wanted.order.iter().position(|&axis| axis == own)?;
+        (is_whole && wanted.order.len() == self.extents.len()).then(|| (scales.values.clone(), axis))
     }
 
     fn copied(&self, wanted: &Arranged<'_>) -> Result<Vec<f32>, Reason> {

@@ -85,6 +85,21 @@ impl Builder {
         if is_plain(order) {
             return Ok(constant.clone());
         }
+        let moved = self.elements_in_order(constant, order)?;
+        Ok(match (constant, moved) {
+            (Constant::Floats(from), Constant::Floats(to)) => {
+                let axis = |axis: usize| order.iter().position(|&own| own == axis);
+                let scales = from.scales().and_then(|own| Some((own.values.clone(), axis(own.axis)?)));
+                Constant::Floats(match scales {
+                    Some((values, axis)) => to.with_scales(values, axis),
+                    None => to,
+                })
+            }
+            (_, moved) => moved,
+        })
+    }
+
+    fn elements_in_order(&mut self, constant: &Constant, order: &[usize]) -> Result<Constant, Reason> {
         let extents = constant.extents();
         let target = stored(&extents, order);
         if let (Constant::Floats(tensor), &[rows, columns], [1, 0]) = (constant, &extents[..], order) {

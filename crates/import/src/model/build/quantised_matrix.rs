@@ -123,6 +123,12 @@ impl Quantised {
             values.extend(row.map(|(&integer, (zero, scale))| (f32::from(integer) - zero) * scale));
         }
         let tensor = HostTensor::new(dims_of(&self.extents)?, values)?;
+        let positive = self.scales.iter().all(|&scale| scale > 0.0 && scale.is_finite());
+        let tensor = match self.shared {
+            Shared::All if positive => tensor.with_scales(self.scales.clone(), 0),
+            Shared::Index(axis) if positive => tensor.with_scales(self.scales.clone(), axis),
+            _ => tensor,
+        };
         Ok(Constant::Floats(self.floats.get_or_init(|| tensor).clone()))
     }
 

@@ -1,6 +1,6 @@
 //! A graph in the making: the tensors of a file's networks, and its operators one after the other.
 
-use super::byte_origins::Origins;
+use super::rounded_values::RoundedValues;
 use super::schema::{Attribute, Function, Graph as Network, Model, Node, captures};
 use super::tensors::Files;
 use crate::compute::Prepare;
@@ -62,10 +62,6 @@ pub(super) struct Handlers {
     pub(super) find: fn(&str, &str) -> Option<Handler>,
     /// Writes what an operator makes of tensors without elements, if it is given some.
     pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
-    /// Writes what an operator makes of bytes, if it is given some and can.
-    pub(super) on_bytes: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
-    /// Notes what an operator made of bytes.
-    pub(super) noted: Handler,
     /// Keeps what an operator writes as integers, if that can be.
     pub(super) keep: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
 }
@@ -88,10 +84,10 @@ pub(super) struct Import<'a> {
     pub(super) open: bool,
     /// Whether everything is known, and results are wanted as constants.
     pub(super) computes: bool,
-    /// Whether quantized operators are computed on bytes.
+    /// Whether floats that are rounded at each run are computed on bytes.
     pub(super) on_bytes: bool,
-    /// What is known of bytes.
-    pub(super) quantised: Origins<'a>,
+    /// What is known of these.
+    pub(super) quantised: RoundedValues,
 }
 
 impl Deref for Import<'_> {
@@ -159,8 +155,16 @@ impl<'a> Import<'a> {
             open: false,
             computes: false,
             on_bytes: true,
-            quantised: Origins::default(),
+            quantised: RoundedValues::default(),
         })
+    }
+
+    /// Has quantized operators computed on floats, and what is rounded at each run left as it is.
+    pub(super) fn set_dequantize(&mut self, dequantize: bool) {
+        self.on_bytes = !dequantize;
+        if dequantize {
+            self.build.graph.dequantize_operators();
+        }
     }
 
     /// Adds what the outputs need of a list of nodes.
@@ -245,21 +249,20 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         self.written.clear();
-        if (self.handlers.of_nothing)(self, &op)? || (self.handlers.on_bytes)(self, &op)? {
+        if (self.handlers.of_nothing)(self, &op)? {
             return Ok(());
         }
         if (self.handlers.keep)(self, &op)? {
-            return (self.handlers.noted)(self, &op);
+            return Ok(());
         }
         match (self.handlers.find)(node.domain, node.op) {
-            Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op)?,
+            Some(handler) if self.has_known_inputs(&op) => self.evaluate(handler, &op),
             Some(handler) => {
                 self.written.clear();
-                handler(self, &op)?;
+                handler(self, &op)
             }
-            None => return refused!("this operator is not supported"),
+            None => refused!("this operator is not supported"),
         }
-        (self.handlers.noted)(self, &op)
     }
 
     pub(super) fn op(&self, nodes: &'a [Node<'a>], node: &'a Node<'a>) -> Result<Op<'a>, Reason> {

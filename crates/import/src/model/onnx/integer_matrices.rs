@@ -145,6 +145,14 @@ impl<'a> Import<'a> {
     /// The matrix that input `index` is, packed with the outputs along axis `along`; `None` if it is not kept as integers, or
     /// cannot be packed so.
     pub(super) fn packed(&self, op: &Op<'a>, index: usize, along: usize) -> Option<Packed> {
+        // Of quantized values products are computed on bytes.
+        let is_quantized = |index: usize| match self.slot(op, index) {
+            Ok(Operand::Value(mapped)) => self.graph.quantization(mapped.value).is_some(),
+            _ => false,
+        };
+        if op.has(0) && is_quantized(0) {
+            return None;
+        }
         self.unread(op.input_name(index).ok()?)?.0.packed(along)
     }
 

@@ -1,8 +1,8 @@
 //! Products of integers whose zero points are found at the run or known: `DynamicQuantizeLinear`, `MatMulInteger`, `ConvInteger` and
 //! what com.microsoft has of these, on bytes. Sums are exact in 32 bits.
 
-use super::byte_origins::Rounded;
 use super::import::{Import, Op};
+use super::rounded_values::Rounded;
 use crate::dims::{Dim, Dims};
 use crate::emit::Activation;
 use crate::graph::{DynamicWeights, Extras, Value};
@@ -199,8 +199,7 @@ impl<'a> Import<'a> {
                 (values, [outputs + 1, height, width, channels], Some(left))
             }
         };
-        let weights = crate::model::build::ByteWeights { values, extents, scales: vec![1.0], bias: None };
-        Ok(Some(Right { weights: RunWeights::of(&weights)?, left }))
+        Ok(Some(Right { weights: RunWeights::of(&values, extents, &[1.0])?, left }))
     }
 
     /// The sums of a convolution of bytes `n h w c`, in i32.

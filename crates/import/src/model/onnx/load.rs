@@ -39,7 +39,7 @@ pub(super) fn load(
     if let Some(unsupported) = survey::unsupported(&import, network) {
         return Err(fail(unsupported.into()));
     }
-    import.on_bytes = !options.dequantize;
+    import.set_dequantize(options.dequantize);
     import.inputs(network, options).map_err(fail)?;
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     import.nodes(&network.nodes, &outputs).map_err(|(place, reason)| {

@@ -27,8 +27,7 @@
 
 mod attention;
 mod bits;
-mod byte_origins;
-mod bytes;
+
 mod cached;
 mod columns;
 mod contributed;
@@ -67,6 +66,7 @@ mod reductions;
 mod regions;
 mod resize;
 mod rotary;
+mod rounded_values;
 mod runtime_loops;
 mod schema;
 mod sequences;

@@ -2,10 +2,12 @@
 
 use super::import::{Import, Op};
 use super::integer_products;
-use crate::model::build::{self, Kind, Mapped, Operand, axis, by_range, product};
-use crate::model::constant::position;
+use crate::emit::Bits;
+use crate::model::build::{self, Kind, Mapped, Operand, axis, by_range, channels_last, converted, product};
+use crate::model::constant::{Constant, position};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
+use crate::ops::quantization::Quantization;
 
 type Done = Result<(), Reason>;
 
@@ -107,12 +109,87 @@ pub(super) fn floats<'a>(
         _ if op.int("block_size", 0) > 0 => axis(op.int("axis", 1), rank)?,
         _ => 0,
     };
-    let kind = i.kind_of(op, scale)?;
-    let zero = if op.has(zero) { Some(spread(i, op, zero, place, rank)?) } else { None };
-    let x = build::centred(i, x, zero)?;
-    let scale = spread(i, op, scale, place, rank)?;
-    let slot = i.apply(part, Function::Mul, &[x.into(), scale.into()])?;
-    Ok(slot.of_kind(kind))
+    floats_along(i, op, x, (scale, zero, place), part)
+}
+
+/// The floats that integers stand for, whose scales and zero points belong to an axis if there are several.
+fn floats_along<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    x: Operand,
+    (scale, zero, place): (usize, usize, usize),
+    part: &str,
+) -> Result<Operand, Reason> {
+    let (rank, kind) = (i.shape(&x)?.len(), i.kind_of(op, scale)?);
+    if let (Operand::Value(mapped), Some(own)) = (&x, known_steps(i, op, [scale, zero], x.kind())?)
+        && kind == Kind::F32
+    {
+        let order = channels_last(mapped.rank());
+        let q = i.in_order(mapped, &order)?;
+        let value = i.add(part, |graph, name| graph.dequantize_linear(name, q, own))?;
+        return Ok(Operand::Value(Mapped { value, order, kind }));
+    }
+    let own = if op.has(zero) { Some(spread(i, op, zero, place, rank)?) } else { None };
+    let x = build::centred(i, x, own)?;
+    let spread_scale = spread(i, op, scale, place, rank)?;
+    let slot = i.apply(part, Function::Mul, &[x.into(), spread_scale.into()])?.of_kind(kind);
+    with_scales(i, op, slot, (scale, place))
+}
+
+/// A constant that is integers times the scales at an input, with these.
+fn with_scales<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    slot: Operand,
+    (scale, place): (usize, usize),
+) -> Result<Operand, Reason> {
+    let (Operand::Constant(Constant::Floats(tensor), kind), Operand::Constant(scales, _)) =
+        (&slot, i.slot(op, scale)?)
+    else {
+        return Ok(slot);
+    };
+    let scales = scales.floats(&mut i.budget)?.to_nhwc().into_owned();
+    let positive = scales.iter().all(|&scale| scale > 0.0 && scale.is_finite());
+    let of_axis = scales.len() == 1 || tensor.dims().extents().get(place) == Some(&scales.len());
+    if !positive || !of_axis || op.int("block_size", 0) > 0 {
+        return Ok(slot);
+    }
+    let axis = if scales.len() == 1 { 0 } else { place };
+    Ok(Operand::Constant(Constant::Floats(tensor.clone().with_scales(scales, axis)), *kind))
+}
+
+/// A number that an input is, if it is known; `default` where it is left out.
+fn known_number<'a>(
+    i: &Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+    default: Option<f32>,
+) -> Result<Option<f32>, Reason> {
+    if !op.has(index) {
+        return Ok(default);
+    }
+    Ok(match i.slot(op, index)? {
+        Operand::Constant(constant, _) => constant.number(),
+        Operand::Value(_) => None,
+    })
+}
+
+/// What integers of a type of at most 16 bits stand for, by the scale and the zero point at inputs; nothing where these are not
+/// one known number each, or everything is known.
+fn known_steps<'a>(
+    i: &Import<'a>,
+    op: &Op<'a>,
+    [scale, zero]: [usize; 2],
+    kind: Kind,
+) -> Result<Option<Quantization>, Reason> {
+    let Some([low, high]) = kind.range().filter(|_| kind != Kind::Bool && !i.computes) else {
+        return Ok(None);
+    };
+    let (scale, zero) = (known_number(i, op, scale, None)?, known_number(i, op, zero, Some(0.0))?);
+    let (Some(scale), Some(zero)) = (scale, zero) else { return Ok(None) };
+    let (Ok(low), Ok(high)) = (i32::try_from(low), i32::try_from(high)) else { return Ok(None) };
+    let own = Quantization { scale: Bits(scale), zero: zero as i32, low, high };
+    Ok(own.check("steps").is_ok().then_some(own))
 }
 
 /// `round(x / scale) + zero`, within the integers' range.
@@ -139,13 +216,39 @@ pub(super) fn rounded<'a>(
     kind: Kind,
 ) -> Result<Operand, Reason> {
     let rank = i.shape(&x)?.len();
+    if let (Operand::Value(mapped), Some(own)) = (&x, known_steps(i, op, [scale, zero], kind)?)
+        && mapped.kind == Kind::F32
+    {
+        let order = channels_last(mapped.rank());
+        let x = i.in_order(mapped, &order)?;
+        let value = i.add("", |graph, name| graph.quantize_linear(name, x, own))?;
+        return Ok(Operand::Value(Mapped { value, order, kind }));
+    }
     let scale = spread(i, op, scale, place, rank)?;
     let zero = if op.has(zero) { Some(spread(i, op, zero, place, rank)?) } else { None };
     build::quantised(i, x, scale, zero, kind)
 }
 
+/// Whether the integers at an input stand for floats by one known scale and zero point.
+fn is_quantized<'a>(i: &Import<'a>, op: &Op<'a>, index: usize) -> Result<bool, Reason> {
+    let slot = i.slot(op, index)?;
+    let is_value = matches!(slot, Operand::Value(_));
+    Ok(is_value && known_steps(i, op, [index + 1, index + 2], slot.kind())?.is_some())
+}
+
 /// `QLinearMatMul`: the product of the floats, rounded.
 pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let b = i.slot(op, 3)?;
+    let matrix = matches!(b, Operand::Constant(..)) && i.shape(&b)?.len() == 2;
+    if is_quantized(i, op, 0)? && (matrix || is_quantized(i, op, 3)?) {
+        let a = i.slot(op, 0)?;
+        let a = floats_along(i, op, a, (1, 2, 0), "a")?;
+        let b = floats_along(i, op, b, (4, 5, if matrix { 1 } else { 0 }), "b")?;
+        let x = product(i, "floats", a, b)?;
+        let kind = i.kind_of(op, 7)?;
+        let slot = rounded(i, op, x, 6, 7, 0, kind)?;
+        return i.set(op, 0, slot);
+    }
     let (a, b) = (i.slot(op, 0)?, i.slot(op, 3)?);
     let (zero_a, zero_b) = (i.slot(op, 2)?, i.slot(op, 5)?);
     let (a, b) = (build::centred(i, a, Some(zero_a))?, build::centred(i, b, Some(zero_b))?);
@@ -190,8 +293,30 @@ pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot.of_kind(Kind::I32))
 }
 
+/// The floats of a bias at input 8: integers times the scales of the input and of the weights.
+fn bias<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Operand, Reason> {
+    let (bias, own, others) = (i.slot(op, 8)?, i.slot(op, 1)?, i.slot(op, 4)?);
+    let bias = converted(i, bias, Kind::F32)?;
+    let scale = i.apply("scale", Function::Mul, &[others.into(), own.into()])?;
+    let count = i.shape(&scale)?.iter().product();
+    let scale = i.with_extents("scale", scale, &[count])?;
+    i.apply("bias", Function::Mul, &[bias.into(), scale.into()])
+}
+
 /// `QLinearConv`: the sums of integers, then the scales, rounded.
 pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let weights = i.slot(op, 3)?;
+    let of_maps = matches!(weights, Operand::Constant(..)) && (3..=4).contains(&i.shape(&weights)?.len());
+    if of_maps && is_quantized(i, op, 0)? {
+        let x = i.slot(op, 0)?;
+        let x = floats_along(i, op, x, (1, 2, 0), "x")?;
+        let weights = floats_along(i, op, weights, (4, 5, 0), "weights")?;
+        let bias = if op.has(8) { Some(bias(i, op)?) } else { None };
+        let y = super::convolution::sums(i, op, x, weights, bias)?;
+        let kind = if op.has(7) { i.kind_of(op, 7)? } else { Kind::U8 };
+        let slot = rounded(i, op, y.of_kind(Kind::F32), 6, 7, 1, kind)?;
+        return i.set(op, 0, slot);
+    }
     let (x, w) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
     let bias = if op.has(8) { Some(i.slot(op, 8)?) } else { None };
     let sums = super::convolution::sums(i, op, x, w, bias)?;

@@ -163,7 +163,7 @@ impl OnnxSource {
         let mut import =
             Import::new(&model, network, files, budget, (operators::HANDLERS, self.prepare)).map_err(fail)?;
         import.open = true;
-        import.on_bytes = !self.options.dequantize;
+        import.set_dequantize(self.options.dequantize);
         import.build.kept = Some(Arc::clone(&self.kept));
         import.build.graph.share_derived(self.kept.derived());
         work(&mut import, network, &self.options).map_err(fail)

@@ -7,7 +7,7 @@ use super::import::{Import, Op};
 use super::names::element;
 use super::slots::Slot;
 use super::stored::is_quantised;
-use crate::model::build::{ByteWeights, Kind, Operand, Ranged, RunWeights};
+use crate::model::build::{Kind, Operand, Ranged, RunWeights};
 use crate::model::constant::Constant;
 use crate::model::reason::Reason;
 
@@ -61,7 +61,7 @@ impl<'a> Import<'a> {
         };
         let values: Option<Vec<i8>> = values.into_iter().map(|value| i8::try_from(value).ok()).collect();
         let Some(values) = values.filter(|values| values.len() == elements) else { return Ok(None) };
-        let weights = RunWeights::of(&ByteWeights { values, extents, scales, bias: None })?;
+        let weights = RunWeights::of(&values, extents, &scales)?;
         if let Some(kept) = &self.build.kept {
             let both = [&weights.words, &weights.scale];
             kept.keep_all(name, &both.map(|tensor| (Constant::Floats(tensor.clone()), Kind::F32)));

@@ -82,7 +82,6 @@ impl<'a> Import<'a> {
         self.within(index, |import| {
             let frame = &mut import.frame;
             frame.slots.fill(Slot::Untouched);
-            frame.bytes.clear();
             frame.fused.clear();
             frame.unrounded.clear();
             frame.phases.clear();

@@ -10,10 +10,10 @@ use super::slots::{Input, Slot};
 use super::tensors::{Extent, Steps};
 use crate::dims::Dim;
 use crate::host::HostTensor;
-use crate::model::build::Rounding;
 use crate::model::check_outputs;
 use crate::model::input_dependence::of_dimension;
 use crate::model::reason::Reason;
+use crate::ops::quantization::Rounding;
 use crate::sorted;
 use std::collections::{HashMap, HashSet};
 
@@ -198,21 +198,10 @@ impl<'a> Import<'a> {
             .graph
             .typed_input(&name, dtype, &dims)
             .map_err(|error| format!("{}: {error}", self.tensors.describe(position)))?;
-        if self.integers
-            && !dims.is_empty()
-            && let Some(grid) = self.grid(position)?
-        {
-            let part = self.part_name(&name, "bytes")?;
-            let bytes = self.named(&part).bytes_made("", value, grid)?;
-            self.frame.bytes.insert(position, bytes);
-            self.set(position, Slot::Bytes);
-            self.frame.signature.insert(position, format!("{name}/rounded"));
-            return Ok(name);
-        }
         let value = match self.tensors.steps(position)? {
             Some(steps) => {
                 let part = self.part_name(&name, "rounded")?;
-                self.rounded(&part, value, steps, Rounding::Even)?
+                self.rounded(&part, value, steps, Rounding::EvenOfReciprocal)?
             }
             None => value,
         };

@@ -6,7 +6,6 @@ use super::slots::{Phases, Readers, Slot};
 use super::tables::Tables;
 use super::tensors::{Budget, Tensors, indices};
 use crate::graph::Value;
-use crate::model::build::Bytes;
 use crate::model::reason::Reason;
 use std::collections::{HashMap, HashSet};
 
@@ -23,8 +22,6 @@ pub(super) struct Frame<'a> {
     /// Constants that are values of the graph, by tensor.
     pub(super) constants: HashMap<usize, Value>,
     /// Tensors as bytes.
-    pub(super) bytes: HashMap<usize, Bytes>,
-    /// Operators that are computed with others.
     pub(super) fused: HashSet<usize>,
     /// Operators that nothing but outputs which were not chosen needs.
     pub(super) unneeded: HashSet<usize>,
@@ -67,7 +64,6 @@ impl<'a> Frame<'a> {
             outputs,
             signature: HashMap::new(),
             constants: HashMap::new(),
-            bytes: HashMap::new(),
             fused: HashSet::new(),
             unneeded: HashSet::new(),
             unrounded: HashMap::new(),

@@ -19,9 +19,6 @@ const COMPLEX: [&str; 7] = ["RESHAPE", "SQUEEZE", "EXPAND_DIMS", "COMPLEX_ABS", 
 /// Adds an operator to the graph, or works out its constants.
 pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Reason>;
 
-/// Adds an operator on bytes, if it can.
-pub(super) type OnBytes = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>;
-
 /// The function of an operator, by its name.
 pub(super) type Handlers = fn(&str) -> Option<Handler>;
 
@@ -33,7 +30,6 @@ pub(super) struct Import<'a> {
     pub(super) build: Builder,
     pub(super) codes: Tables<'a, OperatorCode<'a>>,
     pub(super) handlers: Handlers,
-    pub(super) on_bytes: fn(&str) -> Option<OnBytes>,
     /// The network that is the graph, by index.
     pub(super) main: usize,
     /// The network that is read.
@@ -50,7 +46,7 @@ pub(super) struct Import<'a> {
     pub(super) imaginary: HashMap<Value, Value>,
     /// Whether what is read runs once, before the first run.
     pub(super) starting: bool,
-    /// Whether operators whose tensors are of 8-bit integers are computed on these.
+    /// Whether operators of floats with weights of 8-bit integers are computed on these.
     pub(super) integers: bool,
     /// The network's outputs, in the order of the file.
     pub(super) ends: Vec<End>,
@@ -105,12 +101,6 @@ impl<'a> Import<'a> {
     pub(super) fn operator(&mut self, index: usize) -> Result<(), Reason> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
-        if self.integers
-            && let Some(handler) = (self.on_bytes)(&op.name)
-            && handler(self, &op)?
-        {
-            return Ok(());
-        }
         match (self.handlers)(&op.name) {
             Some(handler) => handler(self, &op),
             None => refused!("this operator is not supported"),

@@ -3,12 +3,12 @@
 use super::ends::MAX_ENDS;
 use super::frame::Frame;
 use super::import::Import;
+use super::operators;
 use super::schema::{Model, SubGraph};
 use super::survey;
 use super::tables::at;
 use super::tensors::{Budget, Steps, indices};
 use super::{LoadOptions, Loaded};
-use super::{on_bytes, operators};
 use crate::compute::Prepare;
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
@@ -136,7 +136,6 @@ fn start<'a>(
         build: Builder::new(budget, 0, prepare),
         codes,
         handlers: operators::handler,
-        on_bytes: on_bytes::handler,
         main,
         frame: Box::new(frame),
         frames: HashMap::new(),
@@ -149,6 +148,9 @@ fn start<'a>(
         integers,
         ends: Vec::new(),
     };
+    if !integers {
+        import.build.graph.dequantize_operators();
+    }
     import.name_ends(model, &inputs, &outputs)?;
     Ok((import, inputs, outputs))
 }

@@ -94,10 +94,6 @@ impl<'a> Import<'a> {
                 self.set(position, Slot::Value(value));
                 return Ok(Input::Value(value));
             }
-            Some(Slot::Bytes) => return self.floats_of_bytes(position, None).map(Input::Value),
-            Some(&Slot::Bordered(border)) => {
-                return self.floats_of_bytes(position, Some(border)).map(Input::Value);
-            }
             Some(Slot::List(_)) => "is a list of tensors",
             Some(Slot::Variable(_)) => "is a variable",
             Some(Slot::Fused) => "is a phase of a dilated convolution",
@@ -140,10 +136,7 @@ impl<'a> Import<'a> {
     /// Whether input `index` is a value of the graph already.
     pub(super) fn is_computed(&self, op: &Op<'a>, index: usize) -> Result<bool, Reason> {
         let position = self.tensors.position(op.input(index)?)?;
-        Ok(matches!(
-            self.slots.get(position),
-            Some(Slot::Value(_) | Slot::Joined(_) | Slot::Bytes | Slot::Bordered(_))
-        ))
+        Ok(matches!(self.slots.get(position), Some(Slot::Value(_) | Slot::Joined(_))))
     }
 
     /// Input `index` as a value of the graph; a constant becomes one.
@@ -257,7 +250,7 @@ impl<'a> Import<'a> {
                     Some(name) => name,
                     None => self.unique_name(position)?,
                 };
-                let rounding = self.rounding(op, steps.zero)?;
+                let rounding = self.rounding(op)?;
                 self.rounded(&name, value, steps, rounding)?
             }
             _ => value,

@@ -8,19 +8,20 @@ use super::import::{Import, Op};
 use super::operands::missing;
 use super::tensors::Steps;
 use crate::graph::Value;
-use crate::model::build::{Kind, Mapped, Operand, Rounding, on_grid};
+use crate::model::build::{Kind, Mapped, Operand, on_grid};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
+use crate::ops::quantization::Rounding;
 use crate::ops::reduce::Reduction;
 
-/// What an operator's arithmetic does, of integers or of floats, where the stored integer `zero` stands for 0.
-fn rounding_of(operator: &str, integers: bool, zero: i64) -> Rounding {
+/// What an operator's arithmetic does, of integers or of floats.
+fn rounding_of(operator: &str, integers: bool) -> Rounding {
     match operator {
         "ADD" | "SUB" | "LEAKY_RELU" | "RESIZE_BILINEAR" => Rounding::Up,
         "QUANTIZE" if integers => Rounding::Up,
-        "AVERAGE_POOL_2D" => Rounding::Away(zero),
+        "AVERAGE_POOL_2D" => Rounding::Away,
         "SQRT" => Rounding::Down,
-        _ => Rounding::Even,
+        _ => Rounding::EvenOfReciprocal,
     }
 }
 
@@ -36,21 +37,31 @@ impl<'a> Import<'a> {
         let rank = self.dims(value)?.rank();
         let outer = self.build.current.clone();
         let b = self.named(name);
-        let x = Operand::Value(Mapped::plain(value, rank, Kind::F32));
-        let rounded = on_grid(b, x, steps.scale, steps.range, rounding)?;
-        let rounded = b.mapped(rounded)?.value;
+        let rounded = match steps.quantization() {
+            Some(own) => {
+                let q =
+                    b.add("integers", |graph, name| graph.quantize_rounded(name, value, own, rounding))?;
+                b.add("", |graph, name| graph.dequantize_linear(name, q, own))?
+            }
+            // Integers that f32 does not hold.
+            None => {
+                let x = Operand::Value(Mapped::plain(value, rank, Kind::F32));
+                let rounded = on_grid(b, x, steps.scale, steps.range)?;
+                b.mapped(rounded)?.value
+            }
+        };
         b.current = outer;
         Ok(rounded)
     }
 
     /// How what an operator computes is rounded.
-    pub(super) fn rounding(&self, op: &Op<'a>, zero: i64) -> Result<Rounding, Reason> {
+    pub(super) fn rounding(&self, op: &Op<'a>) -> Result<Rounding, Reason> {
         let first = op.inputs.first().filter(|&&input| input != -1);
         let steps = match first {
             Some(&input) => self.tensors.steps(self.tensors.position(input)?)?,
             None => None,
         };
-        Ok(rounding_of(&op.name, steps.is_some(), zero))
+        Ok(rounding_of(&op.name, steps.is_some()))
     }
 
     /// The steps of input 0 and of output 0, if both are bytes.

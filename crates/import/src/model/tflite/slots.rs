@@ -22,16 +22,9 @@ pub(super) enum Slot {
     List(Arc<List>),
     /// A variable, by its index.
     Variable(usize),
-    /// Bytes of the frame.
-    Bytes,
-    /// Bytes of the frame with the zero point around them, of which only a convolution's window makes something.
-    Bordered(Border),
     /// What a dilated convolution computes of one phase; nothing else reads it.
     Fused,
 }
-
-/// How much lies before and after height and width.
-pub(super) type Border = [(i64, i64); 2];
 
 /// A list of tensors.
 #[derive(Debug, Clone, Default)]

@@ -66,7 +66,12 @@ pub(super) fn read(
         (Stored::F16(values), _) => HostTensor::from_f16(dims_of(extents)?, Layout::Nhwc, values),
         (Stored::Integers(values), Some(quantization)) => {
             let values = dequantise(&quantization, extents, &values, budget)?;
-            HostTensor::new(dims_of(extents)?, values)
+            let scales: Vec<f32> =
+                quantization.scale().map_or_else(Vec::new, |scales| scales.iter().collect());
+            let axis = if scales.len() == 1 { 0 } else { usize::try_from(quantization.axis()).unwrap_or(0) };
+            let positive = scales.iter().all(|&scale| scale > 0.0 && scale.is_finite());
+            let tensor = HostTensor::new(dims_of(extents)?, values);
+            tensor.map(|tensor| if positive { tensor.with_scales(scales, axis) } else { tensor })
         }
         (Stored::Integers(values), None) => {
             return Ok(Constant::Integers(Integers::new(extents.to_vec(), values)));

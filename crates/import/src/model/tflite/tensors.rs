@@ -8,10 +8,12 @@ use super::tables::{Tables, at};
 use flatbuffers::Vector;
 use std::collections::HashMap;
 
+use crate::emit::Bits;
 pub(super) use crate::model::budget::Budget;
 use crate::model::build::Builder;
 use crate::model::constant_cache;
 use crate::model::reason::Reason;
+use crate::ops::quantization::Quantization;
 
 /// The largest rank that TensorFlow Lite knows.
 const MAX_RANK: usize = 8;
@@ -34,6 +36,15 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    /// The integers and what they stand for, if f32 holds them.
+    pub(super) fn quantization(&self) -> Option<Quantization> {
+        let of = |integer: i64| i32::try_from(integer).ok();
+        let [low, high] = self.range.map(|end| end + self.zero);
+        let (zero, low, high) = (of(self.zero)?, of(low)?, of(high)?);
+        let own = Quantization { scale: Bits(self.scale), zero, low, high };
+        own.check("steps").is_ok().then_some(own)
+    }
+
     /// Whether the integers are stored in a byte, as those of `other` are.
     pub(super) fn are_bytes_like(&self, other: &Steps) -> bool {
         let stored = |steps: &Steps| steps.range.map(|end| end + steps.zero);

@@ -28,6 +28,14 @@ pub(super) enum Given<'v> {
 }
 use Given::{Floats, Input, Integers};
 
+/// The ops of the steps that the CPU runs for a file.
+pub(super) fn steps(bytes: &[u8], load: &LoadOptions, session: SessionOptions) -> Vec<&'static str> {
+    let graph = Model::from_bytes(bytes, load).expect("a valid file").graph;
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let session = Session::new(&context, &graph, session).expect("a session");
+    session.steps().iter().map(|step| step.op).collect()
+}
+
 pub(super) fn none() -> OptionsSpec {
     OptionsSpec::None
 }
@@ -665,15 +673,15 @@ fn arithmetic_on_shapes_is_done_while_reading_and_leaves_the_batch_open() {
 #[test]
 fn operators_of_integers_are_computed_on_them_unless_floats_are_asked_for() {
     let bytes = quantised().bytes();
-    let names = |dequantize: bool| -> Vec<String> {
-        let options = LoadOptions { dequantize, ..LoadOptions::default() };
-        let graph = Model::from_bytes(&bytes, &options).expect("a valid file").graph;
-        graph.nodes().iter().map(|node| node.operator().name().to_owned()).collect()
-    };
-    let on_bytes = names(false);
+    let of_session = SessionOptions::default().with_dequantize(true);
+    let load = |dequantize| LoadOptions { dequantize, ..LoadOptions::default() };
+    let on_bytes = steps(&bytes, &load(false), SessionOptions::default());
     for op in ["quantized_conv2d", "quantized_pool", "quantized_binary", "dequantize"] {
-        assert!(on_bytes.iter().any(|name| name == op), "no {op}: {on_bytes:?}");
+        assert!(on_bytes.iter().any(|name| *name == op), "no {op}: {on_bytes:?}");
     }
-    assert!(!on_bytes.iter().any(|name| name == "conv2d" || name == "pointwise"), "{on_bytes:?}");
-    assert!(!names(true).iter().any(|name| name.contains("quantize")));
+    assert!(!on_bytes.iter().any(|name| *name == "conv2d" || *name == "pointwise"), "{on_bytes:?}");
+    for (load, session) in [(load(true), SessionOptions::default()), (load(false), of_session)] {
+        let names = steps(&bytes, &load, session);
+        assert!(!names.iter().any(|name| name.contains("quantize")), "{names:?}");
+    }
 }
