@@ -3,7 +3,7 @@
 //!
 //! | pass | what it does |
 //! |---|---|
-//! | `unit`, `uses` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `unit`, `folded` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
 //! | `quantized` | operators between quantized values are computed on bytes |
@@ -34,6 +34,7 @@ mod constants;
 mod conversions;
 mod cut;
 mod def_use;
+mod folded;
 mod forms;
 mod function_dims;
 mod halves;

@@ -8,13 +8,9 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Origin, TensorType, Value};
 use crate::host::HostTensor;
-use crate::ops::elementwise::Elementwise;
-use crate::ops::operator::{Argument, Lowered, Operator, View};
-use crate::ops::quantization::Linear;
+use crate::ops::operator::{Argument, Lowered, Operator};
 use crate::ops::{Op, Operands, Purpose, Role};
 use crate::sorted;
-use crate::word;
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -240,11 +236,6 @@ pub(crate) struct Alias {
     pub(crate) offset: usize,
 }
 
-/// What an operator is in a quantized network.
-pub(super) fn linear(operator: &dyn Operator) -> Option<Linear> {
-    (operator as &dyn Any).downcast_ref::<Elementwise>()?.as_linear()
-}
-
 /// The units of a graph in order of execution, and what needs none.
 #[derive(Debug)]
 pub(crate) struct Network<'a> {
@@ -252,7 +243,7 @@ pub(crate) struct Network<'a> {
     units: Vec<Unit>,
     /// Who writes and reads what, once that is asked for; none after the units changed.
     uses: OnceLock<Uses>,
-    aliases: HashMap<Value, Alias>,
+    pub(super) aliases: HashMap<Value, Alias>,
     /// Constants of the graph, and what nodes make of them alone.
     pub(super) constants: HashMap<Value, HostTensor>,
     /// The types of values that the graph has not (`network_values`).
@@ -353,67 +344,6 @@ impl<'a> Network<'a> {
                 Ok(())
             }
         }
-    }
-
-    fn view(&mut self, node: &Node, inputs: &[(Operand, Input)], view: View) -> Result<()> {
-        let (Some((_, input)), &[output]) = (inputs.first(), node.outputs()) else {
-            return Err(Error::Internal("a view without an input and an output".to_owned()));
-        };
-        match input {
-            Input::Value(value) => {
-                let Alias { of, offset } = self.resolve(*value);
-                self.aliases.insert(output, Alias { of, offset: offset + view.offset });
-            }
-            Input::Constant(tensor, _) => {
-                let dtype = tensor.dtype();
-                let (words, each) = (tensor.words()?, dtype.word().words());
-                let shown = words.get(each * view.offset..each * (view.offset + view.dims.elements()));
-                let shown = shown.ok_or_else(|| Error::Internal(format!("a view beyond {tensor:?}")))?;
-                let tensor = word::to_tensor(view.dims, dtype, dtype.word(), shown)?;
-                self.constants.insert(output, tensor);
-            }
-        }
-        Ok(())
-    }
-
-    /// Has `value` show the elements of `of` from `offset` on.
-    pub(super) fn view_of(&mut self, value: Value, of: Value, offset: usize) {
-        let Alias { of, offset: first } = self.resolve(of);
-        self.aliases.insert(value, Alias { of, offset: first + offset });
-    }
-
-    /// Computes a node of constants on the CPU, once.
-    fn fold(&mut self, node: &Node, op: &dyn Op, inputs: &[(Operand, Input)]) -> Result<()> {
-        let constant = |(operand, input): &(Operand, Input)| match input {
-            Input::Constant(tensor, _) => Some((*operand, tensor.clone())),
-            Input::Value(_) => None,
-        };
-        let tensors: Vec<(Operand, HostTensor)> = inputs.iter().filter_map(constant).collect();
-        let infos = op.operands();
-        let role = |operand: Operand| infos.iter().find(|info| info.operand == operand).map(|info| info.role);
-        let of = |wanted: Role| tensors.iter().filter(move |(operand, _)| role(*operand) == Some(wanted));
-        let constants = of(Role::Constant).map(|(operand, tensor)| Ok((*operand, tensor.words()?)));
-        let constants = sorted::map(constants.collect::<Result<Vec<_>>>()?);
-        let kernel = op.cpu(&constants)?;
-        let words = |(operand, tensor): &(Operand, HostTensor)| Ok((*operand, tensor.clone().into_words()?));
-        let given = of(Role::Input).map(words).collect::<Result<Vec<(Operand, Arc<[f32]>)>>>()?;
-        let given: Vec<(Operand, &[f32])> =
-            given.iter().map(|(operand, values)| (*operand, &**values)).collect();
-        let mut written: Vec<(Operand, Vec<f32>)> =
-            crate::ops::outputs(op).map(|info| (info.operand, vec![0.0; info.words()])).collect();
-        let mut slots: Vec<(Operand, &mut [f32])> =
-            written.iter_mut().map(|(operand, values)| (*operand, values.as_mut_slice())).collect();
-        kernel.run(&given, &mut slots)?;
-        for (&value, (_, words)) in node.outputs().iter().zip(written) {
-            let TensorType { dtype, dims } = self.graph.tensor_type(value)?;
-            let tensor = word::to_tensor(dims, dtype, dtype.word(), &words)?;
-            let tensor = match linear(&*node.operator) {
-                Some(Linear::Dequantize(own)) => tensor.with_scales(vec![own.scale.0], 0),
-                _ => tensor,
-            };
-            self.constants.insert(value, tensor);
-        }
-        Ok(())
     }
 
     /// Has `value`, which no unit writes any more, show the elements of `of`, as does all that showed its own.

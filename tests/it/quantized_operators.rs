@@ -220,7 +220,17 @@ fn functions_of_elements_run_on_bytes() {
         });
         check("a number", &graph, &["quantized_lookup"], WIDE, 1.0);
     }
-    for function in [Function::Sigmoid, Function::Tanh, Function::HardSwish, Function::Relu, Function::Abs] {
+    // Functions that every device computes to the bit are tables where there are bytes.
+    for function in [Function::Relu, Function::Abs, Function::Neg] {
+        let graph = between(&[2, 3, 4, 6], STEPS, |graph, x| {
+            let own = weights(&[6, 1, 1, 6], 0, true, 127, 4);
+            let y = graph.pointwise("c", x, own, Extras::default(), Pointwise::default())?;
+            let y = rounded(graph, "z", y, WIDE);
+            graph.elementwise("f", function, &[y.into()])
+        });
+        check(function.name(), &graph, &["quantized_lookup"], STEPS, 5.0);
+    }
+    for function in [Function::Sigmoid, Function::Tanh, Function::HardSwish, Function::Exp] {
         let graph = between(&[2, 3, 6], STEPS, |graph, x| graph.elementwise("f", function, &[x.into()]));
         check(function.name(), &graph, &["quantized_lookup"], STEPS, 1.0);
     }
@@ -228,7 +238,8 @@ fn functions_of_elements_run_on_bytes() {
     let graph = between(&[2, 3, 6], STEPS, |graph, x| graph.silu("silu", x));
     check("silu", &graph, &["quantized_lookup"], STEPS, 1.0);
     let graph = between(&[2, 3, 6], WIDE, |graph, x| {
-        graph.elementwise("more", Function::Add, &[x.into(), 0.5.into()])
+        let more = graph.elementwise("more", Function::Add, &[x.into(), 0.5.into()])?;
+        graph.elementwise("bent", Function::Elu, &[more.into()])
     });
     check("another scale", &graph, &["quantized_lookup"], WIDE, 1.0);
 }

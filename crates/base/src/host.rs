@@ -2,6 +2,9 @@
 
 #[cfg(any(feature = "ndarray", feature = "image"))]
 mod conversions;
+mod scales;
+
+pub use scales::Scales;
 
 use crate::alloc;
 use crate::dims::Dims;
@@ -143,31 +146,7 @@ pub struct HostTensor {
     dims: Dims,
     layout: Layout,
     data: Data,
-    scales: Option<Scales>,
-}
-
-/// The scales of a tensor whose elements are integers times a scale: quantized weights.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scales {
-    /// One scale for all elements, or one for each index along the axis.
-    pub values: Arc<[f32]>,
-    /// The axis that the scales belong to.
-    pub axis: usize,
-}
-
-impl Scales {
-    /// The scales of the same elements in the same order, which had extents `from` and have extents `to`; nothing where the
-    /// axis is none of these.
-    fn reshaped(&self, from: &[usize], to: &[usize]) -> Option<Scales> {
-        if self.values.len() == 1 {
-            return Some(Scales { axis: 0, ..self.clone() });
-        }
-        let behind = |extents: &[usize], axis: usize| extents.iter().skip(axis + 1).product::<usize>();
-        let (extent, inner) = (*from.get(self.axis)?, behind(from, self.axis));
-        let axis = (0..to.len()).find(|&axis| to.get(axis) == Some(&extent) && behind(to, axis) == inner)?;
-        Some(Scales { axis, ..self.clone() })
-    }
+    scales: Option<Arc<Scales>>,
 }
 
 impl HostTensor {
@@ -410,7 +389,8 @@ impl HostTensor {
                 format!("the elements of {dims} in nhwc"),
             ));
         }
-        let scales = self.scales.as_ref().and_then(|own| own.reshaped(self.dims.extents(), dims.extents()));
+        let scales = self.scales().and_then(|own| own.reshaped(self.dims.extents(), dims.extents()));
+        let scales = scales.map(Arc::new);
         Ok(HostTensor { dims, scales, ..self })
     }
 
@@ -423,29 +403,6 @@ impl HostTensor {
         }
         let data = each_type!(&self.data, elements => part(elements, first, dims))?;
         Some(HostTensor { dims, layout: self.layout, data, scales: None })
-    }
-
-    /// The tensor, whose elements are integers times these scales: one for all, or one for each index along `axis`. The elements
-    /// stay as they are. Operators on quantized values with such weights are computed on bytes
-    /// ([`Graph::quantize_linear`](struct.Graph.html#method.quantize_linear)).
-    ///
-    /// ```
-    /// use diptych::{HostTensor, Shape};
-    ///
-    /// // One output channel in steps of 0.5, the other one of 0.25.
-    /// let weights = HostTensor::new(Shape::nhwc(2, 1, 1, 2), vec![0.5, -1.0, 0.25, 0.75])?.with_scales(vec![0.5, 0.25], 0);
-    /// assert_eq!(*weights.to_f32(), [0.5, -1.0, 0.25, 0.75]);
-    /// # Ok::<(), diptych::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_scales(self, values: impl Into<Arc<[f32]>>, axis: usize) -> Self {
-        HostTensor { scales: Some(Scales { values: values.into(), axis }), ..self }
-    }
-
-    /// The scales that the elements are multiples of, if they are known.
-    #[doc(hidden)]
-    pub fn scales(&self) -> Option<&Scales> {
-        self.scales.as_ref()
     }
 
     /// The order of the elements.

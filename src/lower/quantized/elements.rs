@@ -10,6 +10,7 @@ use crate::host::HostTensor;
 use crate::lower::unit::Input;
 use crate::ops::bytes::words_of_rows;
 use crate::ops::elementwise::{Elementwise, Function, Source};
+use crate::ops::operator::Operator;
 use crate::ops::quantization::Rounding;
 use crate::ops::quantized_binary::{QuantizedBinary, QuantizedFunction};
 use crate::ops::quantized_lookup::QuantizedLookup;
@@ -171,12 +172,16 @@ impl Pass<'_, '_> {
 
     /// The bytes that unit `index` rounds `x` to, if `x` is a function of each element of one quantized value.
     pub(super) fn looked_up(&mut self, index: usize, x: Value, grid: Grid) -> Result<Option<Bytes>> {
-        let Some(source) = self.only_source(x) else { return Ok(None) };
+        let Some((source, exact)) = self.only_source(x) else { return Ok(None) };
+        // A table gives the same integers everywhere. Functions that do so anyway are worth one where there are bytes already.
+        if exact && self.bytes_of_ops(source)?.is_none() {
+            return Ok(None);
+        }
         let units = self.network.units();
         let Some(rounding) = units.get(index).and_then(operator::<Elementwise>) else { return Ok(None) };
         let of = |byte: u8| {
             let number = self.function(x, source.value, source.grid.number(byte), &mut HashMap::new())?;
-            Some(match rounding.as_linear() {
+            Some(match Operator::linear(rounding) {
                 Some(Linear::Quantize(_, Rounding::Even | Rounding::Up | Rounding::Away)) => {
                     let q = rounding.program().of_number(number);
                     if q.is_nan() { grid.zero } else { (q as i32 + grid.offset).clamp(0, 255) as u8 }
@@ -190,11 +195,13 @@ impl Pass<'_, '_> {
         self.seen_as(bytes, x)
     }
 
-    /// The quantized value, if there is one alone, that `x` is a function of, element by element.
-    fn only_source(&self, x: Value) -> Option<Quantized> {
+    /// The quantized value, if there is one alone, that `x` is a function of, element by element; and whether every device computes
+    /// that function to the bit.
+    fn only_source(&self, x: Value) -> Option<(Quantized, bool)> {
         let (mut open, mut known, mut source): (Vec<Value>, Vec<Value>, Option<Quantized>) =
             (vec![x], Vec::new(), None);
         let elements = self.network.dims(x).ok()?.elements();
+        let mut exact = true;
         while let Some(value) = open.pop() {
             let root = self.root(value)?;
             if self.network.dims(root).ok()?.elements() != elements {
@@ -212,8 +219,9 @@ impl Pass<'_, '_> {
             }
             known.push(root);
             let unit = self.network.units().get(self.network.writer(root)?)?;
-            operator::<Elementwise>(unit)
-                .filter(|_| known.len() <= MOST_UNITS && !(self.alone)(&unit.name))?;
+            let own = operator::<Elementwise>(unit);
+            let own = own.filter(|_| known.len() <= MOST_UNITS && !(self.alone)(&unit.name))?;
+            exact &= own.program().steps().iter().all(|step| is_exact(step.function));
             for (_, input) in &unit.inputs {
                 match input {
                     Input::Value(value) => open.push(*value),
@@ -222,7 +230,7 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        source
+        Some((source?, exact))
     }
 
     /// What an element of `x` is where that of the source is `number`.
@@ -249,6 +257,12 @@ impl Pass<'_, '_> {
         known.insert(root, result);
         Some(result)
     }
+}
+
+/// Whether every device computes a function to the bit.
+fn is_exact(function: Function) -> bool {
+    use Function::{Abs, Add, Clamp, Maximum, Minimum, Mul, Neg, Relu, Relu6, ReluN1To1, Sub};
+    matches!(function, Abs | Add | Clamp | Maximum | Minimum | Mul | Neg | Relu | Relu6 | ReluN1To1 | Sub)
 }
 
 /// A constant as bytes, if it is one of integers of 8 bits times a scale.

@@ -24,7 +24,7 @@ mod products;
 mod values;
 mod windows;
 
-use super::unit::{self, Input, Network, Unit};
+use super::unit::{Input, Network, Unit};
 use crate::dtype::DType;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
@@ -83,7 +83,7 @@ pub(super) fn compute_on_bytes(network: &mut Network<'_>, alone: &dyn Fn(&str) -
 
 /// What a unit is in a quantized network, and the value that it reads.
 fn linear(unit: &Unit) -> Option<(Linear, Value)> {
-    let linear = unit::linear(unit.operator()?)?;
+    let linear = unit.operator()?.linear()?;
     let [(_, Input::Value(value))] = unit.inputs[..] else { return None };
     Some((linear, value))
 }

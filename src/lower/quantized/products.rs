@@ -23,7 +23,7 @@ pub(super) struct ByteWeights {
 }
 
 /// How far a number may be from a whole one, in proportion, because it was multiplied by a scale in f32.
-const ROUNDED: f32 = 1.0 / 65536.0;
+const ROUNDED: f64 = 1.0 / 262_144.0;
 
 /// The integers that elements are times their scales; nothing if they are none.
 pub(super) fn integers(tensor: &HostTensor) -> Option<Vec<i32>> {
@@ -42,12 +42,14 @@ pub(super) fn integers(tensor: &HostTensor) -> Option<Vec<i32>> {
     elements.iter().enumerate().map(whole).collect()
 }
 
-/// The integer that an element is times a scale.
+/// The integer that an element is times a scale. Quantizers give channels without weights a scale of next to nothing, and so the
+/// largest integer as a bias. Of integers beyond 2^24 f32 has the upper bits; the others are less than a thousandth of a step.
 fn whole(element: f32, scale: f32) -> Option<i32> {
     let steps = f64::from(element) / f64::from(scale);
     let nearest = steps.round();
-    let near = (steps - nearest).abs() <= f64::from(ROUNDED) * nearest.abs().max(1.0);
-    (near && nearest.abs() < f64::from(i32::MAX)).then_some(nearest as i32)
+    let near = (steps - nearest).abs() <= ROUNDED * nearest.abs().max(1.0);
+    // What f32 rounded up from the largest one becomes that again.
+    (near && nearest.abs() <= (1.0 + ROUNDED) * f64::from(i32::MAX)).then_some(nearest as i32)
 }
 
 /// The bias of each output as integers times the scale of the input and that of the weights.

@@ -90,7 +90,7 @@ impl Pass<'_, '_> {
     /// The unit that computes `x`, without the bounds behind it: what it writes, and the bounds.
     pub(super) fn within_bounds(&self, x: Value) -> Option<(Value, [f32; 2])> {
         let unit = self.writer(x)?;
-        let Some(bounds) = operator::<Elementwise>(unit).and_then(|own| bounds_of(own)) else {
+        let Some(bounds) = operator::<Elementwise>(unit).and_then(bounds_of) else {
             return Some((x, [f32::NEG_INFINITY, f32::INFINITY]));
         };
         let (Input::Value(inner), &[output]) = (unit.input(Operand::Arg(0)).ok()?, &unit.outputs[..]) else {

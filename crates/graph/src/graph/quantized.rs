@@ -14,7 +14,6 @@ use crate::ops::quantized_conv2d::QuantizedConv2d;
 use crate::ops::quantized_depthwise::QuantizedDepthwise;
 use crate::ops::quantized_lookup::QuantizedLookup;
 use crate::ops::quantized_pool::QuantizedPool;
-use std::any::Any;
 use std::sync::Arc;
 
 /// The constants of a convolution of bytes.
@@ -104,15 +103,14 @@ impl Graph {
     #[doc(hidden)]
     pub fn quantization(&self, value: Value) -> Option<Quantization> {
         let Origin::Node(node) = self.info(value).ok()?.origin else { return None };
-        let operator: &dyn Any = &*self.nodes.get(node)?.operator;
-        match operator.downcast_ref::<Elementwise>()?.as_linear()? {
+        match self.nodes.get(node)?.operator.linear()? {
             Linear::Dequantize(own) => Some(own),
             Linear::Quantize(..) => None,
         }
     }
 
     fn add_linear(&mut self, name: &str, x: Value, linear: Linear) -> Result<Value> {
-        let operator = Elementwise::linear(linear).map_err(|error| error.at_node(name))?;
+        let operator = Elementwise::of_linear(linear).map_err(|error| error.at_node(name))?;
         self.with_extras(name, Arc::new(operator), vec![(Operand::Arg(0), x)], Extras::default())
     }
 

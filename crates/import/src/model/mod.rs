@@ -64,9 +64,11 @@ pub struct LoadOptions {
     pub inputs: BTreeSet<String>,
     /// The signature of the network to read in a TensorFlow Lite file. Without it, the first network of the file is read.
     pub signature: Option<String>,
-    /// Whether quantized operators are computed on the floats that their 8-bit integers stand for, and rounded. Without it they
-    /// are computed on the integers, which is faster and as exact as other engines are; what has no kernel for integers is
-    /// computed on floats in any case.
+    /// Whether quantized operators are computed on the floats that their 8-bit integers stand for, and rounded, by every session
+    /// ([`SessionOptions::dequantize`](struct.SessionOptions.html#structfield.dequantize) asks for it by one session). Floats
+    /// that are multiplied with weights of 8 bits are then not rounded at each run. Without it operators are computed on the
+    /// integers, which is faster and as exact as other engines are; what has no kernel for integers is computed on floats in
+    /// any case.
     pub dequantize: bool,
     /// The outputs of the network, by name; all of them if there are none here. What the others alone need is neither read
     /// nor computed. They keep the order of the file. A name that is no output of the file is an error.

@@ -2,6 +2,7 @@
 
 use super::elementwise::Program;
 use super::op::Op;
+use super::quantization::Linear;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
@@ -165,6 +166,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What it is in a quantized network, if it rounds numbers to integers or gives the numbers of integers.
+    #[doc(hidden)]
+    fn linear(&self) -> Option<Linear> {
+        None
+    }
+
     /// An input of which it takes the extents alone, where a node has it: the op does not read it.
     #[doc(hidden)]
     fn like(&self) -> Option<Operand> {
@@ -227,6 +234,10 @@ pub(crate) trait Options: fmt::Debug + PartialEq + Sized + Send + Sync + 'static
         None
     }
 
+    fn linear(&self) -> Option<Linear> {
+        None
+    }
+
     fn like(&self) -> Option<Operand> {
         None
     }
@@ -279,6 +290,10 @@ impl<O: Options> Operator for O {
 
     fn program(&self) -> Option<&Program> {
         Options::program(self)
+    }
+
+    fn linear(&self) -> Option<Linear> {
+        Options::linear(self)
     }
 
     fn like(&self) -> Option<Operand> {

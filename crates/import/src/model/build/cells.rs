@@ -22,7 +22,7 @@ pub(crate) struct State {
 #[derive(Clone)]
 pub(crate) enum Cell {
     Lstm(Box<Lstm>),
-    Gru(Gru),
+    Gru(Box<Gru>),
     Plain(Plain),
 }
 
@@ -54,7 +54,10 @@ impl Cell {
                 }
                 all
             }
-            Cell::Gru(Gru { recurrent, late, .. }) => recurrent.iter_mut().chain(late.iter_mut()).collect(),
+            Cell::Gru(cell) => {
+                let Gru { recurrent, late, .. } = &mut **cell;
+                recurrent.iter_mut().chain(late.iter_mut()).collect()
+            }
             Cell::Plain(Plain { recurrent, .. }) => vec![recurrent],
         }
     }

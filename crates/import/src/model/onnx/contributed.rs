@@ -144,14 +144,19 @@ pub(super) fn fused_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `QGemm`: a product of integers less their zero points, a summand, and the scales; rounded if there is one for it.
 pub(super) fn quantised_gemm<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
-    let (mut a, mut b) = (centred(i, op, 0, 2)?, centred(i, op, 3, 5)?);
-    if op.flag("transA", false) {
-        a = crate::model::build::swapped(i, a)?;
-    }
-    if op.flag("transB", false) {
-        b = crate::model::build::swapped(i, b)?;
-    }
     let kind = i.kind_of(op, 0)?;
+    if let Some(y) = super::quantised::gemm_on_numbers(i, op)? {
+        let slot = if op.has(7) { super::quantised::rounded(i, op, y, 7, 8, 0, kind)? } else { y };
+        return i.set(op, 0, slot);
+    }
+    // The zero points of the right factor are those of its columns, however it is stored.
+    let [a, b] = [(0, 2, "transA"), (3, 5, "transB")].map(|(index, zero, flag)| -> Result<Operand, Reason> {
+        let x = i.slot(op, index)?;
+        let x = if op.flag(flag, false) { crate::model::build::swapped(i, x)? } else { x };
+        let zero = if op.has(zero) { Some(i.slot(op, zero)?) } else { None };
+        build::centred(i, x, zero)
+    });
+    let (a, b) = (a?, b?);
     let mut sums = product(i, "sums", a, b)?;
     if op.has(6) {
         let more = i.slot(op, 6)?;

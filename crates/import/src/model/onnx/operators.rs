@@ -260,6 +260,7 @@ const OTHERS: &[(&str, Handler)] = &[
     ("QLinearSigmoid", |i, op| quantised::unary(i, op, Function::Sigmoid)),
     ("QLinearLeakyRelu", |i, op| quantised::unary(i, op, Function::LeakyRelu)),
     ("QLinearGlobalAveragePool", quantised::global_average),
+    ("QLinearSoftmax", quantised::softmax),
     ("QLinearConcat", quantised::concat),
     ("QLinearAveragePool", contributed::quantised_average),
     ("QGemm", contributed::quantised_gemm),

@@ -262,6 +262,39 @@ pub(super) fn matmul<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot)
 }
 
+/// The floats of `QGemm`, with its summand, where its left factor and the constant right one are integers by known scales and
+/// `alpha` is 1; nothing elsewhere.
+pub(super) fn gemm_on_numbers<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Option<Operand>, Reason> {
+    let matrix = i.slot(op, 3)?;
+    let is_known = matches!(matrix, Operand::Constant(..)) && i.shape(&matrix)?.len() == 2;
+    let plain = op.preset("alpha")? == 1.0 && !op.flag("transA", false);
+    let rows = op.has(6) && !matches!(i.slot(op, 6)?, Operand::Constant(..));
+    if !is_known || !plain || rows || !is_quantized(i, op, 0)? {
+        return Ok(None);
+    }
+    let x = i.slot(op, 0)?;
+    let x = floats_along(i, op, x, (1, 2, 0), "a")?;
+    let transposed = op.flag("transB", false);
+    let matrix = floats_along(i, op, matrix, (4, 5, usize::from(!transposed)), "b")?;
+    let matrix = if transposed { matrix } else { build::swapped(i, matrix)? };
+    let bias = if op.has(6) { Some(bias(i, op, 6)?) } else { None };
+    let part = if op.has(7) { "floats" } else { "" };
+    i.build.within(part, |b| build::dense(b, "", x, &matrix, bias.as_ref(), None)).map(Some)
+}
+
+/// `QLinearSoftmax` of com.microsoft: the softmax of the floats, rounded.
+pub(super) fn softmax<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
+    let x = i.slot(op, 0)?;
+    let kind = x.kind();
+    let x = floats(i, op, x, 1, 2, "x")?;
+    let version = op.int("opset", 1);
+    let result = i
+        .build
+        .within("floats", |b| super::reductions::softmax_of(b, x, (op.int("axis", -1), version), false))?;
+    let slot = rounded(i, op, result, 3, 4, 0, kind)?;
+    i.set(op, 0, slot)
+}
+
 /// `DynamicQuantizeLinear`: the range is that of the elements and of 0.
 pub(super) fn dynamic<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if integer_products::linear(i, op)? {
@@ -293,9 +326,9 @@ pub(super) fn conv_integer<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     i.set(op, 0, slot.of_kind(Kind::I32))
 }
 
-/// The floats of a bias at input 8: integers times the scales of the input and of the weights.
-fn bias<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Result<Operand, Reason> {
-    let (bias, own, others) = (i.slot(op, 8)?, i.slot(op, 1)?, i.slot(op, 4)?);
+/// The floats of a bias at an input: integers times the scales of the input and of the weights.
+fn bias<'a>(i: &mut Import<'a>, op: &Op<'a>, index: usize) -> Result<Operand, Reason> {
+    let (bias, own, others) = (i.slot(op, index)?, i.slot(op, 1)?, i.slot(op, 4)?);
     let bias = converted(i, bias, Kind::F32)?;
     let scale = i.apply("scale", Function::Mul, &[others.into(), own.into()])?;
     let count = i.shape(&scale)?.iter().product();
@@ -311,7 +344,7 @@ pub(super) fn conv<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         let x = i.slot(op, 0)?;
         let x = floats_along(i, op, x, (1, 2, 0), "x")?;
         let weights = floats_along(i, op, weights, (4, 5, 0), "weights")?;
-        let bias = if op.has(8) { Some(bias(i, op)?) } else { None };
+        let bias = if op.has(8) { Some(bias(i, op, 8)?) } else { None };
         let y = super::convolution::sums(i, op, x, weights, bias)?;
         let kind = if op.has(7) { i.kind_of(op, 7)? } else { Kind::U8 };
         let slot = rounded(i, op, y.of_kind(Kind::F32), 6, 7, 1, kind)?;

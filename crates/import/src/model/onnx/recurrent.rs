@@ -161,14 +161,14 @@ fn layer<'a>(
                 clips: Clips { sums: clip, ..Clips::default() },
             }))
         }
-        Form::Gru => Cell::Gru(Gru {
+        Form::Gru => Cell::Gru(Box::new(Gru {
             units,
             recurrent: Gru::split(i, &recurrent, units)?,
             resets_product: separate,
             late,
             functions: [functions[0], functions[1]].map(Some),
             clip,
-        }),
+        })),
         Form::Rnn => {
             let recurrent = i.kept("recurrent", recurrent)?;
             Cell::Plain(Plain { recurrent, function: Some(functions[0]), clip })

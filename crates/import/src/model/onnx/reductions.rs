@@ -3,7 +3,7 @@
 use super::empty::none_along;
 use super::import::{Import, Op};
 use crate::emit::Bits;
-use crate::model::build::{self, Extreme, Hot, Kind, Operand, axes, axis, from_start, reduced};
+use crate::model::build::{self, Builder, Extreme, Hot, Kind, Operand, axes, axis, from_start, reduced};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
@@ -62,18 +62,28 @@ pub(super) fn log_sum_exp<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 
 /// `Softmax`, or its logarithm: along one axis from version 13 on, along all behind one before.
 pub(super) fn softmax<'a>(i: &mut Import<'a>, op: &Op<'a>, log: bool) -> Done {
-    let (x, own) = (i.slot(op, 0)?, i.extents_of(op, 0)?);
-    let rank = own.len();
-    let place = axis(op.int("axis", if op.version >= 13 { -1 } else { 1 }), rank)?;
-    if op.version >= 13 || place + 1 == rank {
-        let slot = build::softmax(i, "", x, place, (1.0, log))?;
-        return i.set(op, 0, slot);
+    let x = i.slot(op, 0)?;
+    let along = op.int("axis", if op.version >= 13 { -1 } else { 1 });
+    let slot = softmax_of(i, x, (along, op.version), log)?;
+    i.set(op, 0, slot)
+}
+
+/// The softmax of an operand by the rule of a version.
+pub(super) fn softmax_of(
+    b: &mut Builder,
+    x: Operand,
+    (along, version): (i64, i64),
+    log: bool,
+) -> Result<Operand, Reason> {
+    let own = b.shape(&x)?;
+    let place = axis(along, own.len())?;
+    if version >= 13 || place + 1 == own.len() {
+        return build::softmax(b, "", x, place, (1.0, log));
     }
     let (outer, inner) = own.split_at(place);
-    let rows = i.with_extents("rows", x, &[outer.iter().product(), inner.iter().product()])?;
-    let slot = build::softmax(i, "softmax", rows, 1, (1.0, log))?;
-    let slot = i.with_extents("", slot, &own)?;
-    i.set(op, 0, slot)
+    let rows = b.with_extents("rows", x, &[outer.iter().product(), inner.iter().product()])?;
+    let slot = build::softmax(b, "softmax", rows, 1, (1.0, log))?;
+    b.with_extents("", slot, &own)
 }
 
 /// `Hardmax`: 1 at the first largest element along an axis, 0 elsewhere.

@@ -29,14 +29,8 @@ impl Elementwise {
     /// # Errors
     /// If the quantization has no positive scale or no integers.
     #[doc(hidden)]
-    pub fn linear(linear: Linear) -> Result<Self> {
+    pub fn of_linear(linear: Linear) -> Result<Self> {
         Ok(Elementwise { program: linear.program()?, linear: Some(linear) })
-    }
-
-    /// What it is in a quantized network, if it is that by itself.
-    #[doc(hidden)]
-    pub fn as_linear(&self) -> Option<Linear> {
-        self.linear
     }
 
     /// What it computes.
@@ -73,5 +67,9 @@ impl Options for Elementwise {
 
     fn program(&self) -> Option<&Program> {
         Some(&self.program)
+    }
+
+    fn linear(&self) -> Option<Linear> {
+        self.linear
     }
 }
