@@ -3,8 +3,10 @@
 #[cfg(any(feature = "ndarray", feature = "image"))]
 mod conversions;
 mod scales;
+mod watch;
 
 pub use scales::Scales;
+pub use watch::Watch;
 
 use crate::alloc;
 use crate::dims::Dims;
@@ -16,7 +18,7 @@ use crate::word;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use std::borrow::Cow;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// The elements of a [`HostTensor`].
 #[derive(Debug, Clone, PartialEq)]
@@ -31,25 +33,6 @@ pub enum Data {
     U16(Arc<[u16]>),
     U8(Arc<[u8]>),
     Bool(Arc<[bool]>),
-}
-
-/// Tells whether the elements of a tensor are still in use elsewhere. Their place in memory is not given to others meanwhile.
-#[derive(Debug)]
-pub enum Watch {
-    F32(Weak<[f32]>),
-    F16(Weak<[f16]>),
-}
-
-impl Watch {
-    /// Whether some tensor has the elements.
-    #[doc(hidden)]
-    pub fn is_alive(&self) -> bool {
-        let owners = match self {
-            Watch::F32(elements) => elements.strong_count(),
-            Watch::F16(elements) => elements.strong_count(),
-        };
-        owners > 0
-    }
 }
 
 /// Does the same to the elements of any type.
@@ -504,16 +487,6 @@ impl HostTensor {
         match &self.data {
             Data::F32(data) if self.layout == Layout::Nhwc => Ok(Arc::clone(data)),
             _ => Ok(Arc::from(&*self.words()?)),
-        }
-    }
-
-    /// Watches its elements without keeping them; none of a tensor of integers.
-    #[doc(hidden)]
-    pub fn watch(&self) -> Option<Watch> {
-        match &self.data {
-            Data::F32(elements) => Some(Watch::F32(Arc::downgrade(elements))),
-            Data::F16(elements) => Some(Watch::F16(Arc::downgrade(elements))),
-            _ => None,
         }
     }
 
