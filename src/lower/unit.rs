@@ -2,6 +2,7 @@
 
 use super::def_use::Uses;
 use super::step::TOGETHER;
+use super::without_elements::Way;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -253,6 +254,7 @@ impl<'a> Network<'a> {
                 network.constants.insert(value, tensor.clone());
             }
         }
+        network.add_values_without_elements()?;
         for node in graph.nodes() {
             network.add(node).map_err(|error| error.at_node(node.name()))?;
         }
@@ -315,6 +317,11 @@ impl<'a> Network<'a> {
         };
         let read = node.inputs().iter().filter(|(operand, _)| node.operator().like() != Some(*operand));
         let inputs: Vec<(Operand, Input)> = read.map(input).collect();
+        let (arguments, inputs) = match self.way(node, arguments, inputs)? {
+            Way::Computed(arguments, inputs) => (arguments, inputs),
+            Way::Shown(inputs, view) => return self.view(node, &inputs, view),
+            Way::Known => return Ok(()),
+        };
         match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
             Lowered::View(view) => self.view(node, &inputs, view),
             Lowered::Op(op) => {

@@ -343,8 +343,8 @@ impl Graph {
         let dims = self.info(x)?.dims;
         let place = dims.axis("split", axis).map_err(|error| error.at_node(name))?;
         let whole = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-        if whole != Some(dims.extents()[place]) || sizes.contains(&0) {
-            let wanted = format!("sizes of at least 1 that are {} together", dims.extents()[place]);
+        if whole != Some(dims.extents()[place]) {
+            let wanted = format!("sizes that are {} together", dims.extents()[place]);
             let found = format!("{sizes:?} of axis {axis} of {dims}");
             return Err(Error::shape("split", found, wanted).at_node(name));
         }

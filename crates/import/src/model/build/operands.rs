@@ -158,12 +158,6 @@ impl Builder {
         if kind.is_handle() {
             return refused!("found a sequence or nothing, wanted a tensor");
         }
-        if constant.elements() == 0 {
-            return refused!(
-                "found a tensor of {:?}, which has no elements, wanted some",
-                constant.extents()
-            );
-        }
         if !kind.is_wide() {
             self.check_exact(&constant, kind)?;
         }
@@ -297,8 +291,13 @@ impl Builder {
         if own.extents().get(1..) == Some(behind) && !part.is_empty() {
             return Ok(value);
         }
+        // Of no elements it is not known how many are left.
+        let first = match behind.contains(&0) {
+            true => Dim::Fixed(own.extents().first().copied().unwrap_or(1)),
+            false => Dim::Rest,
+        };
         let behind = behind.iter().map(|&extent| Dim::Fixed(extent));
-        let target: Vec<Dim> = std::iter::once(Dim::Rest).chain(behind).collect();
+        let target: Vec<Dim> = std::iter::once(first).chain(behind).collect();
         self.add(part, |graph, name| graph.reshape(name, value, &target))
     }
 

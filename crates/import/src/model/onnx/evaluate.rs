@@ -29,6 +29,16 @@ impl<'a> Import<'a> {
             && !super::random::draws(op)
     }
 
+    /// Whether an input of an operator has no elements.
+    pub(super) fn reads_nothing(&self, op: &Op<'a>) -> bool {
+        let mut inputs = op.node.inputs.iter().filter(|name| !name.is_empty());
+        inputs.any(|name| {
+            // A matrix that is kept as integers has elements.
+            self.unread(name).is_none()
+                && matches!(self.find(name), Ok(Operand::Constant(own, kind)) if !kind.is_handle() && own.elements() == 0)
+        })
+    }
+
     /// What the results of an operator on large constants are kept under, where the file is read several times.
     fn kept_name(&self, op: &Op<'a>) -> Option<(Arc<Kept>, String)> {
         let kept = self.kept.clone()?;

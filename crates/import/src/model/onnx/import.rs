@@ -60,8 +60,6 @@ pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Rea
 pub(super) struct Handlers {
     /// Finds the handler of an operator by its domain and name.
     pub(super) find: fn(&str, &str) -> Option<Handler>,
-    /// Writes what an operator makes of tensors without elements, if it is given some.
-    pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
     /// Writes what an operator makes of bytes, if it is given some and can.
     pub(super) on_bytes: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
     /// Notes what an operator made of bytes.
@@ -245,7 +243,7 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         self.written.clear();
-        if (self.handlers.of_nothing)(self, &op)? || (self.handlers.on_bytes)(self, &op)? {
+        if !self.reads_nothing(&op) && (self.handlers.on_bytes)(self, &op)? {
             return Ok(());
         }
         if (self.handlers.keep)(self, &op)? {

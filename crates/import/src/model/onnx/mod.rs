@@ -38,7 +38,6 @@ mod decode;
 mod division;
 mod einsum;
 mod elementwise;
-mod empty;
 mod evaluate;
 mod filter;
 mod functions;

@@ -4,7 +4,7 @@ use super::import::{Handler, Handlers};
 use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise, empty,
+    attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise,
     functions, fused_attention, grids, grouped_attention, hosted, indexing, integer_matrices, moves, norms,
     packed, pooling, products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences,
     shapes, spectra, states, suppression, transposed, unpool,
@@ -20,7 +20,6 @@ const MICROSOFT: &str = "com.microsoft";
 /// What operators are read by.
 pub(super) const HANDLERS: Handlers = Handlers {
     find: handler,
-    of_nothing: empty::of_nothing,
     on_bytes: bytes::added,
     noted: bytes::noted,
     keep: integer_matrices::kept,

@@ -109,7 +109,7 @@ impl Import<'_> {
                     }
                 })
                 .collect();
-            let dims = crate::dims::Dims::new_or_empty(&extents)?;
+            let dims = crate::dims::Dims::new(&extents)?;
             ports.push(Port { name, shape: dims.shape(), dims, dtype, open });
         }
         Ok((found, ports))

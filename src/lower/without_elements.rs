@@ -1,0 +1,96 @@
+//! Nodes that read or write values of no elements. No unit does: such a value is a constant without elements.
+
+use super::unit::{Input, Network};
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::emit::Operand;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Node, TensorType};
+use crate::host::HostTensor;
+use crate::ops::operator::{Argument, View, WithoutElements};
+use crate::word;
+
+/// A tensor all of whose elements are `number`.
+fn all(dims: Dims, dtype: DType, number: f32) -> Result<HostTensor> {
+    let numbers = HostTensor::new(dims, vec![number; dims.elements()])?;
+    let words = word::of_tensor(&numbers, dtype.word(), dtype, "a value of one number")?;
+    word::to_tensor(dims, dtype, dtype.word(), &words)
+}
+
+/// How a node is computed that may read or write values of no elements.
+pub(super) enum Way {
+    /// By its operator, of these inputs.
+    Computed(Vec<Argument>, Vec<(Operand, Input)>),
+    /// Its result shows the only input that is left.
+    Shown(Vec<(Operand, Input)>, View),
+    /// Its results are known.
+    Known,
+}
+
+impl Network<'_> {
+    /// Makes constants of the graph's values that have no elements.
+    pub(super) fn add_values_without_elements(&mut self) -> Result<()> {
+        for (value, info) in self.graph.all_values().filter(|(_, info)| info.dims.elements() == 0) {
+            let dtype = self.graph.dtype(value).unwrap_or_default();
+            self.constants.insert(value, word::to_tensor(info.dims, dtype, dtype.word(), &[])?);
+        }
+        Ok(())
+    }
+
+    /// How a node is computed of `arguments`, which `inputs` are, but for the one of which only the extents are read.
+    pub(super) fn way(
+        &mut self,
+        node: &Node,
+        arguments: Vec<Argument>,
+        inputs: Vec<(Operand, Input)>,
+    ) -> Result<Way> {
+        let types = node.outputs().iter().map(|&value| self.graph.tensor_type(value));
+        let types = types.collect::<Result<Vec<TensorType>>>()?;
+        if !types.is_empty() && types.iter().all(|of| of.dims.elements() == 0) {
+            return Ok(Way::Known);
+        }
+        let results: Vec<Dims> = types.iter().map(|of| of.dims).collect();
+        let Some(way) = self.graph.without_elements(node.operator(), &arguments, &results)? else {
+            return Ok(Way::Computed(arguments, inputs));
+        };
+        let first = types.first().zip(node.outputs().first());
+        let (of, output) = first.ok_or_else(|| Error::Internal("a node without results".to_owned()))?;
+        match way {
+            WithoutElements::Filled(number) => {
+                let filled = Graph::filled(&arguments)?;
+                let input = |(operand, input): (Operand, Input)| {
+                    let argument = arguments.iter().find(|own| own.operand == operand);
+                    let shown = filled.iter().find(|own| own.operand == operand);
+                    match argument.zip(shown) {
+                        Some((own, filled)) if own.dims != filled.dims => {
+                            let tensor = all(filled.dims, filled.dtype, number)?;
+                            let value = self.add_constant(tensor.clone());
+                            Ok((operand, Input::Constant(tensor, Some(value))))
+                        }
+                        _ => Ok((operand, input)),
+                    }
+                };
+                let inputs = inputs.into_iter().map(input).collect::<Result<Vec<_>>>()?;
+                Ok(Way::Computed(filled, inputs))
+            }
+            WithoutElements::LeftOut => {
+                let left = Graph::left(&arguments);
+                let input = |(before, now): &(Operand, Argument)| {
+                    let found = inputs.iter().find(|(operand, _)| operand == before);
+                    let missing = || Error::Internal(format!("a node without {}", before.name()));
+                    Ok((now.operand, found.ok_or_else(missing)?.1.clone()))
+                };
+                let inputs = left.iter().map(input).collect::<Result<Vec<_>>>()?;
+                Ok(Way::Computed(left.into_iter().map(|(_, now)| now).collect(), inputs))
+            }
+            WithoutElements::Shown(operand) => {
+                let shown = inputs.into_iter().filter(|(own, _)| *own == operand).collect();
+                Ok(Way::Shown(shown, View { dims: of.dims, offset: 0 }))
+            }
+            WithoutElements::Number(number) => {
+                self.constants.insert(*output, all(of.dims, of.dtype, number)?);
+                Ok(Way::Known)
+            }
+        }
+    }
+}
