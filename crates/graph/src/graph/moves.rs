@@ -54,7 +54,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If there is not one range for each axis, or one of them is empty or has step 0.
+    /// If there is not one range for each axis, or one of them has step 0.
     pub fn strided_slice(&mut self, name: &str, x: Value, ranges: &[AxisRange]) -> Result<Value> {
         self.moved(name, x, StridedSlice { ranges: ranges.to_vec() })
     }
@@ -98,7 +98,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If there is not one number for each axis, or one is 0.
+    /// If there is not one number for each axis.
     pub fn tile(&mut self, name: &str, x: Value, repeats: &[usize]) -> Result<Value> {
         self.moved(name, x, Tile { repeats: repeats.to_vec() })
     }
@@ -468,7 +468,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the result does not have such an axis, or the depth is 0.
+    /// If the result does not have such an axis.
     pub fn one_hot(&mut self, name: &str, x: Value, options: OneHot) -> Result<Value> {
         self.moved(name, x, options)
     }

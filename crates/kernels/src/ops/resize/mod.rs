@@ -92,7 +92,7 @@ impl ResizeOp {
     /// Checks the shape and the options.
     ///
     /// # Errors
-    /// If an extent is 0 or too large, or corners are aligned between half-pixel centers.
+    /// If there are no pixels or an extent is too large, or corners are aligned between half-pixel centers.
     pub fn new(input: Shape, options: &Resize, precision: Precision) -> Result<Self> {
         let [h, w] = options.size;
         let output = Shape { h, w, ..input };
