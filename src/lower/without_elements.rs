@@ -29,7 +29,16 @@ pub(super) enum Way {
 
 impl Network<'_> {
     /// Makes constants of the graph's values that have no elements.
+    ///
+    /// # Errors
+    /// If a state has none: there is nothing to keep.
     pub(super) fn add_values_without_elements(&mut self) -> Result<()> {
+        for state in self.graph.states() {
+            let (name, dims) = (self.graph.name(state.value)?, self.graph.dims(state.value)?);
+            if dims.elements() == 0 {
+                return Err(Error::input(format!("state {name:?}"), dims.to_string(), "at least one element"));
+            }
+        }
         for (value, info) in self.graph.all_values().filter(|(_, info)| info.dims.elements() == 0) {
             let dtype = self.graph.dtype(value).unwrap_or_default();
             self.constants.insert(value, word::to_tensor(info.dims, dtype, dtype.word(), &[])?);

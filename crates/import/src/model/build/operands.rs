@@ -301,6 +301,19 @@ impl Builder {
         self.add(part, |graph, name| graph.reshape(name, value, &target))
     }
 
+    /// A value in other dimensions, the first of which may become another one with the batch, where there are elements.
+    pub(crate) fn with_leading(
+        &mut self,
+        part: &str,
+        value: Value,
+        target: &[usize],
+    ) -> Result<Value, Reason> {
+        match target.split_first() {
+            Some((_, behind)) if !target.contains(&0) => self.with_rest(part, value, behind),
+            _ => self.reshaped(part, value, target),
+        }
+    }
+
     /// An operand as a value once for all that read it; a constant has the name of a part.
     pub(crate) fn kept(&mut self, part: &str, operand: Operand) -> Result<Operand, Reason> {
         match operand {

@@ -106,6 +106,7 @@ impl<'a> Import<'a> {
         let op = self.op(index)?;
         self.check_complex(&op)?;
         if self.integers
+            && !self.reads_nothing(&op)
             && let Some(handler) = (self.on_bytes)(&op.name)
             && handler(self, &op)?
         {
@@ -115,6 +116,17 @@ impl<'a> Import<'a> {
             Some(handler) => handler(self, &op),
             None => refused!("this operator is not supported"),
         }
+    }
+
+    /// Whether an input of an operator has no elements, which is no matter of bytes.
+    fn reads_nothing(&self, op: &Op<'a>) -> bool {
+        let inputs = op.inputs.iter().filter(|&&input| input != -1);
+        let mut positions = inputs.filter_map(|&input| self.tensors.position(input).ok());
+        positions.any(|position| match self.slots.get(position) {
+            Some(Slot::Value(value)) => self.build.graph.dims(*value).is_ok_and(|dims| dims.elements() == 0),
+            Some(Slot::Constant(constant)) => constant.elements() == 0,
+            _ => false,
+        })
     }
 
     /// Refuses complex inputs of an operator that does not know them.

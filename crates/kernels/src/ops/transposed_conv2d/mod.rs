@@ -116,7 +116,7 @@ impl TransposedConv2dOp {
             return Err(Error::shape(OP, found, format!("at most {}", i16::MAX)));
         }
         let output = Shape::nhwc(input.n, rows.0, columns.0, weights.n);
-        output.check_or_empty(OP)?;
+        Shape { n: output.n.max(1), ..output }.check(OP)?;
         Ok(TransposedConv2dOp::of(Convolution {
             border: Border::Zeros,
             input,
