@@ -36,7 +36,11 @@ impl Network<'_> {
         for state in self.graph.states() {
             let (name, dims) = (self.graph.name(state.value)?, self.graph.dims(state.value)?);
             if dims.elements() == 0 {
-                return Err(Error::input(format!("state {name:?}"), dims.to_string(), "at least one element"));
+                return Err(Error::input(
+                    format!("state {name:?}"),
+                    dims.to_string(),
+                    "at least one element",
+                ));
             }
         }
         for (value, info) in self.graph.all_values().filter(|(_, info)| info.dims.elements() == 0) {

@@ -138,7 +138,8 @@ impl DeviceSession {
             places.push(OutputPlace { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
         // Outputs of no elements lie in no buffer, but behind those that are read.
-        let fixed: Vec<Vec<f32>> = places.iter().any(|place| place.bytes == 0).then(Vec::new).into_iter().collect();
+        let fixed: Vec<Vec<f32>> =
+            places.iter().any(|place| place.bytes == 0).then(Vec::new).into_iter().collect();
         places.iter_mut().filter(|place| place.bytes == 0).for_each(|place| place.read = reads.len());
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
@@ -247,8 +248,11 @@ impl DeviceSession {
         if ready.segments.lead().is_empty() {
             return Ok(Vec::new());
         }
-        let lengths: Vec<usize> = 
-            ready.inputs.iter().map(|slice| slice.as_ref().map_or(0, |slice| (slice.bytes / 4) as usize)).collect();
+        let lengths: Vec<usize> = ready
+            .inputs
+            .iter()
+            .map(|slice| slice.as_ref().map_or(0, |slice| (slice.bytes / 4) as usize))
+            .collect();
         whole(inputs, &lengths)
     }
 

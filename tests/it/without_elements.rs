@@ -4,8 +4,8 @@ use crate::graph::{dims, numbers};
 use crate::machine::everywhere;
 use diptych::nn::{Attention, AxisRange, ByteRange, CumSum, Normalize, OneHot, PadMode, Resize, Softmax};
 use diptych::{
-    Activation, AttentionInputs, Bits, Context, Conv2d, DType, Dim, Extras, Function, Gemm, Graph, HostTensor,
-    Padding, Pool, Pooling, Reduction, Right, Session, SessionOptions, Shape, Value,
+    Activation, AttentionInputs, Bits, Context, Conv2d, DType, Dim, Extras, Function, Gemm, Graph,
+    HostTensor, Padding, Pool, Pooling, Reduction, Right, Session, SessionOptions, Shape, Value,
 };
 use std::collections::BTreeMap;
 
@@ -145,9 +145,14 @@ fn functions_of_nothing_have_the_extents_of_their_broadcast() {
     let bytes = known.graph.quantize("bytes", a, 0.5, ByteRange::all(128)).expect("bytes");
     let floats = known.graph.dequantize("floats", bytes, 0.5, 128, 3);
     known.output(floats, none(&[4, 0, 3]));
-    let error = known.graph.elementwise("unlike", Function::Add, &[a.into(), most.into()]).expect_err("unlike");
+    let error =
+        known.graph.elementwise("unlike", Function::Add, &[a.into(), most.into()]).expect_err("unlike");
     assert!(error.to_string().contains("4x0x3 and 4x0x2"), "{error}");
-    check(&known.graph, &[("a", &none(&[4, 0, 3])), ("b", &tensor(&[1, 3], &[1.0, 2.0, 3.0]))], &known.wanted);
+    check(
+        &known.graph,
+        &[("a", &none(&[4, 0, 3])), ("b", &tensor(&[1, 3], &[1.0, 2.0, 3.0]))],
+        &known.wanted,
+    );
 }
 
 #[test]
@@ -168,7 +173,11 @@ fn reductions_of_nothing_are_their_neutral_numbers() {
         known.output(whole, tensor(&[], &[number]));
         // What follows is computed at the run.
         let more = known.graph.input(&format!("{name} more"), dims(&[2])).expect("an input");
-        let sum = known.graph.elementwise(&format!("{name} and more"), Function::Add, &[reduced.into(), more.into()]);
+        let sum = known.graph.elementwise(
+            &format!("{name} and more"),
+            Function::Add,
+            &[reduced.into(), more.into()],
+        );
         known.output(sum, tensor(&[1, 2], &[number + 1.0, number + 2.0]));
         let kept = known.graph.reduce(&format!("{name} of rows"), a, reduction, &[1], false);
         known.output(kept, none(&[0]));
@@ -241,9 +250,11 @@ fn products_of_no_terms_are_their_bias() {
     let product = known.graph.gemm("turned", b, Right::Value(a), Extras::default(), turned);
     known.output(product, tensor(&[3, 2], &[0.0; 6]));
     // Without rows, without columns, without matrices.
-    let rows = known.graph.gemm("rows", b, Right::Constant(none(&[3, 0])), Extras::default(), Gemm::default());
+    let rows =
+        known.graph.gemm("rows", b, Right::Constant(none(&[3, 0])), Extras::default(), Gemm::default());
     known.output(rows, none(&[0, 0]));
-    let columns = known.graph.gemm("columns", c, Right::Constant(none(&[3, 0])), Extras::default(), Gemm::default());
+    let columns =
+        known.graph.gemm("columns", c, Right::Constant(none(&[3, 0])), Extras::default(), Gemm::default());
     known.output(columns, none(&[2, 0]));
     let batch = known.graph.input("batch", dims(&[0, 2, 4])).expect("an input");
     let weights = Right::Constant(numbers(dims(&[4, 5]), 1));
@@ -345,7 +356,8 @@ fn no_step_and_no_memory_is_for_what_has_no_elements() {
     let mut graph = Graph::new();
     let x = graph.input("x", dims(&[0, 64])).expect("an input");
     let y = graph.elementwise("y", Function::Exp, &[x.into()]).expect("a node");
-    let z = graph.gemm("z", y, Right::Constant(numbers(dims(&[64, 8]), 1)), Extras::default(), Gemm::default());
+    let z =
+        graph.gemm("z", y, Right::Constant(numbers(dims(&[64, 8]), 1)), Extras::default(), Gemm::default());
     graph.output(z.expect("a node")).expect("an output");
     for context in everywhere() {
         let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");

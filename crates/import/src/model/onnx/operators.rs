@@ -4,10 +4,10 @@ use super::import::{Handler, Handlers};
 use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise,
-    functions, fused_attention, grids, grouped_attention, hosted, indexing, integer_matrices, moves, norms,
-    packed, pooling, products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences,
-    shapes, spectra, states, suppression, transposed, unpool,
+    attention, bits, bytes, columns, contributed, control, convolution, einsum, elementwise, functions,
+    fused_attention, grids, grouped_attention, hosted, indexing, integer_matrices, moves, norms, packed,
+    pooling, products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes,
+    spectra, states, suppression, transposed, unpool,
 };
 use crate::model::build::{arc_cosine, arc_sine, arc_tangent};
 use crate::ops::elementwise::Function;
@@ -18,12 +18,8 @@ use crate::ops::reduce::Reduction;
 const MICROSOFT: &str = "com.microsoft";
 
 /// What operators are read by.
-pub(super) const HANDLERS: Handlers = Handlers {
-    find: handler,
-    on_bytes: bytes::added,
-    noted: bytes::noted,
-    keep: integer_matrices::kept,
-};
+pub(super) const HANDLERS: Handlers =
+    Handlers { find: handler, on_bytes: bytes::added, noted: bytes::noted, keep: integer_matrices::kept };
 
 /// Domain and name of each operator.
 pub(in crate::model) fn names() -> Vec<(&'static str, &'static str)> {

@@ -87,6 +87,10 @@ impl RemapOp {
             let (first, parts, dtype) = (0, Vec::new(), DType::F32);
             return Ok(RemapOp { source, target, rule, axes, first, parts, precision, dtype });
         }
+        if source.elements() == 0 {
+            let found = format!("{source} to {target} ({rule:?})");
+            return Err(Error::shape(OP, found, "at least one element, of which the others are made"));
+        }
         for (index, axis) in axes.iter().enumerate() {
             axis.check(index, &rule)?;
         }

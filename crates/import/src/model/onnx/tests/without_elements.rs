@@ -160,7 +160,8 @@ fn difference(case: &Case, found: &HostTensor) -> Option<String> {
     let alike = |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan();
     let same = found.dims().extents() == extents && elements.iter().zip(values).all(alike);
     let (op, inputs) = (case.node.op, &case.node.inputs);
-    (!same).then(|| format!("{op} of {inputs:?}: found {found:?} {elements:?}, wanted {extents:?} {values:?}"))
+    (!same)
+        .then(|| format!("{op} of {inputs:?}: found {found:?} {elements:?}, wanted {extents:?} {values:?}"))
 }
 
 #[test]
@@ -173,7 +174,11 @@ fn operators_of_nothing_write_what_numpy_does() {
             "TopK" => &["y", "indices"],
             _ => &["y"],
         };
-        let node = Node { outputs: more.to_vec(), attributes: case.node.attributes.clone(), ..Node::new(case.node.op, &case.node.inputs, &[]) };
+        let node = Node {
+            outputs: more.to_vec(),
+            attributes: case.node.attributes.clone(),
+            ..Node::new(case.node.op, &case.node.inputs, &[])
+        };
         let file = File { outputs: vec!["y"], constants, nodes: vec![node], ..File::default() };
         match Model::from_bytes(&file.bytes(), &LoadOptions::default()) {
             Ok(_) => failures.extend(difference(&case, &computed(&file)[0])),

@@ -40,22 +40,66 @@ fn operators_of_nothing_write_what_numpy_does() {
     }
     let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let cases: Vec<(&str, Make, (&[usize], &[f32]))> = vec![
-        ("CONCATENATION", |_, cut| (vec![cut, 0], fields(options::ConcatenationOptions::TAG, &[(0, Int(0))])), (&[2, 3], &x)),
+        (
+            "CONCATENATION",
+            |_, cut| (vec![cut, 0], fields(options::ConcatenationOptions::TAG, &[(0, Int(0))])),
+            (&[2, 3], &x),
+        ),
         ("RESHAPE", |file, cut| (vec![cut, file.integers("to", &[2], &[-1, 3])], none()), (&[0, 3], &[])),
-        ("RESHAPE", |file, cut| (vec![cut, file.integers("to", &[3], &[5, 0, 2])], none()), (&[5, 0, 2], &[])),
+        (
+            "RESHAPE",
+            |file, cut| (vec![cut, file.integers("to", &[3], &[5, 0, 2])], none()),
+            (&[5, 0, 2], &[]),
+        ),
         ("TRANSPOSE", |file, cut| (vec![cut, file.integers("to", &[2], &[1, 0])], none()), (&[3, 0], &[])),
-        ("ADD", |file, cut| (vec![cut, dense(file, 1, 3)], fields(options::AddOptions::TAG, &[])), (&[0, 3], &[])),
+        (
+            "ADD",
+            |file, cut| (vec![cut, dense(file, 1, 3)], fields(options::AddOptions::TAG, &[])),
+            (&[0, 3], &[]),
+        ),
         ("EXP", |_, cut| (vec![cut], none()), (&[0, 3], &[])),
-        ("FULLY_CONNECTED", |file, cut| (vec![cut, dense(file, 4, 3), -1], fields(options::FullyConnectedOptions::TAG, &[])), (&[0, 4], &[])),
-        ("BATCH_MATMUL", |_, cut| (vec![cut, cut], fields(options::BatchMatmulOptions::TAG, &[(0, Bool(true))])), (&[3, 3], &[0.0; 9])),
-        ("SUM", |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])), (&[3], &[0.0; 3])),
-        ("REDUCE_PROD", |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])), (&[3], &[1.0; 3])),
-        ("MEAN", |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])), (&[3], &[f32::NAN; 3])),
-        ("SUM", |file, cut| (vec![cut, axis(file, 1)], fields(options::ReducerOptions::TAG, &[])), (&[0], &[])),
-        ("PAD", |file, cut| (vec![cut, file.integers("pads", &[2, 2], &[1, 0, 0, 1])], none()), (&[1, 4], &[0.0; 4])),
+        (
+            "FULLY_CONNECTED",
+            |file, cut| (vec![cut, dense(file, 4, 3), -1], fields(options::FullyConnectedOptions::TAG, &[])),
+            (&[0, 4], &[]),
+        ),
+        (
+            "BATCH_MATMUL",
+            |_, cut| (vec![cut, cut], fields(options::BatchMatmulOptions::TAG, &[(0, Bool(true))])),
+            (&[3, 3], &[0.0; 9]),
+        ),
+        (
+            "SUM",
+            |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])),
+            (&[3], &[0.0; 3]),
+        ),
+        (
+            "REDUCE_PROD",
+            |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])),
+            (&[3], &[1.0; 3]),
+        ),
+        (
+            "MEAN",
+            |file, cut| (vec![cut, axis(file, 0)], fields(options::ReducerOptions::TAG, &[])),
+            (&[3], &[f32::NAN; 3]),
+        ),
+        (
+            "SUM",
+            |file, cut| (vec![cut, axis(file, 1)], fields(options::ReducerOptions::TAG, &[])),
+            (&[0], &[]),
+        ),
+        (
+            "PAD",
+            |file, cut| (vec![cut, file.integers("pads", &[2, 2], &[1, 0, 0, 1])], none()),
+            (&[1, 4], &[0.0; 4]),
+        ),
         ("TILE", |file, _| (vec![0, file.integers("repeats", &[2], &[2, 0])], none()), (&[4, 0], &[])),
         ("GATHER", |file, _| (vec![0, file.integers("ids", &[0], &[])], none()), (&[0, 3], &[])),
-        ("SOFTMAX", |_, cut| (vec![cut], fields(options::SoftmaxOptions::TAG, &[(0, Field::Float(1.0))])), (&[0, 3], &[])),
+        (
+            "SOFTMAX",
+            |_, cut| (vec![cut], fields(options::SoftmaxOptions::TAG, &[(0, Field::Float(1.0))])),
+            (&[0, 3], &[]),
+        ),
     ];
     let mut failures = Vec::new();
     for (name, make, (extents, values)) in cases {
@@ -85,7 +129,12 @@ fn inputs_of_a_session_may_have_no_elements() {
     let data = [0.5f32; 6].iter().flat_map(|value| value.to_le_bytes()).collect();
     let weights = file.constant_of("weights", &[2, 3], element::FLOAT32, data);
     let y = file.map("y", &[1, 2]);
-    file.op(code("FULLY_CONNECTED"), &[0, weights, -1], &[y], fields(options::FullyConnectedOptions::TAG, &[]));
+    file.op(
+        code("FULLY_CONNECTED"),
+        &[0, weights, -1],
+        &[y],
+        fields(options::FullyConnectedOptions::TAG, &[]),
+    );
     file.outputs = vec![y];
     file.tensors[0].signature = Some(vec![-1, 3]);
     file.tensors[y as usize].signature = Some(vec![-1, 2]);
