@@ -5,7 +5,7 @@ use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, TensorType};
+use crate::graph::{Graph, Node, Origin, TensorType};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, View, WithoutElements};
 use crate::word;
@@ -17,22 +17,15 @@ fn all(dims: Dims, dtype: DType, number: f32) -> Result<HostTensor> {
     word::to_tensor(dims, dtype, dtype.word(), &words)
 }
 
-/// How a node is computed that may read or write values of no elements.
-pub(super) enum Way {
-    /// By its operator, of these inputs.
-    Computed(Vec<Argument>, Vec<(Operand, Input)>),
-    /// Its result shows the only input that is left.
-    Shown(Vec<(Operand, Input)>, View),
-    /// Its results are known.
-    Known,
-}
+/// The arguments of a unit, and what it reads.
+type Read = (Vec<Argument>, Vec<(Operand, Input)>);
 
 impl Network<'_> {
-    /// Makes constants of the graph's values that have no elements.
+    /// Takes the graph's constants, and makes constants of its values that have no elements.
     ///
     /// # Errors
     /// If a state has none: there is nothing to keep.
-    pub(super) fn add_values_without_elements(&mut self) -> Result<()> {
+    pub(super) fn add_known_values(&mut self) -> Result<()> {
         for state in self.graph.states() {
             let (name, dims) = (self.graph.name(state.value)?, self.graph.dims(state.value)?);
             if dims.elements() == 0 {
@@ -43,28 +36,38 @@ impl Network<'_> {
                 ));
             }
         }
-        for (value, info) in self.graph.all_values().filter(|(_, info)| info.dims.elements() == 0) {
+        for (value, info) in self.graph.all_values() {
             let dtype = self.graph.dtype(value).unwrap_or_default();
-            self.constants.insert(value, word::to_tensor(info.dims, dtype, dtype.word(), &[])?);
+            let known = match &info.origin {
+                Origin::Constant(tensor) => tensor.clone(),
+                _ if info.dims.elements() == 0 => word::to_tensor(info.dims, dtype, dtype.word(), &[])?,
+                _ => continue,
+            };
+            self.constants.insert(value, known);
         }
         Ok(())
     }
 
-    /// How a node is computed of `arguments`, which `inputs` are, but for the one of which only the extents are read.
-    pub(super) fn way(
+    /// What a node is computed of: of `arguments`, which `inputs` are but for the one of which only the extents are read, those
+    /// that its unit reads. None of a node whose results are known, or show an input.
+    pub(super) fn computed_of(
         &mut self,
         node: &Node,
         arguments: Vec<Argument>,
         inputs: Vec<(Operand, Input)>,
-    ) -> Result<Way> {
+    ) -> Result<Option<Read>> {
         let types = node.outputs().iter().map(|&value| self.graph.tensor_type(value));
         let types = types.collect::<Result<Vec<TensorType>>>()?;
         if !types.is_empty() && types.iter().all(|of| of.dims.elements() == 0) {
-            return Ok(Way::Known);
+            return Ok(None);
+        }
+        if let Some(empty) = types.iter().find(|of| of.dims.elements() == 0) {
+            let why = format!("a result of {} beside results that have elements", empty.dims);
+            return Err(Error::unsupported(node.operator().name(), why));
         }
         let results: Vec<Dims> = types.iter().map(|of| of.dims).collect();
         let Some(way) = self.graph.without_elements(node.operator(), &arguments, &results)? else {
-            return Ok(Way::Computed(arguments, inputs));
+            return Ok(Some((arguments, inputs)));
         };
         let first = types.first().zip(node.outputs().first());
         let (of, output) = first.ok_or_else(|| Error::Internal("a node without results".to_owned()))?;
@@ -84,7 +87,7 @@ impl Network<'_> {
                     }
                 };
                 let inputs = inputs.into_iter().map(input).collect::<Result<Vec<_>>>()?;
-                Ok(Way::Computed(filled, inputs))
+                Ok(Some((filled, inputs)))
             }
             WithoutElements::LeftOut => {
                 let left = Graph::left(&arguments);
@@ -94,15 +97,17 @@ impl Network<'_> {
                     Ok((now.operand, found.ok_or_else(missing)?.1.clone()))
                 };
                 let inputs = left.iter().map(input).collect::<Result<Vec<_>>>()?;
-                Ok(Way::Computed(left.into_iter().map(|(_, now)| now).collect(), inputs))
+                Ok(Some((left.into_iter().map(|(_, now)| now).collect(), inputs)))
             }
             WithoutElements::Shown(operand) => {
-                let shown = inputs.into_iter().filter(|(own, _)| *own == operand).collect();
-                Ok(Way::Shown(shown, View { dims: of.dims, offset: 0 }))
+                let shown: Vec<(Operand, Input)> =
+                    inputs.into_iter().filter(|(own, _)| *own == operand).collect();
+                self.view(node, &shown, View { dims: of.dims, offset: 0 })?;
+                Ok(None)
             }
             WithoutElements::Number(number) => {
                 self.constants.insert(*output, all(of.dims, of.dtype, number)?);
-                Ok(Way::Known)
+                Ok(None)
             }
         }
     }
