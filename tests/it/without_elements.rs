@@ -298,8 +298,8 @@ fn an_attention_of_no_keys_or_no_queries() {
     let k = known.graph.input("k", dims(&[1, 2, 0, 4])).expect("an input");
     let v = known.graph.input("v", dims(&[1, 2, 0, 5])).expect("an input");
     let options = Attention::default();
-    let none_seen = known.graph.attention("no keys", [q, k, v], AttentionInputs::default(), options.clone());
-    let zeros = Attention { nan_if_nothing: false, ..options.clone() };
+    let none_seen = known.graph.attention("no keys", [q, k, v], AttentionInputs::default(), options);
+    let zeros = Attention { nan_if_nothing: false, ..options };
     let number = if options.nan_if_nothing { f32::NAN } else { 0.0 };
     known.output(none_seen, tensor(&[1, 2, 3, 5], &[number; 30]));
     let none_seen = known.graph.attention("zeros", [q, k, v], AttentionInputs::default(), zeros);

@@ -251,7 +251,6 @@ fn inputs_of_a_session_may_have_no_elements() {
                 ..Node::new("ReduceSum", &["y", "zero"], &["sum"])
             },
         ],
-        ..File::default()
     };
     let file = ModelFile::from_bytes(file.bytes(), &LoadOptions::default()).expect("a file");
     let context = Context::new(Backend::Cpu).expect("the CPU");

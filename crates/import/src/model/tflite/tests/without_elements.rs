@@ -39,7 +39,8 @@ fn operators_of_nothing_write_what_numpy_does() {
         file.integers("axis", &[1], &[axis])
     }
     let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-    let cases: Vec<(&str, Make, (&[usize], &[f32]))> = vec![
+    type Wanted<'w> = (&'w [usize], &'w [f32]);
+    let cases: Vec<(&str, Make, Wanted<'_>)> = vec![
         (
             "CONCATENATION",
             |_, cut| (vec![cut, 0], fields(options::ConcatenationOptions::TAG, &[(0, Int(0))])),
