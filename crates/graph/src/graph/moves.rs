@@ -244,7 +244,16 @@ impl Graph {
         if crops_before.iter().chain(crops_after).all(|&cut| cut == 0) {
             return self.moved(name, x, operator);
         }
-        let rank = self.info(x)?.dims.rank();
+        let dims = self.info(x)?.dims;
+        let crops = crops_before.iter().zip(crops_after).zip(block).zip(dims.extents().iter().skip(1));
+        for (((&before, &after), &block), &extent) in crops {
+            if before.saturating_add(after) > extent.saturating_mul(block) {
+                let found =
+                    format!("crops of {before} and {after} of {} elements", extent.saturating_mul(block));
+                return Err(Error::shape("batch_to_space", found, "no more than there are").at_node(name));
+            }
+        }
+        let rank = dims.rank();
         let mut ranges = vec![AxisRange::ALL; rank.max(1 + crops_before.len().max(crops_after.len()))];
         for (range, &cut) in ranges.iter_mut().skip(1).zip(crops_before) {
             range.begin = Some(cut.min(i32::MAX as usize) as isize);
