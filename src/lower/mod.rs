@@ -6,6 +6,7 @@
 //! | `unit`, `folded` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
+//! | `without_elements` | nodes without results are left out, and so are inputs of no elements |
 //! | `quantized` | operators between quantized values are computed on bytes |
 //! | `chain` | functions of each element join what they follow: an epilogue, or each other |
 //! | `idioms` | normalisations and softmax that were written out become one unit; for devices, weighted maps, means with products behind them, and gated products do |
@@ -63,6 +64,7 @@ mod unit;
 mod unread;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod wiring;
+mod without_elements;
 #[cfg(not(target_family = "wasm"))]
 mod written;
 

@@ -6,7 +6,7 @@ use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Origin, TensorType, Value};
+use crate::graph::{Graph, Node, TensorType, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator};
 use crate::ops::{Op, Operands, Purpose, Role};
@@ -258,11 +258,7 @@ impl<'a> Network<'a> {
         let (units, uses, own) = (Vec::new(), OnceLock::new(), Vec::new());
         let (aliases, constants) = (HashMap::new(), HashMap::new());
         let mut network = Network { graph, units, uses, aliases, constants, own, changes_states: true };
-        for (value, info) in graph.all_values() {
-            if let Origin::Constant(tensor) = &info.origin {
-                network.constants.insert(value, tensor.clone());
-            }
-        }
+        network.add_known_values()?;
         for node in graph.nodes() {
             network.add(node).map_err(|error| error.at_node(node.name()))?;
         }
@@ -325,6 +321,7 @@ impl<'a> Network<'a> {
         };
         let read = node.inputs().iter().filter(|(operand, _)| node.operator().like() != Some(*operand));
         let inputs: Vec<(Operand, Input)> = read.map(input).collect();
+        let Some((arguments, inputs)) = self.computed_of(node, arguments, inputs)? else { return Ok(()) };
         match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
             Lowered::View(view) => self.view(node, &inputs, view),
             Lowered::Op(op) => {

@@ -221,6 +221,9 @@ impl Wiring {
         let mut moved = Vec::new();
         for (index, (port, lent)) in self.inputs.iter().zip(inputs).enumerate() {
             let end = End::Input(index);
+            if port.rows.bytes == 0 {
+                continue;
+            }
             match self.held(port, lent, &held, true) {
                 Some(stored) => {
                     held.insert(stored, end);
@@ -236,7 +239,7 @@ impl Wiring {
         let mut needed = self.states.clone();
         let mut ends = Vec::new();
         for (index, (port, lent)) in self.outputs.iter().zip(outputs).enumerate() {
-            let Some(lent) = lent else { continue };
+            let Some(lent) = lent.as_ref().filter(|_| port.rows.bytes > 0) else { continue };
             let end = End::Output(index);
             match self.held(port, lent, &held, false) {
                 Some(stored) => {

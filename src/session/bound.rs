@@ -249,6 +249,9 @@ impl<'a> Making<'a> {
             }
             if !port.arrangement.is_rows() {
                 let bytes = port.arrangement.bytes(&wiring.shape(port.end)?);
+                if bytes == 0 {
+                    continue;
+                }
                 let own = self.device.alloc(bytes, Memory::Device)?;
                 let (lent, kernels) = (self.lent(port.end, 0, bytes)?, own.slice(0, bytes)?);
                 self.staged.insert(port.end, own);

@@ -89,7 +89,7 @@ impl CacheState {
             };
             dims.push(extent);
         }
-        Dims::new_or_empty(&dims)
+        Dims::new(&dims)
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn extended(tensor: &HostTensor, axis: usize, extent: usize) -> Resul
     let mut extents = own.extents().to_vec();
     let before = std::mem::replace(&mut extents[axis], extent);
     let inner: usize = extents[axis + 1..].iter().product::<usize>() * dtype.word().words();
-    let dims = Dims::new_or_empty(&extents)?;
+    let dims = Dims::new(&extents)?;
     let mut words = alloc::zeros(dims.elements() * dtype.word().words(), "a mask")?;
     let given = tensor.words()?;
     for (to, from) in words.chunks_mut((extent * inner).max(1)).zip(given.chunks((before * inner).max(1))) {

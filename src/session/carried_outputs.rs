@@ -110,7 +110,7 @@ impl Session {
                             *extent = known.get(open.name.as_str()).copied().unwrap_or(default);
                         }
                     }
-                    zeros(Dims::new_or_empty(&extents)?, port.dtype)?
+                    zeros(Dims::new(&extents)?, port.dtype)?
                 }
             };
             more.push((Cow::Owned(own.input.clone()), RunInput::owned(tensor)));

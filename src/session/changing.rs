@@ -73,7 +73,7 @@ impl Session {
             let fixed: Option<Vec<usize>> =
                 own.extents.as_ref().and_then(|own| own.iter().copied().collect());
             let Some(fixed) = fixed else { return Ok(()) };
-            let dims = Dims::new_or_empty(&fixed)?;
+            let dims = Dims::new(&fixed)?;
             given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: None });
         }
         self.plan_for(&given, wait, progress).await
@@ -276,15 +276,23 @@ impl Plans {
             return Ok(());
         }
         let inner = plan.runner.layout();
-        let reads = inner.places.iter().map(|place| place.read + 1).max().unwrap_or(0);
+        let all = inner.places.iter().map(|place| place.read + 1).max().unwrap_or(0);
+        // What the plan knows without a run lies behind what it reads.
+        let reads = all.saturating_sub(inner.fixed.len());
         let (mut ports, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
         let mut fixed: Vec<Vec<f32>> = Vec::new();
         for (name, found) in results {
             if let PartResult::Output(index) = found {
                 let missing = || Error::Internal(format!("no output {index} for {name:?}"));
                 let port = own.get(*index).ok_or_else(missing)?;
+                let place = *inner.places.get(*index).ok_or_else(missing)?;
                 ports.push(Port { name: name.clone(), ..port.clone() });
-                places.push(*inner.places.get(*index).ok_or_else(missing)?);
+                places.push(if place.bytes > 0 {
+                    place
+                } else {
+                    fixed.push(Vec::new());
+                    OutputPlace { read: reads + fixed.len() - 1, offset: 0, bytes: 0 }
+                });
                 words.push(*inner.words.get(*index).ok_or_else(missing)?);
                 continue;
             }

@@ -123,6 +123,10 @@ impl DeviceSession {
         let mut reads: Vec<Part> = Vec::new();
         let mut places: Vec<OutputPlace> = Vec::with_capacity(program.outputs.len());
         for (index, part) in program.outputs.iter().enumerate() {
+            if part.bytes == 0 {
+                places.push(OutputPlace { read: 0, offset: 0, bytes: 0 });
+                continue;
+            }
             let earlier = program.outputs[..index].iter().position(|earlier| earlier.stored == part.stored);
             let read = match earlier.and_then(|earlier| places.get(earlier)) {
                 Some(OutputPlace { read, .. }) => *read,
@@ -133,6 +137,10 @@ impl DeviceSession {
             };
             places.push(OutputPlace { read, offset: part.offset as usize, bytes: part.bytes as usize });
         }
+        // Outputs of no elements lie in no buffer, but behind those that are read.
+        let fixed: Vec<Vec<f32>> =
+            places.iter().any(|place| place.bytes == 0).then(Vec::new).into_iter().collect();
+        places.iter_mut().filter(|place| place.bytes == 0).for_each(|place| place.read = reads.len());
         let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
         let fresh: Vec<bool> =
@@ -153,7 +161,7 @@ impl DeviceSession {
                     .map_or_else(|| Arc::new(OutputMemory::new(count)), |shared| shared.spare(count)),
                 places: places.into(),
                 words,
-                fixed: Arc::default(),
+                fixed: fixed.into(),
             },
             memory: used,
             kernels: chosen,
@@ -203,6 +211,7 @@ impl DeviceSession {
     fn writes<'a>(&'a self, inputs: &'a [Input<'_>]) -> Result<Vec<Write<'a>>> {
         let mut writes = Vec::with_capacity(inputs.len());
         for (slice, input) in self.ready()?.inputs.iter().zip(inputs) {
+            let Some(slice) = slice else { continue };
             match input {
                 Input::Whole(elements) => writes.push((Cow::Borrowed(slice), bytemuck::cast_slice(elements))),
                 Input::Parts(parts) => {
@@ -239,7 +248,11 @@ impl DeviceSession {
         if ready.segments.lead().is_empty() {
             return Ok(Vec::new());
         }
-        let lengths: Vec<usize> = ready.inputs.iter().map(|slice| (slice.bytes / 4) as usize).collect();
+        let lengths: Vec<usize> = ready
+            .inputs
+            .iter()
+            .map(|slice| slice.as_ref().map_or(0, |slice| (slice.bytes / 4) as usize))
+            .collect();
         whole(inputs, &lengths)
     }
 

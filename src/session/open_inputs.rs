@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// An input as it is shown before the first run: open extents are 1.
 pub(super) fn shown(input: &OpenInput) -> Result<Port> {
     let extents = input.extents.iter().flatten().map(|extent| extent.unwrap_or(1));
-    let dims = Dims::new_or_empty(&extents.collect::<Vec<usize>>())?;
+    let dims = Dims::new(&extents.collect::<Vec<usize>>())?;
     Ok(Port {
         name: input.name.clone(),
         shape: dims.shape(),

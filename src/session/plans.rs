@@ -214,9 +214,9 @@ impl Plans {
             return Ok(dims);
         }
         // One number serves for any rank, and a feature map for what has its shape.
-        let ones = Dims::new_or_empty(&vec![1; extents.len()])?;
+        let ones = Dims::new(&vec![1; extents.len()])?;
         let fixed: Option<Vec<usize>> = extents.iter().copied().collect();
-        let map = fixed.map(|fixed| Dims::new_or_empty(&fixed)).transpose()?;
+        let map = fixed.map(|fixed| Dims::new(&fixed)).transpose()?;
         let map = map.filter(|own| dims.rank() == 4 && own.shape() == dims.shape());
         match map {
             Some(map) => Ok(map),

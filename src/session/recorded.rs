@@ -18,7 +18,8 @@ use crate::lower::{Part, Program};
 #[derive(Debug)]
 pub(super) struct RecordedRun {
     pub(super) segments: Segments,
-    pub(super) inputs: Vec<Slice>,
+    /// Where each input is written; nowhere if it has no elements.
+    pub(super) inputs: Vec<Option<Slice>>,
     /// The buffers that the outputs lie in: what a run reads.
     pub(super) reads: Vec<Slice>,
     /// Nothing, if the CPU computes a step.
@@ -45,11 +46,12 @@ impl RunParts {
         let steps = dispatches(&program.steps, &self.kernels, resources)?;
         let segments = Segments::new(device, SegmentPlan::of(program)?, resources, &steps)?;
         let slice = |part: &Part| resources.slice(part);
+        let input = |part: &Part| (part.bytes > 0).then(|| slice(part)).transpose();
         #[cfg(any(feature = "wgpu", feature = "opencl"))]
         let bindings = Wiring::new(program).map(|wiring| Bindings::new(wiring, steps, resources.clone()));
         Ok(RecordedRun {
             segments,
-            inputs: program.inputs.iter().map(slice).collect::<Result<_>>()?,
+            inputs: program.inputs.iter().map(input).collect::<Result<_>>()?,
             reads: self.reads.iter().map(slice).collect::<Result<_>>()?,
             #[cfg(any(feature = "wgpu", feature = "opencl"))]
             bindings,

@@ -22,7 +22,8 @@ use std::sync::Arc;
 /// What the program's values and constants became.
 #[derive(Debug, Clone)]
 pub(super) struct Resources {
-    /// Nothing for values in buffers that sessions for other extents use too, while it has let go of them.
+    /// Nothing for values of no elements, and for values in buffers that sessions for other extents use too, while it has let
+    /// go of them.
     stored: Vec<Option<Resource>>,
     /// Those buffers, the largest first.
     slots: Vec<Arc<Buffer>>,
@@ -115,6 +116,10 @@ pub(super) async fn allocate(
     let mut states = 0;
     let mut stored = Vec::with_capacity(program.stored.len());
     for (index, value) in program.stored.iter().enumerate() {
+        if value.bytes == 0 {
+            stored.push(None);
+            continue;
+        }
         let state = program.states.iter().position(|(part, _)| part.stored == index);
         if let Some((shared, key, state)) = state.and_then(|state| {
             let shared = shared_with?;

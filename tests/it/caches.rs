@@ -11,7 +11,7 @@ const STEPS: [usize; 4] = [3, 1, 1, 2];
 const FEATURES: usize = 6;
 
 fn tensor(extents: &[usize], values: Vec<f32>) -> HostTensor {
-    HostTensor::new(Dims::new_or_empty(extents).expect("extents"), values).expect("as many")
+    HostTensor::new(Dims::new(extents).expect("extents"), values).expect("as many")
 }
 
 /// The outputs of runs of so many rows, one behind the other, and the last caches. Either the caller gives what the last

@@ -79,7 +79,7 @@ fn run(context: &Context, folder: &Path, case: &str, path: &Path) -> Result<(), 
     for (index, (port, shape, values)) in inputs(folder, case).into_iter().enumerate() {
         let declared = file.inputs();
         let own = declared.iter().find(|own| own.name == port).unwrap_or(&declared[index]);
-        let dims = Dims::new_or_empty(&shape).map_err(refused)?;
+        let dims = Dims::new(&shape).map_err(refused)?;
         feeds.push((own.name.clone(), given(dims, own.dtype, &values).map_err(refused)?));
     }
     let feeds: Vec<(&str, &HostTensor)> =
@@ -229,7 +229,7 @@ pub(crate) fn graph(folder: &Path, case: &str) -> diptych::Result<(diptych::Grap
         for open in &own.open {
             options.dimensions.extend([(format!("{}.{}", own.name, open.axis), shape[open.axis])]);
         }
-        feeds.push((own.name.clone(), given(Dims::new_or_empty(&shape)?, own.dtype, &values)?));
+        feeds.push((own.name.clone(), given(Dims::new(&shape)?, own.dtype, &values)?));
     }
     Ok((diptych::Model::load(&path, &options)?.graph, feeds))
 }

@@ -69,6 +69,7 @@ mod tuner;
 mod tuning_faults;
 mod tuning_record;
 mod validated;
+mod without_elements;
 
 #[path = "../models/absent.rs"]
 mod absent;

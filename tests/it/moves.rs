@@ -156,7 +156,7 @@ fn several_nodes_are_added_or_none() {
     assert_eq!(error.node(), Some("odd"));
     let error = graph.space_to_batch("odd", x, &[2, 2], &[0], &[0, 1]).expect_err("one number");
     assert!(error.to_string().contains("one number for each extent"), "{error}");
-    assert!(graph.batch_to_space("even", x, &[1, 1], &[4, 0], &[0, 0]).is_err());
+    assert!(graph.batch_to_space("even", x, &[1, 1], &[5, 0], &[0, 0]).is_err());
     assert!(graph.split("parts", x, 4, &[1]).is_err());
     assert_eq!(graph.nodes().len(), 0);
     let map = graph.pad("border", x, &[0, 1, 1, 0], &[0, 1, 1, 0], PadMode::Reflect).expect("a border");

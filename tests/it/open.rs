@@ -10,13 +10,13 @@ const CHOSEN: &str = "tests/cases/open_chosen.onnx";
 
 /// Numbers that differ from one `seed` to the next.
 fn floats(extents: &[usize], seed: usize) -> HostTensor {
-    let dims = Dims::new_or_empty(extents).expect("small");
+    let dims = Dims::new(extents).expect("small");
     let number = |at: usize| ((at * 7919 + seed * 104_729) % 1009) as f32 / 504.5 - 1.0;
     HostTensor::new(dims, (0..dims.elements()).map(number).collect::<Vec<f32>>()).expect("as many")
 }
 
 fn integers(extents: &[usize], value: impl Fn(usize) -> i64) -> HostTensor {
-    let dims = Dims::new_or_empty(extents).expect("small");
+    let dims = Dims::new(extents).expect("small");
     HostTensor::of(dims, (0..dims.elements()).map(value).collect::<Vec<i64>>()).expect("as many")
 }
 

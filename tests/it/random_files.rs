@@ -20,7 +20,7 @@ fn opened(context: &Context, name: &str, seed: u64) -> Session {
 }
 
 fn floats(extents: &[usize], value: impl Fn(usize) -> f32) -> HostTensor {
-    let dims = Dims::new_or_empty(extents).expect("small");
+    let dims = Dims::new(extents).expect("small");
     HostTensor::new(dims, (0..dims.elements()).map(value).collect::<Vec<f32>>()).expect("as many")
 }
 

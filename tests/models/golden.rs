@@ -25,7 +25,7 @@ pub fn context(backend: Backend) -> Option<Context> {
 pub fn tensor(path: &Path) -> Result<HostTensor, String> {
     let (shape, values) = npy::read(path);
     let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
-    let dims = diptych::Dims::new_or_empty(&shape).map_err(|error| error.to_string())?;
+    let dims = diptych::Dims::new(&shape).map_err(|error| error.to_string())?;
     HostTensor::new(dims, values).map_err(|error| error.to_string())
 }
 

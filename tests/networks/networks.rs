@@ -55,7 +55,7 @@ pub(crate) type Found = Result<Network, String>;
 /// Numbers as an input of a type: integers of 32 and 64 bits as those of 64.
 pub(crate) fn given(shape: &[usize], dtype: DType, values: &[f64]) -> Result<HostTensor, String> {
     let text = |error: diptych::Error| error.to_string();
-    let dims = Dims::new_or_empty(shape).map_err(text)?;
+    let dims = Dims::new(shape).map_err(text)?;
     match dtype {
         DType::I64 | DType::I32 | DType::U32 => {
             HostTensor::of(dims, values.iter().map(|&value| value as i64).collect::<Vec<i64>>())

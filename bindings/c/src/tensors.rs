@@ -55,7 +55,7 @@ fn described(name: &str, input: &diptych_tensor) -> Result<(Dims, DType), Failur
         .extents
         .get(..input.rank)
         .ok_or_else(|| wrong(name, format!("{} axes", input.rank), format!("at most {DIPTYCH_MAX_RANK}")))?;
-    let dims = Dims::new_or_empty(extents)?;
+    let dims = Dims::new(extents)?;
     let dtype = TYPES.iter().find(|dtype| **dtype as i32 == input.dtype);
     let dtype = dtype.ok_or_else(|| wrong(name, format!("type {}", input.dtype), "a diptych_dtype"))?;
     let dtype = DType::from(*dtype);

@@ -196,7 +196,7 @@ impl<'a> Given<'a> {
             let wanted = || wrong(&name, format!("shape {:?}", tensor.extents), "extents of at least 0");
             extents.push(usize::try_from(extent).map_err(|_| wanted())?);
         }
-        let dims = Dims::new_or_empty(&extents)?;
+        let dims = Dims::new(&extents)?;
         // SAFETY: the caller promises that nobody writes the tensor's elements during `'a`.
         let bytes: &'a [u8] = unsafe { tensor.bytes() };
         let (dtype, other) = element::held(&name, tensor.element, bytes)?;

@@ -143,7 +143,7 @@ pub(crate) struct Named<'a> {
 /// Arrays by the names of inputs.
 pub(crate) fn named<'a>(arrays: &'a [(String, Array<'_>)]) -> PyResult<Vec<Named<'a>>> {
     let named = |(name, array): &'a (String, Array<'_>)| {
-        let dims = Dims::new_or_empty(array.shape()).map_err(exception)?;
+        let dims = Dims::new(array.shape()).map_err(exception)?;
         Ok(Named { name, dims, elements: array.elements()? })
     };
     arrays.iter().map(named).collect()

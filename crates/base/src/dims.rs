@@ -31,19 +31,21 @@ impl Dims {
     /// The dimensions of a scalar: rank 0, one element.
     pub const SCALAR: Dims = Dims { extents: [1; MAX_RANK], rank: 0 };
 
-    /// Dimensions of these extents.
+    /// Dimensions of these extents. A tensor with an extent of 0 has no elements: a cache before the first token, a list
+    /// of boxes of which none was found.
     ///
     /// ```
-    /// use diptych::Dims;
+    /// use diptych::{Dims, HostTensor};
     ///
     /// assert_eq!(Dims::new(&[2, 3, 5])?.to_string(), "2x3x5");
-    /// assert!(Dims::new(&[2, 0]).is_err());
+    /// let past = HostTensor::new(Dims::new(&[1, 8, 0, 64])?, vec![])?;
+    /// assert_eq!((past.dims().elements(), past.dims().to_string().as_str()), (0, "1x8x0x64"));
     /// # Ok::<(), diptych::Error>(())
     /// ```
     ///
     /// # Errors
-    /// If there are more than [`MAX_RANK`], one is 0, or together they are more elements than a kernel
-    /// can index ([`Shape::check`]).
+    /// If there are more than [`MAX_RANK`], or those that are not 0 are together more elements than a kernel can index
+    /// ([`Shape::check`]).
     pub fn new(extents: &[usize]) -> Result<Self> {
         if extents.len() > MAX_RANK {
             return Err(Error::shape("tensor", format!("rank {}", extents.len()), "rank 0 to 6"));
@@ -51,26 +53,7 @@ impl Dims {
         let mut dims = Dims::SCALAR;
         dims.extents[..extents.len()].copy_from_slice(extents);
         dims.rank = extents.len() as u8;
-        dims.checked("tensor")?;
-        Ok(dims)
-    }
-
-    /// Dimensions of a host tensor that may have no elements. Extents may be 0: a cache has none before the first token. A graph has no such values, but a session of a [`ModelFile`](struct.ModelFile.html) takes such inputs.
-    ///
-    /// ```
-    /// use diptych::{Dims, HostTensor};
-    ///
-    /// let past = HostTensor::new(Dims::new_or_empty(&[1, 8, 0, 64])?, vec![])?;
-    /// assert_eq!((past.dims().elements(), past.dims().to_string().as_str()), (0, "1x8x0x64"));
-    /// # Ok::<(), diptych::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If there are more than [`MAX_RANK`], or together they are more elements than a kernel can index.
-    pub fn new_or_empty(extents: &[usize]) -> Result<Self> {
-        let ones: Vec<usize> = extents.iter().map(|&extent| extent.max(1)).collect();
-        let mut dims = Dims::new(&ones)?;
-        dims.extents.iter_mut().zip(extents).for_each(|(own, &extent)| *own = extent);
+        dims.checked_or_empty("tensor")?;
         Ok(dims)
     }
 
@@ -165,7 +148,7 @@ impl Dims {
         })
     }
 
-    /// [`Dims::checked`] of what may have no elements.
+    /// Whether a kernel can index as many elements as there are with 1 for each extent of 0; the error names `op`.
     #[doc(hidden)]
     pub fn checked_or_empty(&self, op: &'static str) -> Result<()> {
         let ones = Dims { extents: self.extents.map(|extent| extent.max(1)), rank: self.rank };
@@ -276,11 +259,19 @@ mod tests {
     }
 
     #[test]
-    fn too_many_extents_empty_ones_and_overflow_are_refused() {
+    fn too_many_extents_and_overflow_are_refused() {
         assert!(Dims::new(&[1; 7]).expect_err("rank 7").to_string().contains("rank 7"));
-        assert!(Dims::new(&[3, 0]).expect_err("empty").to_string().contains("3x0"));
+        assert!(Dims::new(&[usize::MAX, 0, 2]).is_err());
         assert!(Dims::new(&[usize::MAX, 2]).is_err());
         assert!(Dims::new(&[1 << 20, 1 << 20]).is_err());
+    }
+
+    #[test]
+    fn a_tensor_of_an_extent_of_0_has_no_elements() {
+        let dims = Dims::new(&[3, 0, 5]).expect("no elements");
+        assert_eq!((dims.elements(), dims.shape().elements(), dims.to_string().as_str()), (0, 0, "3x0x5"));
+        assert!(dims.checked("op").expect_err("no elements").to_string().contains("3x0x5"));
+        assert!(dims.checked_or_empty("op").is_ok());
     }
 
     #[test]

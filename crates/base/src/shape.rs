@@ -61,6 +61,23 @@ impl Shape {
         self.c.div_ceil(4)
     }
 
+    /// Whether there are no elements.
+    #[doc(hidden)]
+    pub const fn is_empty(&self) -> bool {
+        self.elements() == 0
+    }
+
+    /// [`Shape::check`] of what may have no elements: 1 is taken for each extent of 0.
+    #[doc(hidden)]
+    pub fn check_or_empty(&self, op: &'static str) -> Result<()> {
+        let Shape { n, h, w, c } = *self;
+        let ones = Shape { n: n.max(1), h: h.max(1), w: w.max(1), c: c.max(1) };
+        ones.check(op).map_err(|_| {
+            let wanted = format!("at most {} elements (32-bit indices)", i32::MAX);
+            Error::shape(op, format!("{self}"), wanted)
+        })
+    }
+
     /// Refuses an empty shape and one whose element count, padded to slices of four channels,
     /// does not fit 32-bit indices, which the kernels use.
     #[doc(hidden)]
@@ -224,6 +241,9 @@ impl Padding {
                     format!("{what} from 1 to {}", i16::MAX),
                 ));
             }
+        }
+        if input == 0 && self == Padding::Same {
+            return Ok(Window { output: 0, before: 0 });
         }
         let span = (kernel - 1) * dilation + 1;
         let (before, after) = match (self, axis) {

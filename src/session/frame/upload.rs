@@ -65,10 +65,11 @@ impl Uploads {
     pub(in crate::session) async fn make(
         &self,
         device: &dyn Device,
-        targets: &[Slice],
+        targets: &[Option<Slice>],
         inputs: &[Input<'_>],
     ) -> Result<()> {
         for (index, (target, input)) in targets.iter().zip(inputs).enumerate() {
+            let Some(target) = target else { continue };
             let Input::Frames(given) = input else { continue };
             let (frames, port) = &**given;
             let known = lock(&self.0).remove(&index).filter(|own| own.input.is_of(target));

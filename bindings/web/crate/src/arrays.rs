@@ -35,7 +35,7 @@ pub(crate) fn dims(own: &FileInput, value: &JsValue, said: &JsValue) -> Result<D
             }
             _ => Err(error(format!("input {name:?}: found the extent {extent:?}, wanted a whole number"))),
         });
-        return Dims::new_or_empty(&extents.collect::<Result<Vec<usize>, JsValue>>()?).map_err(error);
+        return Dims::new(&extents.collect::<Result<Vec<usize>, JsValue>>()?).map_err(error);
     }
     let open = |found: String| error(format!("input {name:?}: found {found}, wanted {{ data, dims }}"));
     let extents = own.extents.as_ref().ok_or_else(|| open("data of any number of extents".to_owned()))?;
@@ -47,8 +47,7 @@ pub(crate) fn dims(own: &FileInput, value: &JsValue, said: &JsValue) -> Result<D
         Reflect::get(value, &"length".into()).ok().and_then(|length| length.as_f64()).unwrap_or(0.0);
     let fixed: usize = extents.iter().flatten().product();
     let rest = (elements as usize).checked_div(fixed).unwrap_or(0);
-    Dims::new_or_empty(&extents.iter().map(|extent| extent.unwrap_or(rest)).collect::<Vec<_>>())
-        .map_err(error)
+    Dims::new(&extents.iter().map(|extent| extent.unwrap_or(rest)).collect::<Vec<_>>()).map_err(error)
 }
 
 /// The elements of a typed array, for an input of this name and type.

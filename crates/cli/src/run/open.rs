@@ -70,7 +70,7 @@ pub(super) fn ports(inputs: &[FileInput], sources: &[Option<Source<'_>>]) -> Res
                 all
             }
         };
-        let of = TensorType { dtype: input.dtype, dims: Dims::new_or_empty(&extents)? };
+        let of = TensorType { dtype: input.dtype, dims: Dims::new(&extents)? };
         ports.push(Port { name: input.name.clone(), of });
     }
     Ok(ports)

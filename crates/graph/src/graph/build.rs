@@ -254,7 +254,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the range is empty or beyond the axis, or an axis before it has more than one element.
+    /// If the range ends before it begins or beyond the axis, or an axis before it has more than one element.
     pub fn slice(
         &mut self,
         name: &str,

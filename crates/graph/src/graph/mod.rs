@@ -20,6 +20,7 @@ mod samples;
 mod signs;
 mod state;
 mod value;
+mod without_elements;
 
 pub use attention::AttentionInputs;
 pub use build::{Extras, Right};
@@ -77,6 +78,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// graph.output(y)?;
 /// assert_eq!(graph.dims(y)?.extents(), [1, 2]);
 /// assert_eq!(graph.with_dimensions(&[("batch", 8)])?.dims(y)?.extents(), [8, 2]);
+/// # Ok::<(), diptych::Error>(())
+/// ```
+///
+/// A value may have an extent of 0, and then has no elements. Inputs and outputs of a session are such tensors, too. Nothing is
+/// allocated or computed for them; a sum of no terms is 0, a product of no factors 1, and a mean of nothing NaN.
+///
+/// ```
+/// use diptych::{Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
+///
+/// let mut graph = Graph::new();
+/// let past = graph.input("past", Dims::new(&[0, 2])?)?;
+/// let next = graph.input("next", Dims::new(&[1, 2])?)?;
+/// let all = graph.concat("all", &[past, next], 0)?;
+/// graph.output(all)?;
+/// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
+/// let (past, next) = (HostTensor::matrix(1, 0, 2, vec![])?, HostTensor::new(Dims::new(&[1, 2])?, vec![3.0, 4.0])?);
+/// let past = past.reshaped(Dims::new(&[0, 2])?)?;
+/// assert_eq!(session.run(&[("past", &past), ("next", &next)])?[0].f32s()?, [3.0, 4.0]);
 /// # Ok::<(), diptych::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -179,11 +198,8 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the extent is 0, or the graph has a dimension of this name.
+    /// If the graph has a dimension of this name.
     pub fn dimension(&mut self, name: &str, extent: usize) -> Result<()> {
-        if extent == 0 {
-            return Err(Error::input(format!("dimension {name:?}"), "0", "at least 1"));
-        }
         if self.dimensions.contains_key(name) {
             return Err(Error::input(format!("dimension {name:?}"), "two of this name", "distinct names"));
         }
@@ -218,7 +234,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the shape is empty or too large, or another input has this name.
+    /// If the shape is too large, or another input has this name.
     pub fn input(&mut self, name: &str, shape: impl Into<Dims>) -> Result<Value> {
         let extents: Vec<Dim> = shape.into().extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
         self.input_of(name, &extents)
@@ -237,7 +253,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the dimensions are empty or too large, a name is not one of [`Graph::dimensions`], or another
+    /// If the dimensions are too large, a name is not one of [`Graph::dimensions`], or another
     /// input has this name.
     pub fn input_of(&mut self, name: &str, extents: &[Dim]) -> Result<Value> {
         self.typed_input(name, DType::F32, extents)
@@ -324,9 +340,6 @@ impl Graph {
         if self.outputs.contains(&value) {
             return Err(Error::input(info.name.clone(), "an output twice", "each output once"));
         }
-        if info.dims.elements() == 0 {
-            return Err(Error::input(info.name.clone(), info.dims.to_string(), "at least one element"));
-        }
         self.outputs.push(value);
         Ok(())
     }
@@ -377,9 +390,6 @@ impl Graph {
     fn check(&self, operator: &dyn Operator, inputs: &[(Operand, Value)]) -> Result<Vec<(Dims, DType)>> {
         let arguments = self.arguments(inputs)?;
         let op = operator.name();
-        if let Some(empty) = arguments.iter().find(|argument| argument.dims.elements() == 0) {
-            return Err(Error::shape(op, empty.dims.to_string(), "a tensor of at least one element"));
-        }
         for (index, argument) in arguments.iter().enumerate() {
             if arguments[..index].iter().any(|earlier| earlier.operand == argument.operand) {
                 return Err(Error::shape(
@@ -399,6 +409,7 @@ impl Graph {
                 let read = inputs.iter().filter(|(operand, _)| operator.like() != Some(*operand));
                 self.check_operands(&*lowered, &read.copied().collect::<Vec<_>>())?;
                 let dims = operator.outputs(given, &*lowered);
+                self.without_elements(operator, &arguments, &dims)?;
                 Ok(dims.into_iter().zip(operator.types(given, &*lowered)).collect())
             }
         }
@@ -615,7 +626,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If a name is not one of [`Graph::dimensions`], an extent is 0, or shapes no longer fit.
+    /// If a name is not one of [`Graph::dimensions`], or shapes no longer fit.
     pub fn with_dimensions(&self, extents: &[(&str, usize)]) -> Result<Graph> {
         let mut dimensions = self.dimensions.clone();
         for &(name, extent) in extents {

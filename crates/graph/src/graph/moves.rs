@@ -54,7 +54,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If there is not one range for each axis, or one of them is empty or has step 0.
+    /// If there is not one range for each axis, or one of them has step 0.
     pub fn strided_slice(&mut self, name: &str, x: Value, ranges: &[AxisRange]) -> Result<Value> {
         self.moved(name, x, StridedSlice { ranges: ranges.to_vec() })
     }
@@ -98,7 +98,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If there is not one number for each axis, or one is 0.
+    /// If there is not one number for each axis.
     pub fn tile(&mut self, name: &str, x: Value, repeats: &[usize]) -> Result<Value> {
         self.moved(name, x, Tile { repeats: repeats.to_vec() })
     }
@@ -244,7 +244,16 @@ impl Graph {
         if crops_before.iter().chain(crops_after).all(|&cut| cut == 0) {
             return self.moved(name, x, operator);
         }
-        let rank = self.info(x)?.dims.rank();
+        let dims = self.info(x)?.dims;
+        let crops = crops_before.iter().zip(crops_after).zip(block).zip(dims.extents().iter().skip(1));
+        for (((&before, &after), &block), &extent) in crops {
+            if before.saturating_add(after) > extent.saturating_mul(block) {
+                let found =
+                    format!("crops of {before} and {after} of {} elements", extent.saturating_mul(block));
+                return Err(Error::shape("batch_to_space", found, "no more than there are").at_node(name));
+            }
+        }
+        let rank = dims.rank();
         let mut ranges = vec![AxisRange::ALL; rank.max(1 + crops_before.len().max(crops_after.len()))];
         for (range, &cut) in ranges.iter_mut().skip(1).zip(crops_before) {
             range.begin = Some(cut.min(i32::MAX as usize) as isize);
@@ -343,8 +352,8 @@ impl Graph {
         let dims = self.info(x)?.dims;
         let place = dims.axis("split", axis).map_err(|error| error.at_node(name))?;
         let whole = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-        if whole != Some(dims.extents()[place]) || sizes.contains(&0) {
-            let wanted = format!("sizes of at least 1 that are {} together", dims.extents()[place]);
+        if whole != Some(dims.extents()[place]) {
+            let wanted = format!("sizes that are {} together", dims.extents()[place]);
             let found = format!("{sizes:?} of axis {axis} of {dims}");
             return Err(Error::shape("split", found, wanted).at_node(name));
         }
@@ -468,7 +477,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the result does not have such an axis, or the depth is 0.
+    /// If the result does not have such an axis.
     pub fn one_hot(&mut self, name: &str, x: Value, options: OneHot) -> Result<Value> {
         self.moved(name, x, options)
     }

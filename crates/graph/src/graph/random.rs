@@ -46,7 +46,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If the distribution has no such numbers, or an extent is 0 or not one of [`Graph::dimensions`].
+    /// If the distribution has no such numbers, or an extent is not one of [`Graph::dimensions`].
     pub fn random(&mut self, name: &str, options: Random, extents: &[Dim]) -> Result<Value> {
         self.add_random(name, options, extents, None)
     }

@@ -17,7 +17,8 @@ pub struct State {
 
 impl Graph {
     /// Adds a state: nodes read it like any other value, and [`Graph::update`] says what it is in the next
-    /// run. It stays on the device. In the first run, and after [`Session::reset`](struct.Session.html#method.reset), it is `initial`.
+    /// run. It stays on the device. In the first run, and after [`Session::reset`](struct.Session.html#method.reset), it is `initial`, which has elements: of a
+    /// graph with a state of none no session is made.
     ///
     /// ```
     /// use diptych::{Backend, Context, Function, Graph, HostTensor, Session, SessionOptions};

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn bytes(extents: &[usize]) -> HostTensor {
-        let dims = Dims::new_or_empty(extents).expect("small");
+        let dims = Dims::new(extents).expect("small");
         HostTensor::of(dims, (0..dims.elements()).map(|byte| (byte * 7 % 256) as u8).collect::<Vec<u8>>())
             .expect("as many")
     }

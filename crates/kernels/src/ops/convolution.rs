@@ -94,7 +94,7 @@ impl Convolution {
         epilogue: Epilogue,
         precision: Precision,
     ) -> Result<Self> {
-        input.check(op)?;
+        input.check_or_empty(op)?;
         if groups == 0 || !input.c.is_multiple_of(groups) || !output_channels.is_multiple_of(groups) {
             return Err(Error::shape(
                 op,
@@ -119,11 +119,11 @@ impl Convolution {
             options.dilation[1],
         )?;
         let output = Shape::nhwc(input.n, rows.output, columns.output, output_channels);
-        output.check(op)?;
+        output.check_or_empty(op)?;
         for (axis, window, extent) in [(Axis::Height, rows, input.h), (Axis::Width, columns, input.w)] {
             let place = usize::from(axis == Axis::Width);
             let span = (kernel[place] - 1) * options.dilation[place] + 1;
-            let reached = (window.output - 1) * options.stride[place] + span;
+            let reached = window.output.saturating_sub(1) * options.stride[place] + span;
             let after = reached.saturating_sub(extent + window.before);
             if let Some(most) = options.border.most(extent)
                 && window.before.max(after) > most

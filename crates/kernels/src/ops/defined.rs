@@ -71,6 +71,10 @@ impl<O: Definition> Op for O {
     }
 
     fn cpu_on(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        if let Some(info) = Definition::operands(self).iter().find(|info| info.shape.is_empty()) {
+            let found = format!("{} {}", info.operand.name(), info.shape);
+            return Err(Error::shape(O::NAME, found, "at least one element"));
+        }
         computed(O::NAME, || Definition::cpu(self, constants, shelf))
     }
 
@@ -140,6 +144,9 @@ impl<'a, O: Definition> Bound<'a, O> {
     pub(super) fn fits_otherwise(&self, choice: &Choice, limits: &Limits) -> Result<()> {
         let Bound { op, kernel } = *self;
         let asked = Asked { op: O::NAME, kernel: self, choice, limits };
+        if let Some(info) = Definition::operands(op).iter().find(|info| info.shape.is_empty()) {
+            return asked.reject(format!("{} has no elements: {}", info.operand.name(), info.shape));
+        }
         asked.check_layout(op.maps())?;
         asked.reject_if(kernel.obstacle(op, limits).or_else(|| self.scalar_obstacle(limits)))?;
         asked.check_launch(Definition::precision(op))?;

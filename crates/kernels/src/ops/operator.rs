@@ -82,6 +82,20 @@ pub enum Lowered {
     View(View),
 }
 
+/// How a node is computed some of whose inputs have no elements, where its results have some.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WithoutElements {
+    /// By the same operator, with an extent of 1 for each extent of 0 of the inputs, filled with this number: a sum of no
+    /// terms is one of a single 0.
+    Filled(f32),
+    /// Without these inputs; the others are numbered anew.
+    LeftOut,
+    /// The result is this input.
+    Shown(Operand),
+    /// Every element of the result is this number.
+    Number(f32),
+}
+
 /// What a node of a graph computes: an op and its options, for any shapes.
 ///
 /// The options of the ops are operators, and so is [`Custom`](super::custom::Custom), for what an
@@ -178,6 +192,12 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// How results that have elements are computed where some of the inputs have none; none if they take elements.
+    #[doc(hidden)]
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        None
+    }
+
     /// Whether `other` is the same operator with the same options.
     #[doc(hidden)]
     fn same(&self, other: &dyn Operator) -> bool;
@@ -241,6 +261,10 @@ pub(crate) trait Options: fmt::Debug + PartialEq + Sized + Send + Sync + 'static
     fn like(&self) -> Option<Operand> {
         None
     }
+
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        None
+    }
 }
 
 impl<O: Options> Operator for O {
@@ -298,6 +322,10 @@ impl<O: Options> Operator for O {
 
     fn like(&self) -> Option<Operand> {
         Options::like(self)
+    }
+
+    fn without_elements(&self, arguments: Arguments<'_>) -> Option<WithoutElements> {
+        Options::without_elements(self, arguments)
     }
 
     fn same(&self, other: &dyn Operator) -> bool {

@@ -26,7 +26,7 @@ impl<T: TensorElement, S: Data<Elem = T>, D: Dimension> TryFrom<&ArrayBase<S, D>
     type Error = Error;
 
     fn try_from(array: &ArrayBase<S, D>) -> Result<Self> {
-        let dims = Dims::new_or_empty(array.shape())?;
+        let dims = Dims::new(array.shape())?;
         alloc::expect::<T>(array.len(), "a host tensor")?;
         let elements: Arc<[T]> = match array.as_slice() {
             Some(elements) => Arc::from(elements),

@@ -61,6 +61,11 @@ impl Operand {
         }
     }
 
+    /// A tensor without elements.
+    pub(crate) fn nothing(extents: Vec<usize>, kind: Kind) -> Self {
+        Operand::Constant(Constant::Integers(Integers::new(extents, Vec::new())), kind)
+    }
+
     /// Integers that are known.
     pub(crate) fn integers(dims: Vec<usize>, values: Vec<i64>) -> Self {
         Operand::Constant(Constant::Integers(Integers::new(dims, values)), Kind::I64)

@@ -173,12 +173,6 @@ impl Builder {
         if kind.is_handle() {
             return refused!("found a sequence or nothing, wanted a tensor");
         }
-        if constant.elements() == 0 {
-            return refused!(
-                "found a tensor of {:?}, which has no elements, wanted some",
-                constant.extents()
-            );
-        }
         if !kind.is_wide() {
             self.check_exact(&constant, kind)?;
         }
@@ -312,9 +306,27 @@ impl Builder {
         if own.extents().get(1..) == Some(behind) && !part.is_empty() {
             return Ok(value);
         }
+        // Of no elements it is not known how many are left.
+        let first = match behind.contains(&0) {
+            true => Dim::Fixed(own.extents().first().copied().unwrap_or(1)),
+            false => Dim::Rest,
+        };
         let behind = behind.iter().map(|&extent| Dim::Fixed(extent));
-        let target: Vec<Dim> = std::iter::once(Dim::Rest).chain(behind).collect();
+        let target: Vec<Dim> = std::iter::once(first).chain(behind).collect();
         self.add(part, |graph, name| graph.reshape(name, value, &target))
+    }
+
+    /// A value in other dimensions, the first of which may become another one with the batch, where there are elements.
+    pub(crate) fn with_leading(
+        &mut self,
+        part: &str,
+        value: Value,
+        target: &[usize],
+    ) -> Result<Value, Reason> {
+        match target.split_first() {
+            Some((_, behind)) if !target.contains(&0) => self.with_rest(part, value, behind),
+            _ => self.reshaped(part, value, target),
+        }
     }
 
     /// An operand as a value once for all that read it; a constant has the name of a part.

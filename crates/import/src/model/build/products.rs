@@ -100,7 +100,7 @@ pub(crate) fn product(build: &mut Builder, part: &str, a: Operand, b: Operand) -
     // The first extent stays that of the left factor, where it is.
     let leads = !target.is_empty() && target.first() == first.as_ref();
     let value = match leads {
-        true => build.with_rest(part, value, &target[1..])?,
+        true => build.with_leading(part, value, &target)?,
         false => build.reshaped(part, value, &target)?,
     };
     let rank = target.len();
@@ -187,8 +187,9 @@ fn matrices(build: &mut Builder, a: Factor, b: Factor) -> Result<(Value, Vec<usi
     let [rows, columns] = stored(transpose_a, m, k);
     // With one right matrix, all rows of the left ones are one matrix.
     let one = shared && !transpose_a;
-    let left = if one { vec![columns] } else { vec![1, rows, columns] };
-    let left = build.with_rest("left", value, &left)?;
+    let batches = elements_of(&a_batch)?;
+    let left = if one { vec![batches * rows, columns] } else { vec![batches, 1, rows, columns] };
+    let left = build.with_leading("left", value, &left)?;
     let [rows, columns] = stored(transpose_b, k, n);
     let right = match b.operand {
         Operand::Constant(constant, _) => {
@@ -200,7 +201,7 @@ fn matrices(build: &mut Builder, a: Factor, b: Factor) -> Result<(Value, Vec<usi
             Right::Value(build.reshaped("right", mapped.value, &[rows, columns])?)
         }
         Operand::Value(mapped) => {
-            Right::Value(build.with_rest("right", mapped.value, &[1, rows, columns])?)
+            Right::Value(build.with_leading("right", mapped.value, &[count, 1, rows, columns])?)
         }
     };
     let options = Gemm { transpose_a, transpose_b, ..Gemm::default() };
@@ -279,7 +280,8 @@ impl Rows<'_> {
             false => Mapped::plain(b.logical(&mapped)?, shape.len(), mapped.kind),
         };
         let mut stored = b.dims(mapped.value)?.extents().to_vec();
-        let left = b.with_rest("rows", mapped.value, &[features])?;
+        let rows = elements_of(stored.split_last().map_or(&[], |(_, rows)| rows))?;
+        let left = b.with_leading("rows", mapped.value, &[rows, features])?;
         let right = match self.weights {
             Operand::Constant(constant, _) => Right::Constant(constant.floats(&mut b.budget)?),
             Operand::Value(weights) => Right::Value(b.logical(weights)?),
@@ -309,7 +311,7 @@ impl Rows<'_> {
         }
         let value = match flat {
             true => value,
-            false => b.with_rest(if bare { part } else { "sums" }, value, &stored[1..])?,
+            false => b.with_leading(if bare { part } else { "sums" }, value, &stored)?,
         };
         let mut result = Operand::Value(Mapped { value, ..mapped });
         let function = function_of(self.activation);

@@ -37,6 +37,19 @@ impl Layer {
         steps: &Steps,
         (state, along): (Option<State>, usize),
     ) -> Result<(Operand, State), Reason> {
+        if steps.count == 0 {
+            // The state that no step changes.
+            let batch = b.shape(&x)?.get(1).copied().unwrap_or(1);
+            let (width, inner) = self.cell.widths(b)?;
+            let extents = if along == 0 { vec![0, batch, width] } else { vec![batch, 0, width] };
+            let first = State {
+                output: b.filled(&[batch, width], 0.0)?,
+                cell: inner.map(|inner| b.filled(&[batch, inner], 0.0)).transpose()?,
+            };
+            let last = state
+                .map_or_else(|| first.clone(), |own| State { cell: own.cell.or(first.cell.clone()), ..own });
+            return Ok((Operand::nothing(extents, x.kind()), last));
+        }
         // The products with the input, of all steps at once.
         let sums = dense(b, "inputs", x, &self.weights, self.bias.as_ref(), None)?;
         if steps.count > MOST_UNROLLED {

@@ -38,7 +38,7 @@ fn of_places(dims: Dims, places: usize) -> Result<Dims> {
     if let Some(axis) = extents.len().checked_sub(2) {
         extents[axis] = places;
     }
-    Dims::new_or_empty(&extents)
+    Dims::new(&extents)
 }
 
 impl Import<'_> {
@@ -223,7 +223,7 @@ impl OnnxSource {
                 continue;
             }
             axes.into_iter().for_each(|axis| extents[axis] += MORE);
-            (own.dims, own.input) = (Dims::new_or_empty(&extents)?, None);
+            (own.dims, own.input) = (Dims::new(&extents)?, None);
         }
         let caching = Caching { places: caching.places + MORE, ..caching };
         let other = self.graph_of(place, &larger, by_value, caching)?;

@@ -330,7 +330,7 @@ fn of_type(tensor: &HostTensor, dtype: DType) -> Result<HostTensor, Reason> {
 
 /// A constant as a tensor of its type.
 fn tensor_of(constant: &Constant, kind: Kind) -> Result<HostTensor, Reason> {
-    let dims = Dims::new_or_empty(&constant.extents())?;
+    let dims = Dims::new(&constant.extents())?;
     match constant {
         Constant::Floats(tensor) => of_type(tensor, kind.dtype()),
         Constant::Integers(Integers { values, .. }) if kind.is_float() => {

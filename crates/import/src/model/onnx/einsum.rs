@@ -195,7 +195,8 @@ fn multiplied(
         .iter()
         .filter_map(|letter| {
             let (x, y) = (extent(&a.letters, &own_a, *letter), extent(&b.letters, &own_b, *letter));
-            x.into_iter().chain(y).max()
+            // One element goes with any number of them, with none too.
+            x.filter(|&extent| extent != 1).or(y).or(x)
         })
         .collect();
     let slot = i.with_extents("result", sums, &extents)?;

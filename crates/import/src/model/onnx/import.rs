@@ -60,8 +60,6 @@ pub(super) type Handler = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<(), Rea
 pub(super) struct Handlers {
     /// Finds the handler of an operator by its domain and name.
     pub(super) find: fn(&str, &str) -> Option<Handler>,
-    /// Writes what an operator makes of tensors without elements, if it is given some.
-    pub(super) of_nothing: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
     /// Keeps what an operator writes as integers, if that can be.
     pub(super) keep: for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<bool, Reason>,
 }
@@ -249,9 +247,6 @@ impl<'a> Import<'a> {
         }
         self.current = self.output_name(&op)?;
         self.written.clear();
-        if (self.handlers.of_nothing)(self, &op)? {
-            return Ok(());
-        }
         if (self.handlers.keep)(self, &op)? {
             return Ok(());
         }

@@ -1,6 +1,5 @@
 //! Elements by computed or given indices.
 
-use super::empty::none_along;
 use super::import::{Import, Op};
 use crate::model::build::{
     Arg, Combine, Count, Data, Kind, Mapped, Operand, axis, elements_at, gathered, gathered_rows, rows_at,
@@ -88,10 +87,6 @@ pub(super) fn compress<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         true => (x, axis(op.int("axis", 0), own.len())?),
         false => (i.with_extents("flat", x, &[elements_of(&own)?])?, 0),
     };
-    if kept.is_empty() {
-        let none = none_along(i, &x, place)?;
-        return i.set(op, 0, none);
-    }
     let (mapped, list) = (i.mapped_slot(x, None)?, Operand::integers(vec![kept.len()], kept));
     let list = i.mapped_slot(list, None)?.value;
     let along = mapped.place(place) as isize;

@@ -37,7 +37,6 @@ mod decode;
 mod division;
 mod einsum;
 mod elementwise;
-mod empty;
 mod evaluate;
 mod filter;
 mod functions;

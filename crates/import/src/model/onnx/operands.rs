@@ -238,6 +238,13 @@ impl<'a> Import<'a> {
         if name.is_empty() {
             return Ok(());
         }
+        // What has no elements is known.
+        let slot = match slot {
+            Operand::Value(mapped) if self.dims(mapped.value)?.elements() == 0 => {
+                Operand::nothing(self.extents(&mapped)?, mapped.kind)
+            }
+            slot => slot,
+        };
         self.written.push(name);
         let scope = self.scopes.last_mut().ok_or("found no scope")?;
         match scope.slots.insert(name, slot) {

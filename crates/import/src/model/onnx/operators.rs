@@ -4,7 +4,7 @@ use super::import::{Handler, Handlers};
 use super::recurrent::Form;
 use super::reductions::{Around, PLAIN};
 use super::{
-    attention, bits, columns, contributed, control, convolution, einsum, elementwise, empty, functions,
+    attention, bits, columns, contributed, control, convolution, einsum, elementwise, functions,
     fused_attention, grids, grouped_attention, hosted, indexing, integer_matrices, moves, norms, packed,
     pooling, products, quantised, random, recurrent, reductions, regions, resize, rotary, sequences, shapes,
     spectra, states, suppression, transposed, unpool,
@@ -18,8 +18,7 @@ use crate::ops::reduce::Reduction;
 const MICROSOFT: &str = "com.microsoft";
 
 /// What operators are read by.
-pub(super) const HANDLERS: Handlers =
-    Handlers { find: handler, of_nothing: empty::of_nothing, keep: integer_matrices::kept };
+pub(super) const HANDLERS: Handlers = Handlers { find: handler, keep: integer_matrices::kept };
 
 /// Domain and name of each operator.
 pub(in crate::model) fn names() -> Vec<(&'static str, &'static str)> {

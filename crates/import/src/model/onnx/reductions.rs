@@ -1,9 +1,8 @@
 //! Reductions, and what is like them.
 
-use super::empty::none_along;
 use super::import::{Import, Op};
 use crate::emit::Bits;
-use crate::model::build::{self, Builder, Extreme, Hot, Kind, Operand, axes, axis, from_start, reduced};
+use crate::model::build::{self, Builder, Extreme, Hot, Operand, axes, axis, from_start, reduced};
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
 use crate::ops::one_hot::OneHot;
@@ -175,11 +174,6 @@ pub(super) fn top_k<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let count = count.and_then(|count| usize::try_from(count).ok()).ok_or("found no number of elements")?;
     let place = axis(op.int("axis", -1), i.extents_of(op, 0)?.len())?;
     let x = i.slot(op, 0)?;
-    if count == 0 {
-        let none = none_along(i, &x, place)?;
-        i.set(op, 1, Operand::nothing(i.shape(&none)?, Kind::I64))?;
-        return i.set(op, 0, none);
-    }
     let [values, indices] = build::top_k(i, x, place, count, op.flag("largest", true))?;
     i.set(op, 0, values)?;
     i.set(op, 1, indices)

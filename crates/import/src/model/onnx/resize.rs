@@ -153,6 +153,10 @@ fn axes_of(
             },
             _ => return refused!("found no size"),
         };
+        // Along an axis of no elements, of pictures or of channels, there are none to take and none to make.
+        if input == 0 && output == 0.0 {
+            continue;
+        }
         if !(input > 0 && scale > 0.0 && (1.0..=1_048_576.0).contains(&output)) {
             return refused!(
                 "found a scale of {scale} for {input} elements along axis {axis}, wanted 1 to 1048576 elements"

@@ -137,7 +137,7 @@ impl OnnxSource {
                 let (extents, open) = declared(output, &LoadOptions::default());
                 let extents: Vec<usize> =
                     extents.iter().flatten().map(|extent| extent.unwrap_or(1)).collect();
-                let dims = Dims::new_or_empty(&extents).unwrap_or(Dims::SCALAR);
+                let dims = Dims::new(&extents).unwrap_or(Dims::SCALAR);
                 let dtype = Kind::of(output.kind).map_or(DType::F32, Kind::dtype);
                 outputs.push(Port { name: output.name.to_owned(), shape: dims.shape(), dims, dtype, open });
             }

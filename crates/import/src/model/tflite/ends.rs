@@ -253,14 +253,20 @@ impl<'a> Import<'a> {
     /// Makes the tensor of an output one of the graph.
     pub(super) fn output(&mut self, index: i32, place: usize) -> Result<(), Reason> {
         let position = self.tensors.position(index)?;
+        let End { name, again } = self.ends.get(place).cloned().unwrap_or_default();
         let mut value = match self.resolved(position)? {
             Input::Value(value) => value,
+            // What operators write whose inputs have no elements is known.
+            Input::Constant(constant) if matches!(self.slots.get(position), Some(Slot::Constant(_))) => {
+                let kind = self.kind_at(position)?;
+                let tensor = self.build.tensor(&constant, kind)?;
+                self.build.graph.constant(&name, tensor)
+            }
             Input::Constant(_) => {
                 let place = self.tensors.describe(position);
                 return refused!("{place}: found a constant, wanted a value computed at each run");
             }
         };
-        let End { name, again } = self.ends.get(place).cloned().unwrap_or_default();
         let named = self.build.graph.name(value).unwrap_or("").to_owned();
         // Nothing was computed under the output's own name: it is an input, another output, or what is passed on.
         let passed_on = again || self.frame.signature.remove(&position).is_some();
@@ -269,7 +275,7 @@ impl<'a> Import<'a> {
             let name = if passed_on { name } else { self.unique_name(position)? };
             let dims = self.dims(value)?;
             let mut target: Vec<Dim> = dims.extents().iter().map(|&extent| Dim::Fixed(extent)).collect();
-            if let Some(leading) = target.first_mut() {
+            if let Some(leading) = target.first_mut().filter(|_| dims.elements() > 0) {
                 *leading = Dim::Rest;
             }
             value = self.build.graph.reshape(&name, value, &target)?;

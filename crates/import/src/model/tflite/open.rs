@@ -109,7 +109,7 @@ impl Import<'_> {
                     }
                 })
                 .collect();
-            let dims = crate::dims::Dims::new_or_empty(&extents)?;
+            let dims = crate::dims::Dims::new(&extents)?;
             ports.push(Port { name, shape: dims.shape(), dims, dtype, open });
         }
         Ok((found, ports))
@@ -146,10 +146,6 @@ impl GraphSource for TfliteSource {
         by_value: &BTreeSet<String>,
         _: Option<Caching<'_>>,
     ) -> Result<Part> {
-        if let Some(empty) = given.iter().find(|own| own.dims.elements() == 0) {
-            let name = format!("input {:?}", empty.name);
-            return Err(Error::input(name, empty.dims.to_string(), "at least one element"));
-        }
         let model = super::model(&self.file, &self.bytes)?;
         let mut by_value = by_value.clone();
         by_value.retain(|name| given.iter().any(|own| own.name == *name && own.input.is_some()));

@@ -144,6 +144,7 @@ fn put<'a>(import: &mut Import<'a>, op: &Op<'a>, target: &[usize], wanted: &[i64
             let dims = import.dims(value)?;
             let mut dims_to = extents_to(target, dims.extents());
             if dims_to.first() != Some(&Dim::Rest)
+                && !target.contains(&0)
                 && let Some(open) = wanted.iter().position(|&extent| extent == -1)
                 && let Some(extent) = dims_to.get_mut(open)
             {
@@ -174,6 +175,7 @@ pub(super) fn rest_of(target: &[usize], source: &[usize], leading: &[usize]) -> 
     let mut dims: Vec<Dim> = target.iter().map(|&extent| Dim::Fixed(extent)).collect();
     if let (Some(first), Some(extent)) = (dims.first_mut(), leading.first())
         && !source.is_empty()
+        && !target.contains(&0)
         && *first == Dim::Fixed(*extent)
     {
         *first = Dim::Rest;

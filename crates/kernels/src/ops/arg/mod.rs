@@ -54,7 +54,7 @@ impl ArgOp {
     /// # Errors
     /// If the axis is beyond the rank, or an extent too large.
     pub fn new(input: Dims, options: &ArgReduce) -> Result<Self> {
-        input.checked(OP)?;
+        input.checked_or_empty(OP)?;
         let named = named(OP, &[options.axis], input.rank())?;
         let axis = named.iter().position(|named| *named).unwrap_or_default();
         let mut extents = input.extents().to_vec();

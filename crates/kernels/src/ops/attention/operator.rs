@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Options};
+use crate::ops::operator::{Arguments, Lowered, Options, WithoutElements};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Attention {
         let (v_dims, [v_batch, v_heads, v_keys, width]) = places(Operand::Value)?;
         let alike =
             k_batch == batch && k_depth == depth && [v_batch, v_heads, v_keys] == [batch, heads, keys];
-        if heads == 0 || !many.is_multiple_of(heads) || !alike {
+        if heads == 0 && many > 0 || !many.is_multiple_of(heads.max(1)) || !alike {
             let found = format!("queries {q_dims}, keys {k_dims} and values {v_dims}");
             return Err(Error::shape(
                 OP,
@@ -81,7 +81,7 @@ impl Attention {
                 "one batch, heads that share those of keys, and as many values as keys",
             ));
         }
-        let group = many / heads;
+        let group = many / heads.max(1);
         let sizes = Sizes { batch, heads, group, rows, keys, depth, width };
         let place = |heads: usize, group: usize, places: usize, features: usize| {
             let (head, row) = match self.places_first {
@@ -146,6 +146,10 @@ impl Options for Attention {
     fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let op = AttentionOp::new(&self.strided(arguments)?, given(arguments), precision)?;
         Ok(Lowered::Op(Arc::new(op)))
+    }
+
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        Some(WithoutElements::Number(if self.nan_if_nothing { f32::NAN } else { 0.0 }))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -26,6 +26,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Whether some operand has no elements.
+    pub(super) fn are_empty(&self) -> bool {
+        let Sizes { batch, heads, group, rows, keys, depth, width } = *self;
+        [batch, heads, group, rows, keys, depth, width].contains(&0)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let Sizes { batch, heads, group, rows, keys, depth, width } = *self;
         let all = [batch, heads, group, rows, keys, depth, width];

@@ -72,7 +72,7 @@ impl ConcatOp {
             extents[axis] += input.extents()[axis];
         }
         let target = Dims::new(extents)?;
-        target.checked(OP)?;
+        target.checked_or_empty(OP)?;
         Ok(ConcatOp { inputs: inputs.to_vec(), target, axis, precision, dtype: DType::F32 })
     }
 

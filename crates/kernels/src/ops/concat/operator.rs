@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Options, View};
+use crate::ops::operator::{Arguments, Lowered, Options, View, WithoutElements};
 use std::sync::Arc;
 
 impl Options for Concat {
@@ -27,6 +27,10 @@ impl Options for Concat {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<ConcatOp>().map(|op| op.target).into_iter().collect()
+    }
+
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        Some(WithoutElements::LeftOut)
     }
 
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {

@@ -36,7 +36,7 @@ pub(in crate::ops) fn dims_of(op: &'static str, inputs: &[Dims]) -> Result<Dims>
         }
     }
     let dims = Dims::new(&extents[MAX_RANK - rank..])?;
-    dims.checked(op)?;
+    dims.checked_or_empty(op)?;
     Ok(dims)
 }
 

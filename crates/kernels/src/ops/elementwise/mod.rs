@@ -70,7 +70,7 @@ impl ElementwiseOp {
             ));
         }
         for input in inputs {
-            input.checked(OP)?;
+            input.checked_or_empty(OP)?;
         }
         let output = broadcast::dims_of(OP, inputs)?;
         let broadcast = Broadcast::new(&output, inputs);

@@ -155,6 +155,16 @@ impl GemmOp {
                 return Err(Error::shape(OP, format!("{name} = 0"), format!("{name} at least 1")));
             }
         }
+        GemmOp::of_extents([m, n, k, batch], options, [bias, residual], precision)
+    }
+
+    /// [`GemmOp::new`] of extents that may be 0: a product of no terms, or without results.
+    fn of_extents(
+        [m, n, k, batch]: [usize; 4],
+        options: &Gemm,
+        [bias, residual]: [bool; 2],
+        precision: Precision,
+    ) -> Result<Self> {
         let row_a = if options.transpose_a { m } else { k };
         let row_b = if options.transpose_b { k } else { n };
         let leading = |name: &str, given: Option<usize>, row: usize| match given {
@@ -181,10 +191,11 @@ impl GemmOp {
             precision,
         };
         // What a kernel's 32-bit indices must reach, and what keeps every product of extents from
-        // overflowing: rows and columns are at least 1 and at most an operand's elements.
+        // overflowing: rows and columns are at most an operand's elements, with 1 in the place of 0.
         for (name, rows, ld) in
             [("A", op.stored_rows_a(), op.lda), ("B", op.stored_rows_b(), op.ldb), ("C", m, op.ldc)]
         {
+            let [rows, ld, batch] = [rows, ld, batch].map(|extent| extent.max(1));
             let elements = rows.checked_mul(ld).and_then(|matrix| matrix.checked_mul(batch));
             if elements.is_none_or(|elements| elements > i32::MAX as usize) {
                 return Err(Error::shape(
@@ -419,7 +430,7 @@ impl GemmOp {
                 "packed operands and beta 0 for matrices of known shape",
             ));
         }
-        let mut op = GemmOp::new(m, n, k, a.n, options, bias, residual, precision)?;
+        let mut op = GemmOp::of_extents([m, n, k, a.n], options, [bias, residual], precision)?;
         op.shared_b = b.n == 1;
         Ok(op)
     }

@@ -6,7 +6,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{self, Arguments, Lowered, Options};
+use crate::ops::operator::{self, Arguments, Lowered, Options, WithoutElements};
 use crate::shape::Shape;
 use std::sync::Arc;
 
@@ -38,6 +38,10 @@ impl Options for Gemm {
             _ => Ok(Dims::from(shape)),
         };
         crate::ops::outputs(op).map(|info| of_rank(info.shape).unwrap_or(Dims::from(info.shape))).collect()
+    }
+
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        Some(WithoutElements::Filled(0.0))
     }
 
     fn activated(&self, activation: Activation) -> Option<Self> {

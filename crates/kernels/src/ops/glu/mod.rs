@@ -43,7 +43,7 @@ impl GluOp {
     /// # Errors
     /// If the program has another number of inputs, or rows have no halves.
     pub fn new(program: Program, src: Dims, precision: Precision) -> Result<Self> {
-        src.checked(OP)?;
+        src.checked_or_empty(OP)?;
         if program.inputs() != 2 {
             let found = format!("a function of {} inputs", program.inputs());
             return Err(Error::shape(OP, found, "of two: the halves of a row"));

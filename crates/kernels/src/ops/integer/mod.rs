@@ -75,7 +75,7 @@ impl IntegerOp {
             return Err(Error::shape(OP, found, format!("{}, each input among them", function.arity())));
         }
         let dims: Vec<Dims> = inputs.iter().map(|(dims, _)| *dims).collect();
-        dims.iter().try_for_each(|dims| dims.checked(OP))?;
+        dims.iter().try_for_each(|dims| dims.checked_or_empty(OP))?;
         let words: Vec<DType> = inputs.iter().map(|(_, dtype)| dtype.word()).collect();
         // A condition may be of floats.
         let of = |place: usize| match arguments.get(place) {

@@ -120,7 +120,7 @@ impl NormalizeOp {
         bias: bool,
         precision: Precision,
     ) -> Result<Self> {
-        dims.checked(OP)?;
+        dims.checked_or_empty(OP)?;
         let normalized = named(OP, &options.axes, dims.rank())?;
         let epsilon = options.epsilon.0;
         if !epsilon.is_finite() || epsilon < f32::MIN_POSITIVE {

@@ -48,7 +48,7 @@ impl OneHotOp {
     /// `indices` with a new axis.
     ///
     /// # Errors
-    /// If the result does not have such an axis, or too many, or the depth is 0.
+    /// If the result does not have such an axis, or too many.
     pub fn new(indices: Dims, options: OneHot) -> Result<Self> {
         let OneHot { depth, on, off, axis } = options;
         let rank = indices.rank();

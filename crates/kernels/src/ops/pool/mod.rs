@@ -94,7 +94,7 @@ impl PoolOp {
         for (axis, (outputs, extent)) in
             [(windows.output.h, input.h), (windows.output.w, input.w)].into_iter().enumerate()
         {
-            let last = (outputs - 1) * stride[axis];
+            let last = outputs.saturating_sub(1) * stride[axis];
             if windows.before[axis] >= window[axis] || last >= extent + windows.before[axis] {
                 return Err(Error::shape(
                     OP,

@@ -124,7 +124,7 @@ impl QuantizedBinaryOp {
             && other.extents().first() == Some(&batches)
             && other.extents().last() == Some(&last)
         {
-            [last, dims.elements() / batches]
+            [last, dims.elements() / batches.max(1)]
         } else {
             let found = format!("words of {dims} and {other}");
             return Err(Error::shape(

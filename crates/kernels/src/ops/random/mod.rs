@@ -173,7 +173,7 @@ impl RandomOp {
             }
             Draw::Next | Draw::Gumbel => (),
         }
-        output.checked(OP)?;
+        output.checked_or_empty(OP)?;
         Ok(RandomOp { draw: options.draw, stream, output })
     }
 

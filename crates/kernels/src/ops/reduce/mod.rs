@@ -115,13 +115,13 @@ impl ReduceOp {
     /// # Errors
     /// If an axis is beyond the rank, or the shape is too large.
     pub fn new(input: Dims, options: &Reduce, precision: Precision) -> Result<Self> {
-        input.checked(OP)?;
+        input.checked_or_empty(OP)?;
         let reduced = named(OP, &options.axes, input.rank())?;
         let kept = input.extents().iter().zip(reduced).filter_map(|(&extent, reduced)| {
             if reduced { options.keep_dims.then_some(1) } else { Some(extent) }
         });
         let output = Dims::new(&kept.collect::<Vec<_>>())?;
-        output.checked(OP)?;
+        output.checked_or_empty(OP)?;
         let precision = precision.with_f32_sums();
         Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision, dtype: DType::F32 })
     }

@@ -75,12 +75,21 @@ impl RemapOp {
         rule: Rule,
         precision: Precision,
     ) -> Result<Self> {
-        source.checked(OP)?;
-        target.checked(OP)?;
+        source.checked_or_empty(OP)?;
+        target.checked_or_empty(OP)?;
         let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.extent));
         if product != Some(target.elements()) {
             let extents: Vec<usize> = axes.iter().map(|axis| axis.extent).collect();
             return Err(Error::shape(OP, format!("axes {extents:?}"), format!("the elements of {target}")));
+        }
+        let fills = matches!(rule, Rule::Fill(_));
+        if target.elements() == 0 || source.elements() == 0 && fills {
+            let (first, parts, dtype) = (0, Vec::new(), DType::F32);
+            return Ok(RemapOp { source, target, rule, axes, first, parts, precision, dtype });
+        }
+        if source.elements() == 0 {
+            let found = format!("{source} to {target} ({rule:?})");
+            return Err(Error::shape(OP, found, "at least one element, of which the others are made"));
         }
         for (index, axis) in axes.iter().enumerate() {
             axis.check(index, &rule)?;
@@ -138,7 +147,7 @@ impl RemapOp {
     /// A view where the elements stay in their order.
     pub(super) fn lowered(self) -> Lowered {
         let stays = match &self.parts[..] {
-            [] => true,
+            [] => self.source.elements() > 0 || self.target.elements() == 0,
             [part] => part.is_linear() && part.stride == 1,
             _ => false,
         };

@@ -92,12 +92,13 @@ impl ResizeOp {
     /// Checks the shape and the options.
     ///
     /// # Errors
-    /// If an extent is 0 or too large, or corners are aligned between half-pixel centers.
+    /// If there are no pixels or an extent is too large, or corners are aligned between half-pixel centers.
     pub fn new(input: Shape, options: &Resize, precision: Precision) -> Result<Self> {
         let [h, w] = options.size;
         let output = Shape { h, w, ..input };
-        input.check(OP)?;
-        output.check(OP)?;
+        // Of no image or no channel there is nothing to resize; an image of no pixels has none to take.
+        Shape { n: input.n.max(1), c: input.c.max(1), ..input }.check(OP)?;
+        Shape { n: output.n.max(1), c: output.c.max(1), ..output }.check(OP)?;
         if [input.h, input.w, h, w].iter().any(|&extent| extent > MAX_EXTENT) {
             let found = format!("{input} to {output}");
             return Err(Error::shape(OP, found, format!("at most {MAX_EXTENT} pixels along an axis")));

@@ -64,7 +64,7 @@ impl SoftmaxOp {
     /// # Errors
     /// If the axis is beyond the rank, the shape too large, or the factor negative or not finite.
     pub fn new(dims: Dims, options: &Softmax, precision: Precision) -> Result<Self> {
-        dims.checked(OP)?;
+        dims.checked_or_empty(OP)?;
         let named = named(OP, &[options.axis], dims.rank())?;
         let axis = named.iter().position(|named| *named).unwrap_or_default();
         let beta = options.beta.0;

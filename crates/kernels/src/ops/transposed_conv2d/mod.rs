@@ -93,7 +93,7 @@ impl TransposedConv2dOp {
         residual: impl Into<Residual>,
         precision: Precision,
     ) -> Result<Self> {
-        input.check(OP)?;
+        Shape { n: input.n.max(1), ..input }.check(OP)?;
         if weights.c != input.c {
             let found = format!("weights {weights} (oc kh kw c) for input {input}");
             return Err(Error::shape(OP, found, format!("weights of {} input channels", input.c)));
@@ -116,7 +116,7 @@ impl TransposedConv2dOp {
             return Err(Error::shape(OP, found, format!("at most {}", i16::MAX)));
         }
         let output = Shape::nhwc(input.n, rows.0, columns.0, weights.n);
-        output.check(OP)?;
+        Shape { n: output.n.max(1), ..output }.check(OP)?;
         Ok(TransposedConv2dOp::of(Convolution {
             border: Border::Zeros,
             input,

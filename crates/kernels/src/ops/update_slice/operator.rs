@@ -6,7 +6,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Options};
+use crate::ops::operator::{Arguments, Lowered, Options, WithoutElements};
 use std::sync::Arc;
 
 impl Options for UpdateSlice {
@@ -29,6 +29,10 @@ impl Options for UpdateSlice {
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {
         op.as_any().downcast_ref::<UpdateSliceOp>().map(|op| op.whole).into_iter().collect()
+    }
+
+    fn without_elements(&self, _arguments: Arguments<'_>) -> Option<WithoutElements> {
+        Some(WithoutElements::Shown(Operand::Src))
     }
 
     fn types(&self, arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {

@@ -5,6 +5,7 @@ mod bytes;
 mod control;
 mod operators;
 mod random;
+mod without_elements;
 mod writer;
 
 use crate::error::Error;
@@ -29,6 +30,14 @@ fn run(file: &File<'_>, input: &HostTensor) -> Vec<HostTensor> {
     let context = Context::new(Backend::Cpu).expect("the CPU");
     let mut session = Session::new(&context, &model.graph, SessionOptions::default()).expect("a session");
     session.run(&[("x", input)]).expect("a run")
+}
+
+/// What the outputs of a file without inputs are.
+fn computed(file: &File<'_>) -> Vec<HostTensor> {
+    let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let mut session = Session::new(&context, &model.graph, SessionOptions::default()).expect("a session");
+    session.run(&[]).expect("a run")
 }
 
 fn tensor(extents: &[usize], values: Vec<f32>) -> HostTensor {

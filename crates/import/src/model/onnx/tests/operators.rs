@@ -1,7 +1,7 @@
 //! What single operators are made into.
 
 use super::writer::{Attribute, File, Node, floats, integers, network, nibbles, small};
-use super::{refused, run, tensor};
+use super::{computed, refused, run, tensor};
 use diptych::LoadOptions;
 use diptych::Model;
 
@@ -551,7 +551,7 @@ fn integers_have_powers_of_floats() {
 }
 
 #[test]
-fn extents_that_are_rounded_and_layers_without_features_are_not_extended_to_none() {
+fn windows_over_no_pictures_and_layers_without_features_are_computed() {
     let pool = File {
         outputs: vec!["y"],
         constants: vec![floats("none", &[0, 3, 0, 4], &[])],
@@ -579,7 +579,10 @@ fn extents_that_are_rounded_and_layers_without_features_are_not_extended_to_none
         }],
         ..File::default()
     };
-    for file in [pool, layer] {
-        refused(&file.bytes());
-    }
+    let pooled = computed(&pool);
+    assert_eq!(pooled[0].dims().extents(), [0, 3, 1, 3]);
+    // Each of three steps is the tangent of its two biases.
+    let last = computed(&layer);
+    assert_eq!(last[0].dims().extents(), [1, 1, 2]);
+    assert!(last[0].to_f32().iter().all(|value| (value - 2f32.tanh()).abs() < 1e-6), "{last:?}");
 }

@@ -21,4 +21,5 @@ mod quantised;
 mod quantised_expected;
 mod random;
 mod refuses;
+mod without_elements;
 mod writer;

@@ -67,7 +67,6 @@ const CASES: &[Case] = &[
     ("rank 3", |f| f.tensors[0].shape = vec![8, 8, 3], &["op 0 (CONV_2D)", "rank 3", "8x8x3", "rank 4"]),
     ("rank 7", |f| f.tensors[0].shape = vec![1; 7], &["input tensor 0", "rank 7", "0 to 6"]),
     ("rank 1000", |f| f.tensors[1].shape = vec![1; 1000], &["\"weights\"", "rank 1000", "at most 8"]),
-    ("empty", |f| f.tensors[0].shape = vec![1, 0, 8, 3], &["input tensor 0", "1x0x8x3", "at least 1"]),
     (
         "open height",
         |f| {

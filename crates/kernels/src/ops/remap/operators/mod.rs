@@ -18,7 +18,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
-use crate::ops::operator::{Arguments, Lowered, Options};
+use crate::ops::operator::{Arguments, Lowered, Options, WithoutElements};
 use crate::shape::Border;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,6 +71,14 @@ impl<M: Move> Options for M {
 
     fn border(&self) -> Option<(Border, [usize; 4])> {
         Move::border(self)
+    }
+
+    fn without_elements(&self, arguments: Arguments<'_>) -> Option<WithoutElements> {
+        let source = arguments.get(Operand::Src)?;
+        match self.moved(source, arguments.dimensions).ok()?.rule {
+            Rule::Fill(value) => Some(WithoutElements::Number(value.0)),
+            _ => None,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Move for Pad {
         for (index, axis) in axes.iter_mut().enumerate() {
             let (before, after) = (self.before[index], self.after[index]);
             let most = match self.mode {
-                PadMode::Reflect => axis.extent - 1,
+                PadMode::Reflect => axis.extent.saturating_sub(1),
                 PadMode::Symmetric => axis.extent,
                 PadMode::Constant(_) | PadMode::Edge => i32::MAX as usize / 4,
             };

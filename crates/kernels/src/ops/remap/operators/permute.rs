@@ -73,10 +73,6 @@ impl Move for Tile {
         check_rank(Self::NAME, "repeats", self.repeats.len(), source)?;
         let mut axes = axes::whole(source);
         for (axis, &repeats) in axes.iter_mut().zip(&self.repeats) {
-            if repeats == 0 {
-                let found = format!("repeats {:?} of {source}", self.repeats);
-                return Err(Error::shape(Self::NAME, found, "each at least 1"));
-            }
             axis.extent = product(Self::NAME, axis.extent, repeats)?;
         }
         let extents: Vec<usize> = axes.iter().map(|axis| axis.extent).collect();

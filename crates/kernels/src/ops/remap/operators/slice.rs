@@ -77,14 +77,14 @@ impl Move for StridedSlice {
         check_rank(Self::NAME, "ranges", self.ranges.len(), source)?;
         let mut axes = axes::whole(source);
         for (axis, range) in axes.iter_mut().zip(&self.ranges) {
-            let [first, count] = range.of(axis.extent).filter(|[_, count]| *count > 0).ok_or_else(|| {
+            let [first, count] = range.of(axis.extent).ok_or_else(|| {
                 let found = format!("{range:?} of an axis of {} ({source})", axis.extent);
-                Error::shape(Self::NAME, found, "a step that is not 0, and at least one element")
+                Error::shape(Self::NAME, found, "a step that is not 0")
             })?;
             axis.extent = count;
             axis.start = first as isize;
             // One element has no next one.
-            axis.step = if count == 1 { 1 } else { range.step };
+            axis.step = if count <= 1 { 1 } else { range.step };
         }
         let extents: Vec<usize> = axes.iter().map(|axis| axis.extent).collect();
         Ok(Moved::within(Dims::new(&extents)?, axes))

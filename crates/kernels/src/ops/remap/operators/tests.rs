@@ -56,7 +56,7 @@ fn a_slice_has_its_ranges_and_is_a_view_if_it_is_one_piece() {
     let outer = StridedSlice { ranges: vec![AxisRange::ALL, AxisRange::new(1, 3), AxisRange::ALL] };
     assert_eq!(view(&outer, &[1, 4, 5]), Some((vec![1, 2, 5], 5)));
     assert_eq!(view(&outer, &[2, 4, 5]), None);
-    refused(&StridedSlice { ranges: vec![AxisRange::new(3, 3)] }, &[5], "at least one element");
+    assert_eq!(view(&StridedSlice { ranges: vec![AxisRange::new(3, 3)] }, &[5]), Some((vec![0], 0)));
     refused(&StridedSlice { ranges: vec![range(None, None, 0)] }, &[5], "step");
 }
 
@@ -78,7 +78,7 @@ fn a_pad_adds_what_its_mode_says() {
 #[test]
 fn copies_follow_each_other() {
     assert_eq!(result(&Tile { repeats: vec![1, 2] }, &[2, 2]).1, [0.0, 1.0, 0.0, 1.0, 2.0, 3.0, 2.0, 3.0]);
-    refused(&Tile { repeats: vec![0] }, &[2], "at least 1");
+    assert_eq!(view(&Tile { repeats: vec![0] }, &[2]), Some((vec![0], 0)));
     refused(&Tile { repeats: vec![usize::MAX] }, &[2], "32 bits");
     let to = |target: &[Dim]| BroadcastTo { target: target.to_vec() };
     let (dims, values) = result(&to(&[2.into(), 2.into(), Dim::Rest]), &[2, 1]);
