@@ -16,8 +16,9 @@
 //! same channels (`seen.rs`).
 
 use super::function_dims::seen_as;
-use super::simplify::Rewrites;
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::rewrites::Rewrites;
+use super::unit::{Input, Unit};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};

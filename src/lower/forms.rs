@@ -8,8 +8,9 @@
 //! assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes that it reads and
 //! writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
 
-use super::choose::Choosing;
-use super::unit::{Input, Network};
+use super::choosing::Choosing;
+use super::network::Network;
+use super::unit::Input;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;

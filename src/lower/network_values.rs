@@ -1,6 +1,6 @@
 //! Values of a network: those of its graph, and those that passes put between the units that they made of one.
 
-use super::unit::Network;
+use super::network::Network;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;

@@ -2,6 +2,7 @@
 
 use super::by::By;
 use crate::cpu::CpuKernel;
+use crate::device::Memory;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::host::HostTensor;
@@ -25,6 +26,8 @@ pub(crate) struct StoredValue {
     pub(crate) bytes: u64,
     /// Inputs, outputs and constants keep a buffer of their own.
     pub(crate) pinned: bool,
+    /// The memory of a buffer of its own.
+    pub(crate) memory: Memory,
     /// Width, height and channels' type, for an image.
     pub(crate) image: Option<([usize; 2], DType)>,
     /// Whether it is the same at each run: a constant, in whatever form.
@@ -35,6 +38,22 @@ pub(crate) struct StoredValue {
     pub(crate) halves: bool,
     /// Whether it is what work-groups tell each other something in: zero before the first run and behind each.
     pub(crate) scratch: bool,
+}
+
+impl StoredValue {
+    /// So many bytes of the device's memory.
+    pub(super) const fn buffer(bytes: u64, pinned: bool) -> Self {
+        StoredValue {
+            bytes,
+            pinned,
+            memory: Memory::Device,
+            image: None,
+            is_constant: false,
+            constant: None,
+            halves: false,
+            scratch: false,
+        }
+    }
 }
 
 /// A part of a stored value, in bytes.

@@ -5,13 +5,12 @@
 //! elements. What no wanted output and no state depends on is left out.
 
 use super::arrangement::{Arrangement, vectors};
-use super::program::{Builder, Program};
+use super::program::Program;
 use super::step::{Part, Source, Stored, Work};
-use super::stored_as::Kind;
+use super::stored_as::{Forms, Kind};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Least};
 use crate::error::{Error, Result};
-use crate::graph::Value;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
@@ -68,20 +67,6 @@ pub(crate) struct Wired {
     pub(crate) steps: Vec<WiredStep>,
     /// Inputs and outputs that are copied as rows, and where the session has them.
     pub(crate) copied: Vec<(End, Spot)>,
-}
-
-/// The shape of a port, and where its value is stored in which forms.
-pub(super) type Forms = (Shape, Vec<(Kind, Part)>);
-
-impl Builder<'_, '_> {
-    /// Where values are stored, in each form.
-    pub(super) fn forms(&self, values: &[Value]) -> Result<Vec<Forms>> {
-        let forms = |&value: &Value| {
-            let stored = self.places.get(&self.same_map(value)?).cloned().unwrap_or_default();
-            Ok((self.rows(value)?.1, stored))
-        };
-        values.iter().map(forms).collect()
-    }
 }
 
 /// What an operand of a step is given.

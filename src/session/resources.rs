@@ -149,7 +149,7 @@ pub(super) async fn allocate(
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => (&device.alloc_image(width, height, dtype)?).into(),
             (None, Some(place)) => (&*buffers[planned.place[place]]).into(),
-            (None, None) => (&device.alloc(value.bytes, Memory::Device)?).into(),
+            (None, None) => (&device.alloc(value.bytes, value.memory)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
             let rows = tensor.words()?;

@@ -40,8 +40,9 @@ pub(super) use patches::split_patches;
 pub(super) use quotients::quotients_of_sums;
 pub(super) use squeeze::squeezes;
 
-use super::simplify::Rewrites;
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::rewrites::Rewrites;
+use super::unit::{Input, Unit};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::error::Result;
