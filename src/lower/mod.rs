@@ -15,6 +15,7 @@
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |
 //! | `of_graph`, `builder`, `conversions` | forms of values and the conversions between them: the steps of a run, which are the `program` |
+//! | `of_op` | the program of one op on operands that its caller keeps |
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `alike` | constants that are alike are stored once |
@@ -55,6 +56,8 @@ mod observed;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod observed_units;
 mod of_graph;
+#[cfg(not(target_family = "wasm"))]
+mod of_op;
 mod parts;
 mod precision;
 mod prepare;

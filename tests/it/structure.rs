@@ -96,7 +96,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     // The rule of each operator for several samples.
     ("crates/graph/src/graph/samples/", &[]),
     ("src/eager.rs", &[]),
-    ("src/product.rs", &["gemm", "convert"]),
+    ("src/product.rs", &["gemm"]),
     ("crates/import/src/model/", &[]),
     // What was measured on phones were convolutions.
     ("src/tune/phones.rs", &["conv2d", "pointwise"]),
