@@ -3,10 +3,10 @@
 use super::alike::Alike;
 use super::constants::Constant;
 use super::kernel::{BoundOperand, Kernel};
-use super::known::Known;
+use super::known::CompiledKernels;
 use super::network::Network;
 use super::program::Program;
-use super::step::{Part, Source, StoredValue};
+use super::step::{OperandMemory, Part, StoredValue};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 use super::stored_as::Forms;
 use super::stored_as::{Kind, same_bytes, same_kind, stored_bytes};
@@ -35,7 +35,7 @@ pub(super) struct Builder<'n, 'g> {
     /// The constants that others may share.
     pub(super) alike: Alike,
     /// Kernels that are compiled for other extents.
-    pub(super) known: Option<&'n Known>,
+    pub(super) known: Option<&'n CompiledKernels>,
 }
 
 impl<'n, 'g> Builder<'n, 'g> {
@@ -43,7 +43,7 @@ impl<'n, 'g> Builder<'n, 'g> {
         network: &'n Network<'g>,
         precision: Precision,
         limits: &Limits,
-        known: Option<&'n Known>,
+        known: Option<&'n CompiledKernels>,
     ) -> Self {
         let program = Program {
             output_words: network.graph.outputs().iter().map(|&value| network.word(value)).collect(),
@@ -192,27 +192,31 @@ impl<'n, 'g> Builder<'n, 'g> {
         for bound in planned.operands()? {
             let (info, form, dtype) = match bound {
                 BoundOperand::Scratch(bytes) => {
-                    sources.push(Source::Stored(self.program.scratch(bytes)));
+                    sources.push(OperandMemory::Stored(self.program.scratch(bytes)));
                     continue;
                 }
                 BoundOperand::Operand { info, form, dtype } => (info, form, dtype),
             };
             let operand = info.operand;
             sources.push(match info.role {
-                Role::Output | Role::Update => Source::Stored(target(self, operand).ok_or_else(|| {
-                    Error::Internal(format!("{:?} writes {} nowhere", unit.name, operand.name()))
-                })?),
+                Role::Output | Role::Update => {
+                    OperandMemory::Stored(target(self, operand).ok_or_else(|| {
+                        Error::Internal(format!("{:?} writes {} nowhere", unit.name, operand.name()))
+                    })?)
+                }
                 Role::Constant => match unit.input(operand)? {
                     Input::Constant(tensor, _) => {
                         let constant = planned.constant(&unit.name, operand, dtype, tensor.clone());
-                        Source::Constant(self.constant(constant))
+                        OperandMemory::Constant(self.constant(constant))
                     }
                     Input::Value(_) => {
                         let name = operand.name();
                         return Err(Error::unsupported(name, "it is packed once, and computed at each run"));
                     }
                 },
-                Role::Input => Source::Stored(self.input(unit, operand, Self::kind(&*op, &info, form))?),
+                Role::Input => {
+                    OperandMemory::Stored(self.input(unit, operand, Self::kind(&*op, &info, form))?)
+                }
             });
         }
         self.program.steps.push(planned.step(&unit.name, sources));

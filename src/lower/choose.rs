@@ -6,7 +6,7 @@ use super::choosing::Choosing;
 use super::forms;
 use super::halves::op_on;
 use super::kernel::Kernel;
-use super::known::Known;
+use super::known::CompiledKernels;
 use super::network::Network;
 use super::unit::{Assigned, Unit};
 use crate::dtype::Precision;
@@ -95,7 +95,7 @@ impl Choosing<'_> {
     }
 
     /// Takes kernels that are compiled in place of others that the rule chose.
-    fn prefer(&self, known: &Known, kernels: &mut [Kernel]) -> Result<()> {
+    fn prefer(&self, known: &CompiledKernels, kernels: &mut [Kernel]) -> Result<()> {
         let all: f64 = kernels.iter().map(|kernel| work(&*kernel.op)).sum();
         let mut left = MOST_LONGER;
         for kernel in kernels.iter_mut().filter(|kernel| kernel.by == By::Rule) {

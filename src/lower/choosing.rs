@@ -1,7 +1,7 @@
 //! What the choice of a kernel depends on beside its unit.
 
 use super::by::By;
-use super::known::Known;
+use super::known::CompiledKernels;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::limits::Limits;
@@ -21,7 +21,7 @@ pub(crate) struct Choosing<'a> {
     pub(crate) device: &'a DeviceKey,
     pub(crate) limits: &'a Limits,
     /// Kernels that are compiled for other extents.
-    pub(crate) known: Option<&'a Known>,
+    pub(crate) known: Option<&'a CompiledKernels>,
 }
 
 /// The limits of a device, with what was measured of it where the session's record has that.

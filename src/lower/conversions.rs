@@ -2,8 +2,8 @@
 
 use super::builder::Builder;
 use super::by::By;
-use super::known::Known;
-use super::step::{Part, Source, Step, Work};
+use super::known::CompiledKernels;
+use super::step::{OperandMemory, Part, Step, Work};
 use super::stored_as::{Kind, stored_bytes};
 use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ pub(super) fn moving(
     op: &dyn Op,
     [source, target]: [Part; 2],
     limits: &Limits,
-    known: Option<&Known>,
+    known: Option<&CompiledKernels>,
 ) -> Result<Step> {
     let mut choice = untuned(op, WorkGroup::Table, limits)?;
     if let Some(known) = known
@@ -54,7 +54,7 @@ pub(super) fn moving(
         choice = compiled;
     }
     let launch = op.plan(&choice, limits)?;
-    let sources = vec![Source::Stored(source), Source::Stored(target)];
+    let sources = vec![OperandMemory::Stored(source), OperandMemory::Stored(target)];
     let work = Work::Device { launch: Box::new(launch), sources };
     let (by, from) = (By::Rule, By::Rule.to_string());
     Ok(Step {

@@ -2,7 +2,7 @@
 
 use super::by::By;
 use super::constants::Constant;
-use super::step::{Source, Step, Work};
+use super::step::{OperandMemory, Step, Work};
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
@@ -97,7 +97,7 @@ impl PlannedKernel {
     }
 
     /// The step that runs it on these operands.
-    pub(super) fn step(self, name: &str, sources: Vec<Source>) -> Step {
+    pub(super) fn step(self, name: &str, sources: Vec<OperandMemory>) -> Step {
         let PlannedKernel { op, by, choice, from, launch } = self;
         Step {
             name: name.to_owned(),

@@ -86,7 +86,7 @@ pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
 pub(crate) use halves::op_on;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use image_conversion::change_times;
-pub(crate) use known::{Known, decisive};
+pub(crate) use known::{CompiledKernels, decisive};
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};
 pub(crate) use network::Network;
 #[cfg(not(target_family = "wasm"))]
@@ -99,9 +99,9 @@ pub(crate) use rewrites::Rewrites;
 pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
 pub(crate) use states::InPlace;
-pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work, can_be_a_step};
+pub(crate) use step::{HostSource, OperandMemory, Part, Step, Stored, Work, can_be_a_step};
 pub(crate) use unit::{Input, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-pub(crate) use wiring::{End, Lent, Spot, WiredStep, Wiring};
+pub(crate) use wiring::{Lent, PortIndex, Spot, WiredStep, Wiring};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use written::Written;

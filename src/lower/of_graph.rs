@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::choose::ChangeTimes;
 use super::choosing::{Choosing, known_limits};
-use super::known::Known;
+use super::known::CompiledKernels;
 use super::prepare::{base, prepared};
 use super::program::Program;
 use super::unit::Unit;
@@ -22,7 +22,7 @@ impl Program {
         asked: &SessionOptions,
         info: &DeviceInfo,
         changes: &ChangeTimes<'_>,
-        known: Option<&Known>,
+        known: Option<&CompiledKernels>,
     ) -> Result<Self> {
         Self::built(graph, asked, info, (changes, known), &mut |_, _| Ok(()))
     }
@@ -32,7 +32,7 @@ impl Program {
         graph: &Graph,
         asked: &SessionOptions,
         info: &DeviceInfo,
-        (changes, known): (&ChangeTimes<'_>, Option<&Known>),
+        (changes, known): (&ChangeTimes<'_>, Option<&CompiledKernels>),
         after: &mut dyn FnMut(&mut Builder<'_, '_>, &Unit) -> Result<()>,
     ) -> Result<Self> {
         let device = DeviceKey::of(info);

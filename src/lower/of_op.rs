@@ -4,7 +4,7 @@ use super::choosing::Choosing;
 use super::conversions::{conversion, moving};
 use super::kernel::{BoundOperand, Kernel};
 use super::program::Program;
-use super::step::{Part, Source, StoredValue};
+use super::step::{OperandMemory, Part, StoredValue};
 use super::stored_as::stored_bytes;
 use crate::device::{DeviceInfo, Memory};
 use crate::dtype::{DType, Precision};
@@ -46,7 +46,7 @@ impl Program {
         for bound in planned.operands()? {
             let (info, form, dtype) = match bound {
                 BoundOperand::Scratch(bytes) => {
-                    sources.push(Source::Stored(program.scratch(bytes)));
+                    sources.push(OperandMemory::Stored(program.scratch(bytes)));
                     continue;
                 }
                 BoundOperand::Operand { info, form, dtype } => (info, form, dtype),
@@ -56,12 +56,12 @@ impl Program {
                 let tensor = constants.iter().find(|(own, _)| *own == operand);
                 let (_, tensor) = tensor.ok_or_else(|| missing(operand))?;
                 program.constants.push(planned.constant(op.name(), operand, dtype, tensor.clone()));
-                sources.push(Source::Constant(program.constants.len() - 1));
+                sources.push(OperandMemory::Constant(program.constants.len() - 1));
                 continue;
             }
             let place = places.iter().find(|(own, _)| *own == operand);
             let (_, rows) = place.ok_or_else(|| missing(operand))?;
-            sources.push(Source::Stored(match form {
+            sources.push(OperandMemory::Stored(match form {
                 Form::Image => program.image(&**op, &info, *rows)?,
                 _ => *rows,
             }));

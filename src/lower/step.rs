@@ -66,7 +66,7 @@ pub(crate) struct Part {
 
 /// What an operand is bound to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum OperandMemory {
     Stored(Part),
     /// A constant, by its place in [`Program::constants`](super::Program::constants).
     Constant(usize),
@@ -103,7 +103,7 @@ pub(crate) struct Step {
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A kernel of the device, and what it is given.
-    Device { launch: Box<Launch>, sources: Vec<Source> },
+    Device { launch: Box<Launch>, sources: Vec<OperandMemory> },
     /// A kernel of the CPU, between two recordings.
     Host { kernel: Arc<dyn CpuKernel>, reads: Vec<(Operand, HostSource)>, writes: Vec<(Operand, Part)> },
 }
@@ -121,8 +121,8 @@ impl Step {
         match &self.work {
             Work::Device { sources, .. } => {
                 let stored = sources.iter().filter_map(|source| match source {
-                    Source::Stored(part) => Some(*part),
-                    Source::Constant(_) => None,
+                    OperandMemory::Stored(part) => Some(*part),
+                    OperandMemory::Constant(_) => None,
                 });
                 stored.collect()
             }

@@ -11,7 +11,9 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, decisive, pack};
+use crate::lower::{
+    CompiledKernels, Constant, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive, pack,
+};
 use crate::ops::Launch;
 use crate::task::Turns;
 use half::f16;
@@ -232,15 +234,15 @@ fn halves(rows: &[f32]) -> Result<Vec<u8>> {
 }
 
 /// A kernel of the device.
-struct Own<'a> {
+struct DeviceStep<'a> {
     step: &'a Step,
     launch: &'a Launch,
-    sources: &'a [Source],
+    sources: &'a [OperandMemory],
 }
 
-fn own(steps: &[Step]) -> impl Iterator<Item = Own<'_>> {
+fn own(steps: &[Step]) -> impl Iterator<Item = DeviceStep<'_>> {
     steps.iter().filter_map(|step| match &step.work {
-        Work::Device { launch, sources } => Some(Own { step, launch, sources }),
+        Work::Device { launch, sources } => Some(DeviceStep { step, launch, sources }),
         Work::Host { .. } => None,
     })
 }
@@ -255,15 +257,15 @@ pub(super) struct Kernels {
 pub(super) async fn kernels(
     device: &dyn Device,
     program: &Program,
-    known: Option<&Known>,
+    known: Option<&CompiledKernels>,
     teller: &Teller<'_>,
 ) -> Result<Kernels> {
     let turns = &mut Turns::begin();
     let dialect = program.limits.dialect;
-    let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
+    let all: Vec<DeviceStep<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
     // Many steps and plans have one text, which takes longer to render than to look up.
     let (mut texts, mut rendered) = (Vec::with_capacity(all.len()), HashMap::new());
-    for Own { step, launch, .. } in &all {
+    for DeviceStep { step, launch, .. } in &all {
         let spec = &launch.spec;
         let own = decisive(spec);
         let found: Option<KernelSource> = match rendered.get(&own) {
@@ -284,7 +286,7 @@ pub(super) async fn kernels(
     teller.kernels(distinct.len());
     compile_all(device, distinct.into_values().collect(), teller, turns).await;
     let mut compiled = Vec::with_capacity(all.len());
-    for (Own { step, launch, .. }, text) in all.iter().zip(&texts) {
+    for (DeviceStep { step, launch, .. }, text) in all.iter().zip(&texts) {
         compiled.push(compile(device, launch, text).await.map_err(|error| error.at_node(&step.name))?);
         if let Some(known) = known {
             known.note(&launch.spec, text, dialect);
@@ -341,7 +343,7 @@ pub(super) fn dispatches(
 ) -> Result<Vec<Dispatch>> {
     own(steps)
         .zip(kernels)
-        .map(|(Own { step, launch, sources }, pipeline)| {
+        .map(|(DeviceStep { step, launch, sources }, pipeline)| {
             let pipeline = pipeline.clone();
             let resources = sources.iter().map(|source| bound(source, launch, resources));
             let resources =
@@ -361,15 +363,15 @@ pub(super) async fn compile(device: &dyn Device, launch: &Launch, source: &Kerne
 }
 
 /// What an operand is given.
-fn bound(source: &Source, launch: &Launch, resources: &Resources) -> Result<Resource> {
+fn bound(source: &OperandMemory, launch: &Launch, resources: &Resources) -> Result<Resource> {
     match source {
         // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
         // application's asks for the length.
-        Source::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
+        OperandMemory::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
             resources.stored(part.stored).cloned()
         }
-        Source::Stored(part) => resources.slice(part).map(Resource::Buffer),
-        Source::Constant(constant) => {
+        OperandMemory::Stored(part) => resources.slice(part).map(Resource::Buffer),
+        OperandMemory::Constant(constant) => {
             let slice = resources.constants.get(*constant).cloned();
             let missing = || Error::Internal("a constant without a buffer".to_owned());
             slice.map(Resource::Buffer).ok_or_else(missing)

@@ -8,7 +8,7 @@
 //! Constant scales and biases of the normalisation go into the weights and the bias behind it.
 
 use super::dense::Dense;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -107,7 +107,7 @@ impl Finder<'_, '_> {
     }
 
     /// Two layers, the second of which is unit `index`.
-    fn two_layers(&self, index: usize) -> Result<Option<Found>> {
+    fn two_layers(&self, index: usize) -> Result<Option<Replacement>> {
         let Some((output, last, rows)) = self.layer(index) else { return Ok(None) };
         let Some(first) = self.dense(last.src.0).filter(Dense::is_matrix) else { return Ok(None) };
         let [bytes_of_first, bytes] = [&first, &last].map(|layer| 4 * layer.count());
@@ -128,7 +128,7 @@ impl Finder<'_, '_> {
     }
 
     /// A normalisation and the layer that unit `index` is.
-    fn one_layer(&self, index: usize) -> Result<Option<Found>> {
+    fn one_layer(&self, index: usize) -> Result<Option<Replacement>> {
         let Some((output, last, rows)) = self.layer(index) else { return Ok(None) };
         let inputs = last.src.1.shape().c;
         if rows > FEW_ROWS || rows.next_power_of_two() * words_of(inputs) > MOST_WORDS {
@@ -145,7 +145,7 @@ impl Finder<'_, '_> {
         first: Option<&Dense>,
         last: &Dense,
         output: Value,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<Replacement>> {
         let old: Vec<usize> = norm
             .iter()
             .map(|norm| norm.index)
@@ -186,7 +186,7 @@ impl Finder<'_, '_> {
         let name = names.collect::<Vec<_>>().join(" + ");
         let unit = Unit::of_node(name, Arc::new(operator), inputs, vec![output]);
         let taken = unit.op(self.network.graph, Precision::F32).is_ok();
-        Ok(taken.then(|| Found { old, new: vec![unit] }))
+        Ok(taken.then(|| Replacement { old, new: vec![unit] }))
     }
 }
 

@@ -2,7 +2,7 @@
 //! less time than a dispatch is started in: the head of a small classifier, and the first half of a gate (`gate`).
 
 use super::dense::Dense;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -93,7 +93,7 @@ impl Finder<'_, '_> {
     }
 
     /// A mean and what ends as the product in unit `index`.
-    fn head(&self, index: usize) -> Result<Option<Found>> {
+    fn head(&self, index: usize) -> Result<Option<Replacement>> {
         let &[output] = &self.network.units()[index].outputs[..] else { return Ok(None) };
         let Some(dense) = self.dense(output) else { return Ok(None) };
         let Some(mean) = self.mean(dense.src.0) else { return Ok(None) };
@@ -102,7 +102,7 @@ impl Finder<'_, '_> {
             return Ok(None);
         }
         let unit = self.squeezed(&mean, &dense, output, dense.is_matrix())?;
-        Ok(unit.map(|unit| Found { old, new: vec![unit] }))
+        Ok(unit.map(|unit| Replacement { old, new: vec![unit] }))
     }
 
     /// Whether what the units of `old` write is read by others of them alone, as it is or through views; all may read `result`.

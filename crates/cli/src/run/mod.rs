@@ -10,7 +10,7 @@ mod trace;
 
 pub(crate) use inputs::all_random;
 
-use crate::flags::Wanted;
+use crate::flags::BackendChoice;
 use crate::output::{print, say};
 use crate::tune::PrecisionName;
 use crate::{npy, replay};
@@ -262,7 +262,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     ensure!(
-        arguments.on.backend != Wanted::Fastest || !arguments.calibrating.is_asked(),
+        arguments.on.backend != BackendChoice::Fastest || !arguments.calibrating.is_asked(),
         "--backend fastest measures without a calibration: wanted --backend wgpu, opencl or cpu with one"
     );
     let mut trace = Trace::new();

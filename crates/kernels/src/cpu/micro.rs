@@ -30,13 +30,13 @@ pub(super) struct Block<'a, 'd> {
     pub(super) slopes: &'a [f32],
     pub(super) dst: &'a mut Tile<'d>,
     /// Where the panel's vectors lie in the tile; with one vector, twice the same.
-    pub(super) vectors: [Place; VECTORS],
+    pub(super) vectors: [VectorSpan; VECTORS],
     pub(super) finish: Finish<'a>,
 }
 
 /// Where a vector lies in a row of the tile.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct VectorSpan {
     #[doc(hidden)]
     pub first: usize,
     /// Lanes in front of the tile.
@@ -232,7 +232,7 @@ impl Block<'_, '_> {
     /// have: what it stores beyond a row is stored again with the next one.
     fn whole(&self, lanes: usize) -> bool {
         let all = self.vectors.iter().all(|vector| vector.taken == lanes);
-        let Place { skipped, taken, .. } = self.vectors[0];
+        let VectorSpan { skipped, taken, .. } = self.vectors[0];
         let only = matches!(&*self.dst, Tile::Rows { columns, .. } if *columns == taken && skipped == 0);
         all || only
     }
@@ -257,7 +257,7 @@ impl Block<'_, '_> {
     ) {
         let Finish { after, residual, first, stride } = self.finish;
         for vector in 0..V {
-            let Place { first: place, skipped, taken } = self.vectors[vector];
+            let VectorSpan { first: place, skipped, taken } = self.vectors[vector];
             let lanes = skipped..skipped + taken;
             // A part of a vector goes by way of memory.
             let mut part = [0.0; MAX_LANES];

@@ -13,7 +13,7 @@
 
 use super::aligned::Aligned;
 use super::arch::Arch;
-use super::micro::{Block, Kernel, LINE, Place, VECTORS};
+use super::micro::{Block, Kernel, LINE, VECTORS, VectorSpan};
 use super::shelf::Shelf;
 use super::tail::After;
 use super::tile::Tile;
@@ -155,7 +155,7 @@ impl Panels {
                     column_of(column + lane.min(padded - lanes), self.columns, lanes).unwrap_or(column);
                 let skipped = columns.start.saturating_sub(first);
                 let taken = lanes.min(columns.end - first).saturating_sub(skipped);
-                Place { first: at + first + skipped - columns.start, skipped, taken }
+                VectorSpan { first: at + first + skipped - columns.start, skipped, taken }
             });
             let next = self.next(column + padded, columns.end);
             let block = Block {

@@ -3,7 +3,7 @@
 use super::call::{Event, Kernel, Lane, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
 use super::memory::{bind, raw_buffer, raw_image};
-use super::part::Given;
+use super::part::ArgumentMemory;
 use super::patience::Drain;
 use super::{Inner, cl};
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
@@ -28,11 +28,11 @@ pub(crate) struct RawRecording {
 }
 
 /// What the kernels were given.
-struct Held(Vec<Given>);
+struct Held(Vec<ArgumentMemory>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(Given::release);
+        self.0.drain(..).for_each(ArgumentMemory::release);
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawR
     })
 }
 
-fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Vec<Given>) -> Result<Launch> {
+fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Vec<ArgumentMemory>) -> Result<Launch> {
     dispatch.check()?;
     let pipeline = match &dispatch.pipeline.raw {
         handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw,

@@ -2,7 +2,7 @@
 
 use super::LoadOptions;
 use super::constant::{Constant, Integers, whole};
-use super::frame::End;
+use super::frame::OutputName;
 use super::import::Import;
 use super::names;
 use super::schema::{Model, OperatorCode};
@@ -45,7 +45,7 @@ impl<'a> Import<'a> {
         }
         for &output in outputs {
             let Ok(position) = self.tensors.position(output) else {
-                self.ends.push(End { name: String::new(), again: false });
+                self.ends.push(OutputName { name: String::new(), again: false });
                 continue;
             };
             let again = !named.insert(position);
@@ -56,7 +56,7 @@ impl<'a> Import<'a> {
             };
             let kept = first.unwrap_or_else(|| name.clone());
             self.frame.signature.insert(position, kept);
-            self.ends.push(End { name, again });
+            self.ends.push(OutputName { name, again });
         }
         Ok(())
     }
@@ -271,7 +271,7 @@ impl<'a> Import<'a> {
                 return refused!("{place}: found a constant, wanted a value computed at each run");
             }
         };
-        let End { name, again } = self.ends.get(place).cloned().unwrap_or_default();
+        let OutputName { name, again } = self.ends.get(place).cloned().unwrap_or_default();
         let named = self.build.graph.name(value).unwrap_or("").to_owned();
         // Nothing was computed under the output's own name: it is an input, another output, or what is passed on.
         let passed_on = again || self.frame.signature.remove(&position).is_some();
