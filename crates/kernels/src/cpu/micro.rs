@@ -1,7 +1,6 @@
 //! The micro-kernel that multiplies rows with a panel: [`super::panels`].
 
-use super::panels::{Finish, Rows};
-use super::tail::After;
+use super::finish::{After, Finish};
 use super::tile::Tile;
 use pulp::{Simd, WithSimd};
 
@@ -32,6 +31,20 @@ pub(super) struct Block<'a, 'd> {
     /// Where the panel's vectors lie in the tile; with one vector, twice the same.
     pub(super) vectors: [VectorSpan; VECTORS],
     pub(super) finish: Finish<'a>,
+}
+
+/// The left operand within a slice: `lines` lines of `per_line` rows. A row's values are, tap after
+/// tap, the `values` numbers from `first + line * line_stride + row * row_stride + taps[tap]` on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) src: &'a [f32],
+    pub(crate) first: usize,
+    pub(crate) lines: usize,
+    pub(crate) line_stride: usize,
+    pub(crate) per_line: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) taps: &'a [usize],
+    pub(crate) values: usize,
 }
 
 /// Where a vector lies in a row of the tile.

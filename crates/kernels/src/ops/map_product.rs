@@ -12,27 +12,12 @@ use super::plan::Choice;
 use super::registers::Registers;
 use super::spec::{self, Params, extent};
 use super::split;
+use super::text_arguments::TextArguments;
 use super::tiled::{self, Extents};
 use super::windowed::{ConvolutionOptions, Windowed};
 use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::limits::Limits;
-
-/// What the texts of an op are given.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TextArguments {
-    /// Whether they gather windows of more than a tap.
-    pub(super) windows: bool,
-    /// Their scalars.
-    pub(super) params: fn(&Convolution, [u32; 3]) -> Params,
-}
-
-impl TextArguments {
-    /// The constants of the window, where there is one, `behind` and `own`.
-    fn constants(self, problem: &Convolution, behind: Constants, own: Constants) -> Constants {
-        if self.windows { [spec::window_constants(problem), behind, own].concat() } else { own }
-    }
-}
 
 /// The kernel `tiled` of an op.
 #[derive(Debug)]

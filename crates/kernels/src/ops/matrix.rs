@@ -8,9 +8,9 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::kernel::VariantEntry;
-use super::map_product::TextArguments;
 use super::plan::Choice;
 use super::spec::extent;
+use super::text_arguments::TextArguments;
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::limits::{Limits, MatrixUnit};

@@ -2,8 +2,8 @@
 
 use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
-use crate::ops::map_product::TextArguments;
 use crate::ops::spec::{self, Params, unsigned};
+use crate::ops::text_arguments::TextArguments;
 
 /// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
 pub(super) fn slices(problem: &Convolution, tile: [u32; 3]) -> usize {

@@ -3,9 +3,10 @@
 
 use super::arguments::params;
 use crate::ops::kernel::{Ordinary, VariantEntry};
-use crate::ops::map_product::{Split, TextArguments};
+use crate::ops::map_product::Split;
 use crate::ops::spec::unsigned;
 use crate::ops::split;
+use crate::ops::text_arguments::TextArguments;
 
 pub(super) const SPLIT: Split = Split {
     entry: VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/conv2d/split.wgsl"))

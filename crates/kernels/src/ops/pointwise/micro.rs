@@ -8,10 +8,10 @@ use crate::emit::Value;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
-use crate::ops::map_product::TextArguments;
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
 use crate::ops::split;
+use crate::ops::text_arguments::TextArguments;
 use crate::ops::windowed::ConvolutionOptions;
 
 #[derive(Debug)]
