@@ -122,12 +122,11 @@ pub(super) async fn allocate(
             let shared = shared_with?;
             Some((shared, shared.state_key(state, value.bytes)?, state))
         }) {
-            let known = shared.uploaded(&key);
-            if known.is_some() {
-                written.insert(index);
-            }
-            let own = match known {
-                Some(known) => known,
+            let own = match shared.uploaded(&key) {
+                Some(known) => {
+                    written.insert(index);
+                    known
+                }
                 None => {
                     let buffer = device.alloc(value.bytes, Memory::Device)?;
                     let whole = buffer.slice(0, value.bytes)?;
@@ -171,7 +170,36 @@ pub(super) async fn allocate(
         }
         stored.push(Some(resource));
     }
-    // Those that no session for other extents has.
+    let packed = packed_constants(device, program, shared_with, teller, turns).await?;
+    held.extend(packed.held);
+    let memory = memory.with_packed(packed.bytes);
+    let memory = MemoryUse {
+        constants: memory.constants.saturating_sub(spared),
+        planned: memory.planned.saturating_sub(states),
+        ..memory
+    };
+    let slots = if shared_with.is_some() { buffers } else { Vec::new() };
+    Ok(Resources { stored, slots, constants: packed.slices, _shared: held, written, memory })
+}
+
+/// What the packed constants of a program became.
+struct PackedConstants {
+    /// Where each lies.
+    slices: Vec<Slice>,
+    /// Those that sessions for other extents have, too.
+    held: Vec<Arc<Uploaded>>,
+    /// How many bytes were uploaded.
+    bytes: u64,
+}
+
+/// Packs the constants that no session for other extents has, and uploads them into one buffer.
+async fn packed_constants(
+    device: &dyn Device,
+    program: &Program,
+    shared_with: Option<&Shared>,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<PackedConstants> {
     let key =
         |constant: &Constant| shared_with.and_then(|shared| Some((shared, Key::Packed(constant.key()?))));
     let keys: Vec<Option<(&Shared, Key)>> = program.constants.iter().map(key).collect();
@@ -191,10 +219,10 @@ pub(super) async fn allocate(
         }
     };
     let mut places = packed.places.into_iter();
-    let mut constants = Vec::with_capacity(known.len());
+    let (mut slices, mut held) = (Vec::with_capacity(known.len()), Vec::new());
     for ((constant, key), known) in program.constants.iter().zip(keys).zip(known) {
         if let Some(known) = known {
-            constants.push(known.slice.clone());
+            slices.push(known.slice.clone());
             held.push(known);
             continue;
         }
@@ -204,16 +232,9 @@ pub(super) async fn allocate(
         if let Some((shared, key)) = key {
             held.push(shared.keep(key, slice.clone(), constant.tensor().clone()));
         }
-        constants.push(slice);
+        slices.push(slice);
     }
-    let memory = memory.with_packed(bytes);
-    let memory = MemoryUse {
-        constants: memory.constants.saturating_sub(spared),
-        planned: memory.planned.saturating_sub(states),
-        ..memory
-    };
-    let slots = if shared_with.is_some() { buffers } else { Vec::new() };
-    Ok(Resources { stored, slots, constants, _shared: held, written, memory })
+    Ok(PackedConstants { slices, held, bytes })
 }
 
 /// The key of a constant that kernels read in rows; none where nothing is worth sharing.
