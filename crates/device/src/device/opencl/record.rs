@@ -1,7 +1,8 @@
 //! Kernels with their arguments set, submitted as often as wanted, and timed.
 
-use super::call::{Event, Kernel, Lane, Owned, Want, check, failure};
+use super::call::{Event, Kernel, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
+use super::launch::Launch;
 use super::memory::{bind, raw_buffer, raw_image};
 use super::part::ArgumentMemory;
 use super::patience::Drain;
@@ -40,13 +41,6 @@ impl std::fmt::Debug for RawRecording {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "OpenCL recording of {} dispatches", self.launches.len())
     }
-}
-
-/// One kernel object with its arguments, and how many invocations it has.
-pub(super) struct Launch {
-    kernel: Owned<Kernel>,
-    global: [usize; 3],
-    local: [usize; 3],
 }
 
 pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawRecording> {
@@ -175,19 +169,6 @@ fn raw<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a RawRecording> 
     match &recording.raw {
         handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(raw),
         _ => Err(inner.foreign("recording")),
-    }
-}
-
-impl Launch {
-    /// The kernel, its invocations and those of a work-group.
-    pub(super) fn parts(&self) -> (&Owned<Kernel>, &[usize; 3], &[usize; 3]) {
-        (&self.kernel, &self.global, &self.local)
-    }
-
-    fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
-        // SAFETY: `launch` set all arguments, and the recording keeps what they refer to alive;
-        // the driver keeps it alive from here on. Test: `saxpy_runs`.
-        unsafe { lane.kernel(&self.kernel, self.global, self.local, want) }
     }
 }
 
