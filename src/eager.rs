@@ -1,14 +1,19 @@
 //! Single ops on host tensors: a network of one node, run once.
 
 use crate::context::Context;
+use crate::dtype::Precision;
+use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Extras, Graph, Value};
 use crate::host::HostTensor;
 use crate::ops::conv2d::Conv2d;
 use crate::ops::depthwise::Depthwise;
+use crate::ops::gemm::GemmOp;
 use crate::ops::pointwise::Pointwise;
 use crate::options::SessionOptions;
+use crate::product::{MatrixProduct, ProductOptions};
 use crate::session::Session;
+use crate::shape::Shape;
 
 impl Context {
     /// A 2D convolution; `weights` is `oc kh kw c/groups`.
@@ -92,6 +97,58 @@ impl Context {
         self.one(x, bias, |graph, x, extras| {
             graph.pointwise("pointwise", x, weights.clone(), extras, *options)
         })
+    }
+
+    /// `alpha * op(A) * op(B) + beta * C` of packed matrices (see [`Shape::matrix`]), with the
+    /// activation of `options`. For repeated products of one shape use [`MatrixProduct`]. The kernel is that of the tuner's
+    /// record, where the context has one ([`Context::use_record`]).
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, Gemm, HostTensor};
+    ///
+    /// let context = Context::new(Backend::Cpu)?;
+    /// let a = HostTensor::matrix(1, 1, 2, vec![1.0, 2.0])?;
+    /// let b = HostTensor::matrix(1, 2, 2, vec![1.0, 0.0, 0.0, 1.0])?;
+    /// let c = context.gemm(&a, &b, None, &Gemm::default())?;
+    /// assert_eq!(*c.to_f32(), [1.0, 2.0]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not fit each other, `beta` is not 0 and there is no `c`, or a leading
+    /// dimension is given.
+    pub fn gemm(
+        &self,
+        a: &HostTensor,
+        b: &HostTensor,
+        c: Option<&HostTensor>,
+        options: &crate::Gemm,
+    ) -> Result<HostTensor> {
+        let beta = options.beta;
+        let product = crate::Gemm { beta: crate::Bits(0.0), ..*options };
+        let mut op = GemmOp::of_matrices(a.shape(), b.shape(), &product, false, false, Precision::F32)?;
+        op.beta = beta;
+        let result = Shape::matrix(op.batch, op.m, op.n);
+        match c {
+            Some(c) if c.shape() != result => {
+                return Err(Error::shape("gemm", format!("C {}", c.shape()), format!("C {result}")));
+            }
+            None if beta.0 != 0.0 => {
+                return Err(Error::shape("gemm", format!("beta {} and no C", beta.0), "a C to scale"));
+            }
+            _ => {}
+        }
+        let product = MatrixProduct::new(self, op, None, None, ProductOptions::default())?;
+        let fill = |operand, tensor: &HostTensor| {
+            product.write(operand, |data| data.copy_from_slice(&tensor.to_nhwc()))
+        };
+        fill(Operand::A, a)?;
+        fill(Operand::B, b)?;
+        if let Some(c) = c {
+            fill(Operand::C, c)?;
+        }
+        product.run()?;
+        product.read(Operand::C, |data| HostTensor::new(result, data.to_vec()))?
     }
 
     fn one(

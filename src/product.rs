@@ -1,22 +1,19 @@
 //! A matrix product made ready to run, its operands in memory that the host can reach.
 
-use crate::context::{Context, Engine};
+use crate::context::Context;
 use crate::cpu::CpuKernel;
-use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, compile_planned};
+use crate::device::{Buffer, Device, Memory};
 use crate::dtype::{DType, Precision};
-use crate::emit::{Element, Operand};
+use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::layout::Layout;
-use crate::ops::convert::ConvertOp;
 use crate::ops::gemm::GemmOp;
 use crate::ops::{Choice, Op};
-use crate::options::Tuning;
+use crate::options::{SessionOptions, Tuning};
+use crate::session::OpRun;
 use crate::shape::Shape;
-use crate::tune::db;
-use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{WorkGroup, untuned};
-use std::sync::{Mutex, PoisonError};
+use crate::tune::work_group::WorkGroup;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How a product runs.
@@ -58,18 +55,8 @@ pub struct MatrixProduct {
 
 #[derive(Debug)]
 enum Runner {
-    Device {
-        engine: Engine,
-        buffers: Vec<(Operand, Buffer)>,
-        memory: Memory,
-        /// Makes the image of B, where the kernel reads one.
-        image: Option<Recording>,
-        recording: Recording,
-    },
-    Cpu {
-        kernel: Box<dyn CpuKernel>,
-        operands: Mutex<Vec<(Operand, Vec<f32>)>>,
-    },
+    Device { run: OpRun, memory: Memory },
+    Cpu { kernel: Box<dyn CpuKernel>, operands: Mutex<Vec<(Operand, Vec<f32>)>> },
 }
 
 /// Elements that an operand of `op` holds.
@@ -79,11 +66,6 @@ fn elements(op: &GemmOp, operand: Operand) -> usize {
         Operand::B => op.elements_b(),
         _ => op.elements_c(),
     }
-}
-
-/// Bytes of an operand of `op` on a device: whole words, as bindings are.
-fn stored_bytes(op: &GemmOp, operand: Operand) -> u64 {
-    (elements(op, operand) * op.precision.storage().bytes()).next_multiple_of(4) as u64
 }
 
 impl MatrixProduct {
@@ -140,76 +122,45 @@ impl MatrixProduct {
                 format!("bias {}, slope {wants_slope}, as the epilogue says", op.epilogue.bias),
             ));
         }
-        let mut operands = vec![Operand::A, Operand::B];
-        if op.epilogue.residual.is_some() {
-            operands.push(Operand::Residual);
+        if context.device().is_none() {
+            return Self::on_cpu(op, bias, slope);
         }
-        operands.push(Operand::C);
-        let Some(device) = context.device() else {
-            if op.precision.storage() != DType::F32 {
-                return Err(Error::unsupported(
-                    format!("a matrix product in {} on the CPU", op.precision),
-                    "the CPU stores and computes in f32",
-                ));
-            }
-            let constants = [(Operand::Bias, bias), (Operand::Slope, slope)].into_iter();
-            let constants =
-                constants.filter_map(|(operand, values)| Some((operand, values?.into()))).collect();
-            let zeros = |&operand: &Operand| (operand, vec![0.0; elements(&op, operand)]);
-            let runner = Runner::Cpu {
-                kernel: op.cpu(&constants)?,
-                operands: Mutex::new(operands.iter().map(zeros).collect()),
-            };
-            let (kernel, source) = ("cpu_gemm_f32".to_owned(), "cpu".to_owned());
-            return Ok(MatrixProduct { op, kernel, source, runner });
+        let of_columns = |(operand, values): (Operand, Option<&[f32]>)| {
+            values.map(|values| Ok((operand, HostTensor::vector(values.to_vec())?)))
         };
-        let limits = &device.info().limits;
-        let (choice, source) = match options.choice {
-            Some(choice) => (choice, "by hand".to_owned()),
-            None => {
-                let record = options.tuning.database().cloned().or_else(|| context.record());
-                let key = DeviceKey::of(device.info());
-                let found =
-                    record.and_then(|record| db::choose(&record, &key, &op, op.record_layout(), limits));
-                match found {
-                    Some(found) => (found.choice, found.from.to_string()),
-                    None => (untuned(&op, options.work_group, limits)?, "rule".to_owned()),
-                }
-            }
+        let constants = [(Operand::Bias, bias), (Operand::Slope, slope)].into_iter().filter_map(of_columns);
+        let constants = constants.collect::<Result<Vec<_>>>()?;
+        let ProductOptions { memory, choice, tuning, work_group } = options;
+        let record = tuning.database().cloned().or_else(|| context.record());
+        let own: Arc<dyn Op> = Arc::new(op);
+        let asked = SessionOptions {
+            work_group,
+            tuning: record.map_or(Tuning::Default, Tuning::Database),
+            choices: choice.map(|choice| (own.name().to_owned(), choice)).into_iter().collect(),
+            ..SessionOptions::default()
         };
-        let kernel = op.kernel(choice.variant)?;
-        let launch = kernel.plan(&choice, limits)?;
-        let mut buffers = Vec::with_capacity(operands.len());
-        for operand in operands {
-            buffers.push((operand, device.alloc(stored_bytes(&op, operand), options.memory)?));
+        let run = OpRun::new(context.engine.clone(), &own, &constants, memory, &asked)?;
+        let (kernel, source) = (run.kernel.clone(), run.source.clone());
+        Ok(MatrixProduct { op, kernel, source, runner: Runner::Device { run, memory } })
+    }
+
+    /// [`MatrixProduct::new`] on the CPU.
+    fn on_cpu(op: GemmOp, bias: Option<&[f32]>, slope: Option<&[f32]>) -> Result<Self> {
+        if op.precision.storage() != DType::F32 {
+            return Err(Error::unsupported(
+                format!("a matrix product in {} on the CPU", op.precision),
+                "the CPU stores and computes in f32",
+            ));
         }
-        let (mut image, mut resources) = (None, Vec::new());
-        for binding in &launch.spec.interface.bindings {
-            let constant = match binding.operand {
-                Operand::Bias => bias,
-                Operand::Slope => slope,
-                _ => None,
-            };
-            let own = buffers.iter().find(|(operand, _)| *operand == binding.operand);
-            resources.push(match (constant, own, binding.element) {
-                (Some(data), _, _) => upload(device, &kernel.pack(&choice, binding.operand, data)?)?,
-                (None, Some((_, rows)), Element::Image2d(_)) => {
-                    let (recording, resource) = image_of(device, &op, rows)?;
-                    image = Some(recording);
-                    resource
-                }
-                (None, Some((_, buffer)), _) => buffer.into(),
-                (None, None, _) => {
-                    return Err(Error::Internal(format!("gemm binds {}", binding.operand.name())));
-                }
-            });
-        }
-        let pipeline = compile_planned(device, &launch.spec.render_written(limits.dialect)?)?;
-        let (params, groups) = (launch.params.clone(), launch.groups());
-        let recording = device.record(&[Dispatch { pipeline, resources, params, groups }])?;
-        let (engine, memory) = (context.engine.clone(), options.memory);
-        let runner = Runner::Device { engine, buffers, memory, image, recording };
-        Ok(MatrixProduct { op, kernel: launch.spec.label(), source, runner })
+        let constants = [(Operand::Bias, bias), (Operand::Slope, slope)].into_iter();
+        let constants = constants.filter_map(|(operand, values)| Some((operand, values?.into()))).collect();
+        let residual = op.epilogue.residual.is_some().then_some(Operand::Residual);
+        let operands = [Operand::A, Operand::B].into_iter().chain(residual).chain([Operand::C]);
+        let zeros = |operand: Operand| (operand, vec![0.0; elements(&op, operand)]);
+        let runner =
+            Runner::Cpu { kernel: op.cpu(&constants)?, operands: Mutex::new(operands.map(zeros).collect()) };
+        let (kernel, source) = ("cpu_gemm_f32".to_owned(), "cpu".to_owned());
+        Ok(MatrixProduct { op, kernel, source, runner })
     }
 
     /// The product's extents and options.
@@ -287,24 +238,20 @@ impl MatrixProduct {
                 fill(&mut own.ok_or_else(|| self.missing(operand))?.1);
                 Ok(())
             }
-            Runner::Device { engine, buffers, memory, image, .. } => {
-                let device = engine.device()?;
-                let buffer = buffers.iter().find(|(own, _)| *own == operand);
-                let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
+            Runner::Device { run, memory } => {
+                let device = run.device()?;
+                let own = run.operand(operand).ok_or_else(|| self.missing(operand))?;
                 match memory {
-                    Memory::HostVisible => map(device, buffer, wanted, dtype, fill)?,
+                    Memory::HostVisible => map(device, &own.buffer, wanted, dtype, fill)?,
                     _ => {
                         let mut data = vec![0.0f32; wanted];
                         fill(&mut data);
                         let mut bytes = dtype.encode(&data);
-                        bytes.resize(stored_bytes(&self.op, operand) as usize, 0);
-                        device.write(&buffer.slice(0, bytes.len() as u64)?, &bytes)?;
+                        bytes.resize(own.bytes() as usize, 0);
+                        device.write(own, &bytes)?;
                     }
                 }
-                match (operand, image) {
-                    (Operand::B, Some(recording)) => device.submit(recording),
-                    _ => Ok(()),
-                }
+                if operand == Operand::B { run.written() } else { Ok(()) }
             }
         }
     }
@@ -335,16 +282,12 @@ impl MatrixProduct {
                 let own = operands.iter().find(|(own, _)| *own == operand);
                 Ok(look(&own.ok_or_else(|| self.missing(operand))?.1))
             }
-            Runner::Device { engine, buffers, memory, .. } => {
-                let device = engine.device()?;
-                let buffer = buffers.iter().find(|(own, _)| *own == operand);
-                let (_, buffer) = buffer.ok_or_else(|| self.missing(operand))?;
+            Runner::Device { run, memory } => {
+                let device = run.device()?;
+                let own = run.operand(operand).ok_or_else(|| self.missing(operand))?;
                 match memory {
-                    Memory::HostVisible => map(device, buffer, wanted, dtype, |data| look(data)),
-                    _ => {
-                        let bytes = device.read(&buffer.slice(0, stored_bytes(&self.op, operand))?)?;
-                        Ok(look(&dtype.decode(&bytes[..wanted * dtype.bytes()])))
-                    }
+                    Memory::HostVisible => map(device, &own.buffer, wanted, dtype, |data| look(data)),
+                    _ => Ok(look(&dtype.decode(&device.read(own)?[..wanted * dtype.bytes()]))),
                 }
             }
         }
@@ -369,7 +312,7 @@ impl MatrixProduct {
     /// If the driver fails.
     pub fn run(&self) -> Result<()> {
         match &self.runner {
-            Runner::Device { engine, recording, .. } => engine.device()?.submit(recording),
+            Runner::Device { run, .. } => run.run(),
             Runner::Cpu { kernel, operands } => {
                 let mut operands = operands.lock().unwrap_or_else(PoisonError::into_inner);
                 // C is last.
@@ -398,7 +341,7 @@ impl MatrixProduct {
     /// If the device has no clock or the driver fails.
     pub fn time(&self) -> Result<Duration> {
         match &self.runner {
-            Runner::Device { engine, recording, .. } => Ok(engine.device()?.time(recording)?.iter().sum()),
+            Runner::Device { run, .. } => run.time(),
             Runner::Cpu { .. } => {
                 let start = crate::clock::Instant::now();
                 self.run().map(|()| start.elapsed())
@@ -433,94 +376,4 @@ fn map<T>(
         }
     })?;
     result.ok_or_else(|| Error::Internal("mapped memory is not whole, aligned floats".to_owned()))
-}
-
-fn upload(device: &dyn Device, data: &[f32]) -> Result<Resource> {
-    let buffer = device.alloc(4 * data.len() as u64, Memory::Device)?;
-    device.write(&buffer.slice(0, 4 * data.len() as u64)?, bytemuck::cast_slice(data))?;
-    Ok((&buffer).into())
-}
-
-/// The image of a row-major B, and the recording that fills it from the buffer.
-fn image_of(device: &dyn Device, op: &GemmOp, rows: &Buffer) -> Result<(Recording, Resource)> {
-    if op.precision.storage() != DType::F32 {
-        return Err(Error::unsupported(
-            format!("gemm image2d in {}", op.precision),
-            "the image is made from rows of f32",
-        ));
-    }
-    if op.ldb != op.n {
-        return Err(Error::unsupported(
-            format!("gemm image2d with ldb {} and n {}", op.ldb, op.n),
-            "the image is made from packed rows",
-        ));
-    }
-    let limits = &device.info().limits;
-    let shape = Shape::nhwc(if op.shared_b { 1 } else { op.batch }, op.k, 1, op.n);
-    let [width, height] = Layout::image_extent(&shape);
-    let image = device.alloc_image(width, height, DType::F32)?;
-    let convert = ConvertOp::new(shape, Layout::Nhwc, Layout::Image2d, Precision::F32)?;
-    let choice = untuned(&convert, WorkGroup::Table, limits)?;
-    let launch = convert.kernel(choice.variant)?.plan(&choice, limits)?;
-    let dispatch = Dispatch {
-        pipeline: compile_planned(device, &launch.spec.render_written(limits.dialect)?)?,
-        resources: vec![rows.into(), (&image).into()],
-        params: launch.params.clone(),
-        groups: launch.groups(),
-    };
-    Ok((device.record(&[dispatch])?, (&image).into()))
-}
-
-impl Context {
-    /// `alpha * op(A) * op(B) + beta * C` of packed matrices (see [`Shape::matrix`]), with the
-    /// activation of `options`. For repeated products of one shape use [`MatrixProduct`]. The kernel is that of the tuner's
-    /// record, where the context has one ([`Context::use_record`]).
-    ///
-    /// ```
-    /// use diptych::{Backend, Context, Gemm, HostTensor};
-    ///
-    /// let context = Context::new(Backend::Cpu)?;
-    /// let a = HostTensor::matrix(1, 1, 2, vec![1.0, 2.0])?;
-    /// let b = HostTensor::matrix(1, 2, 2, vec![1.0, 0.0, 0.0, 1.0])?;
-    /// let c = context.gemm(&a, &b, None, &Gemm::default())?;
-    /// assert_eq!(*c.to_f32(), [1.0, 2.0]);
-    /// # Ok::<(), diptych::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the shapes do not fit each other, `beta` is not 0 and there is no `c`, or a leading
-    /// dimension is given.
-    pub fn gemm(
-        &self,
-        a: &HostTensor,
-        b: &HostTensor,
-        c: Option<&HostTensor>,
-        options: &crate::Gemm,
-    ) -> Result<HostTensor> {
-        let beta = options.beta;
-        let product = crate::Gemm { beta: crate::Bits(0.0), ..*options };
-        let mut op = GemmOp::of_matrices(a.shape(), b.shape(), &product, false, false, Precision::F32)?;
-        op.beta = beta;
-        let result = Shape::matrix(op.batch, op.m, op.n);
-        match c {
-            Some(c) if c.shape() != result => {
-                return Err(Error::shape("gemm", format!("C {}", c.shape()), format!("C {result}")));
-            }
-            None if beta.0 != 0.0 => {
-                return Err(Error::shape("gemm", format!("beta {} and no C", beta.0), "a C to scale"));
-            }
-            _ => {}
-        }
-        let product = MatrixProduct::new(self, op, None, None, ProductOptions::default())?;
-        let fill = |operand, tensor: &HostTensor| {
-            product.write(operand, |data| data.copy_from_slice(&tensor.to_nhwc()))
-        };
-        fill(Operand::A, a)?;
-        fill(Operand::B, b)?;
-        if let Some(c) = c {
-            fill(Operand::C, c)?;
-        }
-        product.run()?;
-        product.read(Operand::C, |data| HostTensor::new(result, data.to_vec()))?
-    }
 }

@@ -4,10 +4,11 @@ mod members;
 mod pool;
 mod queue;
 mod slot;
+mod ticket;
 mod worker;
 
 pub use pool::{DevicePool, PoolDevice, PoolStream};
-pub use slot::Ticket;
+pub use ticket::Ticket;
 
 use crate::context::{Backend, Context};
 use crate::dims::Dim;

@@ -1,7 +1,7 @@
 //! One network on several devices: [`DevicePool`].
 
 use super::members::Standing;
-use super::slot::Ticket;
+use super::ticket::Ticket;
 use super::worker::IN_FLIGHT;
 use super::{Batch, BatchOptions};
 use crate::context::{Context, ContextInfo};

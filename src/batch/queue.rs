@@ -2,7 +2,7 @@
 
 use super::BatchCounts;
 use super::members::{Member, Members, Standing};
-use super::slot::{Request, Slot, Ticket, ended};
+use super::slot::{Request, Slot, ended};
 use crate::clock::Instant;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
@@ -95,31 +95,21 @@ impl Queue {
         self.lock().members.all().to_vec()
     }
 
-    /// A request behind the others.
-    pub(super) fn push(self: &Arc<Self>, inputs: Vec<HostTensor>) -> Result<Ticket> {
-        let state = self.lock();
-        self.append(state, inputs)
-    }
-
-    /// [`Queue::push`], if it need not be held back.
-    pub(super) fn push_if_room(self: &Arc<Self>, inputs: Vec<HostTensor>) -> Result<Option<Ticket>> {
-        let state = self.lock();
-        if state.requests.len() >= self.max_waiting && !state.closed {
-            return Ok(None);
-        }
-        self.append(state, inputs).map(Some)
-    }
-
-    fn append(self: &Arc<Self>, mut state: MutexGuard<'_, State>, inputs: Vec<HostTensor>) -> Result<Ticket> {
+    /// A request behind the others; none, if it would be held back and `may_wait` is not set.
+    pub(super) fn append(&self, inputs: Vec<HostTensor>, may_wait: bool) -> Result<Option<Arc<Slot>>> {
+        let mut state = self.lock();
         if state.closed {
             return Err(ended());
+        }
+        if state.requests.len() >= self.max_waiting && !may_wait {
+            return Ok(None);
         }
         let request = Request::new(inputs, state.requests.len() < self.max_waiting);
         let slot = Arc::clone(&request.slot);
         state.requests.push_back(request);
         drop(state);
         self.changed.notify_all();
-        Ok(Ticket { slot, queue: Arc::clone(self) })
+        Ok(Some(slot))
     }
 
     /// Takes back a request whose run has not begun.

@@ -42,9 +42,9 @@ struct Running {
 }
 
 /// Takes the device out when the thread ends, also by a panic.
-struct End(Arc<Queue>, usize);
+struct EndOfThread(Arc<Queue>, usize);
 
-impl Drop for End {
+impl Drop for EndOfThread {
     fn drop(&mut self) {
         self.0.ended(self.1);
     }
@@ -69,7 +69,7 @@ impl Worker {
     }
 
     fn work(mut self) {
-        let end = End(Arc::clone(&self.queue), self.member);
+        let end = EndOfThread(Arc::clone(&self.queue), self.member);
         let mut running: VecDeque<Running> = VecDeque::new();
         loop {
             let next = match running.len() {

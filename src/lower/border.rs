@@ -3,7 +3,8 @@
 //! Networks that were converted from another framework, whose padding is not one of a file format's two kinds,
 //! have a node of its own for it before each convolution.
 
-use super::unit::{Network, Unit};
+use super::network::Network;
+use super::unit::Unit;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;

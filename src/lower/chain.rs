@@ -16,8 +16,9 @@
 //! same channels (`seen.rs`).
 
 use super::function_dims::seen_as;
-use super::simplify::Rewrites;
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::rewrites::Rewrites;
+use super::unit::{Input, Unit};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
@@ -49,7 +50,7 @@ pub(super) fn join(network: &mut Network<'_>, rewrites: &Rewrites<'_>) -> Result
     ];
     for (_, rule) in rules.into_iter().filter(|(rewrite, _)| rewrites.has(*rewrite)) {
         for index in 0..network.units().len() {
-            if let Some(Joined { reader, unit, seen }) = joined(network, index, rewrites.alone, rule)? {
+            if let Some(MergedUnit { reader, unit, seen }) = joined(network, index, rewrites.alone, rule)? {
                 let mut unit = match seen {
                     Some(dims) => network.shown(unit, dims)?,
                     None => unit,
@@ -69,7 +70,7 @@ pub(super) fn join(network: &mut Network<'_>, rewrites: &Rewrites<'_>) -> Result
 }
 
 /// What two units became.
-struct Joined {
+struct MergedUnit {
     /// The second one's place.
     reader: usize,
     unit: Unit,
@@ -101,7 +102,7 @@ fn joined(
     index: usize,
     alone: &dyn Fn(&str) -> bool,
     rule: Rule,
-) -> Result<Option<Joined>> {
+) -> Result<Option<MergedUnit>> {
     let first = &network.units()[index];
     let &[between] = &first.outputs[..] else { return Ok(None) };
     let mut readers = network.readers(between);
@@ -138,7 +139,7 @@ fn joined(
     };
     // Whether there is such an op may depend on the shapes.
     let found = found.filter(|unit| unit.op(network.graph, Precision::F32).is_ok());
-    Ok(found.map(|unit| Joined { reader, unit, seen: (!directly).then_some(dims) }))
+    Ok(found.map(|unit| MergedUnit { reader, unit, seen: (!directly).then_some(dims) }))
 }
 
 /// Whether the inputs of a function of each element are in the order of its program's.

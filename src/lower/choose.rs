@@ -2,26 +2,25 @@
 //! the record, or by rule.
 
 use super::by::By;
+use super::choosing::Choosing;
 use super::forms;
 use super::halves::op_on;
-use super::known::Known;
-use super::unit::{Assigned, Network, Unit};
+use super::kernel::Kernel;
+use super::known::CompiledKernels;
+use super::network::Network;
+use super::unit::{Assigned, Unit};
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::layout::Layout;
-use crate::limits::Limits;
 use crate::ops::{Choice, Op, Purpose};
 use crate::options::{Picking, SessionOptions};
 use crate::pick::network::{Edge, cheapest};
 use crate::pick::{self, Candidate, KernelPlace, Pick, Place, Tensors};
 use crate::shape::Shape;
-use crate::tune::db::{self, Chosen, Source};
-use crate::tune::key::DeviceKey;
-use crate::tune::work_group::{WorkGroup, untuned_in, untuned_of};
-use std::borrow::Cow;
+use crate::tune::db::Source;
+use crate::tune::work_group::{WorkGroup, untuned_of};
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Times of a feature map's changes of layout: C4 to image, and back.
@@ -29,27 +28,6 @@ pub(super) type ChangeTimes<'a> = dyn Fn(Shape) -> Result<[Duration; 2]> + 'a;
 
 /// The layouts of feature maps, in the order of [`cheapest`].
 const LAYOUTS: [Layout; 2] = [Layout::C4, Layout::Image2d];
-
-/// What a choice depends on beside the unit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Choosing<'a> {
-    pub(crate) options: &'a SessionOptions,
-    /// What the device is in the tuner's record.
-    pub(crate) device: &'a DeviceKey,
-    pub(crate) limits: &'a Limits,
-    /// Kernels that are compiled for other extents.
-    pub(crate) known: Option<&'a Known>,
-}
-
-/// The limits of a device, with what was measured of it where the session's record has that.
-pub(crate) fn known_limits<'a>(
-    options: &SessionOptions,
-    device: &DeviceKey,
-    limits: &'a Limits,
-) -> Cow<'a, Limits> {
-    let Some(database) = options.tuning.database() else { return Cow::Borrowed(limits) };
-    database.lock().unwrap_or_else(PoisonError::into_inner).known_limits(device, limits)
-}
 
 /// How many times as long a unit may take with a kernel that is compiled, whichever it is.
 const MOST_TIMES: f64 = 1.1;
@@ -66,32 +44,6 @@ fn work(op: &dyn Op) -> f64 {
     op.flops() as f64 + moved as f64
 }
 
-/// A unit's op and the kernel that computes it.
-#[derive(Debug, Clone)]
-pub(crate) struct Kernel {
-    pub(crate) op: Arc<dyn Op>,
-    /// None where the CPU computes it.
-    pub(crate) choice: Option<Choice>,
-    pub(crate) by: By,
-    /// Why the unit is stored as it is, where that was decided for it.
-    pub(crate) storage: Option<String>,
-}
-
-impl Kernel {
-    /// What decided, in words.
-    pub(super) fn why(&self) -> String {
-        match &self.storage {
-            Some(storage) => format!("{}; {storage}", self.by),
-            None => self.by.to_string(),
-        }
-    }
-
-    /// The choice of a kernel that a device runs.
-    pub(super) fn choice(&self) -> Result<Choice> {
-        self.choice.ok_or_else(|| Error::Internal(format!("{} is computed on the CPU", self.op.name())))
-    }
-}
-
 /// What was picked for a unit.
 #[derive(Debug, Clone)]
 struct UnitPick {
@@ -106,11 +58,6 @@ fn has_maps(op: &dyn Op) -> bool {
 }
 
 impl Choosing<'_> {
-    /// What the record of the options has on an op with its feature maps in `layout`.
-    pub(super) fn recorded(&self, op: &dyn Op, layout: Layout) -> Option<Chosen> {
-        db::choose(self.options.tuning.database()?, self.device, op, layout, self.limits)
-    }
-
     /// The kernel of each unit of `network`.
     pub(super) fn choose(&self, network: &Network<'_>, changes: &ChangeTimes<'_>) -> Result<Vec<Kernel>> {
         self.check_names(network)?;
@@ -148,7 +95,7 @@ impl Choosing<'_> {
     }
 
     /// Takes kernels that are compiled in place of others that the rule chose.
-    fn prefer(&self, known: &Known, kernels: &mut [Kernel]) -> Result<()> {
+    fn prefer(&self, known: &CompiledKernels, kernels: &mut [Kernel]) -> Result<()> {
         let all: f64 = kernels.iter().map(|kernel| work(&*kernel.op)).sum();
         let mut left = MOST_LONGER;
         for kernel in kernels.iter_mut().filter(|kernel| kernel.by == By::Rule) {
@@ -184,16 +131,9 @@ impl Choosing<'_> {
             None if wide => unit.op_of(graph, Precision::F32)?,
             _ => op_on(graph, unit, precision, given.map_or(layout, |choice| choice.layout), self.limits)?,
         };
-        let (choice, by) = if let Some(choice) = by_hand {
-            op.fits(choice, self.limits)?;
-            (*choice, By::Hand)
-        } else if let Some(pick) = pick {
-            (pick.choice, By::Pick(pick.why.clone()))
-        } else {
-            match self.recorded(&*op, layout) {
-                Some(found) => (found.choice, By::Record(found.from)),
-                None => (untuned_in(&*op, self.options.work_group, layout, self.limits)?, By::Rule),
-            }
+        let (choice, by) = match (by_hand, pick) {
+            (None, Some(pick)) => (pick.choice, By::Pick(pick.why.clone())),
+            _ => self.decided(&unit.name, &*op, layout)?,
         };
         let described = |own: &Assigned| format!("{}: {}", own.precision.storage(), own.why);
         let storage = unit.precision.as_ref().map(described);

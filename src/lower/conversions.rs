@@ -1,13 +1,15 @@
 //! Values in other forms and places than they were written in: steps that move them, and rows that others hold.
 
+use super::builder::Builder;
 use super::by::By;
-use super::program::Builder;
-use super::step::{Part, Source, Step, Work};
+use super::known::CompiledKernels;
+use super::step::{OperandMemory, Part, Step, Work};
 use super::stored_as::{Kind, stored_bytes};
 use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
 use crate::graph::{State, Value};
 use crate::layout::Form;
+use crate::limits::Limits;
 use crate::ops::Op;
 use crate::ops::convert::ConvertOp;
 use crate::ops::copy::CopyOp;
@@ -15,6 +17,58 @@ use crate::tune::work_group::{WorkGroup, untuned};
 
 /// How many times as long a move may take with a kernel that is compiled: moves are a small part of a run.
 const MOST_TIMES_OF_MOVES: f64 = 2.0;
+
+/// What makes a value in the form `from` one in the form `to`, in a network of this precision, and what it does in words.
+pub(super) fn conversion(from: Kind, to: Kind, precision: Precision) -> Result<(ConvertOp, String)> {
+    let maps = if from.0.is_rows() { to } else { from };
+    let precision = match maps.2 {
+        dtype if dtype == precision.storage() => precision,
+        DType::F16 => Precision::F16Storage,
+        _ => Precision::F32,
+    };
+    Ok(match (from.0.layout(), to.0.layout()) {
+        (one, other) if one == other => {
+            let cast = if from.0.is_rows() { ConvertOp::of_rows } else { ConvertOp::storage };
+            (cast(maps.1, from.2, to.2)?, format!("{} to {}", from.2, to.2))
+        }
+        (one, other) => {
+            let op = ConvertOp::new(maps.1, one, other, precision)?;
+            let halves = [from.0, to.0].contains(&Form::HalfRows);
+            (if halves { op.with_half_rows() } else { op }, format!("{one} to {other}"))
+        }
+    })
+}
+
+/// A step that moves a value from one place to the other by the kernel of the rule, or one that is compiled.
+pub(super) fn moving(
+    name: String,
+    op: &dyn Op,
+    [source, target]: [Part; 2],
+    limits: &Limits,
+    known: Option<&CompiledKernels>,
+) -> Result<Step> {
+    let mut choice = untuned(op, WorkGroup::Table, limits)?;
+    if let Some(known) = known
+        && let Some((compiled, _)) = known.instead(op, &choice, MOST_TIMES_OF_MOVES, limits)?
+    {
+        choice = compiled;
+    }
+    let launch = op.plan(&choice, limits)?;
+    let sources = vec![OperandMemory::Stored(source), OperandMemory::Stored(target)];
+    let work = Work::Device { launch: Box::new(launch), sources };
+    let (by, from) = (By::Rule, By::Rule.to_string());
+    Ok(Step {
+        name,
+        op: op.name(),
+        flops: 0,
+        inserted: true,
+        by,
+        from,
+        choice: Some(choice),
+        unit: None,
+        work,
+    })
+}
 
 impl Builder<'_, '_> {
     /// A step that changes the form of `value`.
@@ -24,24 +78,8 @@ impl Builder<'_, '_> {
         (from, source): (Kind, Part),
         (to, target): (Kind, Part),
     ) -> Result<()> {
-        let maps = if from.0.is_rows() { to } else { from };
-        let precision = match maps.2 {
-            dtype if dtype == self.precision.storage() => self.precision,
-            DType::F16 => Precision::F16Storage,
-            _ => Precision::F32,
-        };
-        let name = self.network.name(value)?;
-        let (op, name) = match (from.0.layout(), to.0.layout()) {
-            (one, other) if one == other => {
-                let cast = if from.0.is_rows() { ConvertOp::of_rows } else { ConvertOp::storage };
-                (cast(maps.1, from.2, to.2)?, format!("{name} ({} to {})", from.2, to.2))
-            }
-            (one, other) => {
-                let op = ConvertOp::new(maps.1, one, other, precision)?;
-                let halves = [from.0, to.0].contains(&Form::HalfRows);
-                (if halves { op.with_half_rows() } else { op }, format!("{name} ({one} to {other})"))
-            }
-        };
+        let (op, what) = conversion(from, to, self.precision)?;
+        let name = format!("{} ({what})", self.network.name(value)?);
         let step = self.single(name, &op, source, target)?;
         // What is the same at each run is converted once.
         if self.network.constant(value).is_some() {
@@ -64,28 +102,7 @@ impl Builder<'_, '_> {
 
     /// A step that moves a value, between buffers.
     pub(super) fn single(&self, name: String, op: &dyn Op, source: Part, target: Part) -> Result<Step> {
-        let limits = &self.program.limits;
-        let mut choice = untuned(op, WorkGroup::Table, limits)?;
-        if let Some(known) = self.known
-            && let Some((compiled, _)) = known.instead(op, &choice, MOST_TIMES_OF_MOVES, limits)?
-        {
-            choice = compiled;
-        }
-        let launch = op.plan(&choice, limits)?;
-        let sources = vec![Source::Stored(source), Source::Stored(target)];
-        let work = Work::Device { launch: Box::new(launch), sources };
-        let (by, from) = (By::Rule, By::Rule.to_string());
-        Ok(Step {
-            name,
-            op: op.name(),
-            flops: 0,
-            inserted: true,
-            by,
-            from,
-            choice: Some(choice),
-            unit: None,
-            work,
-        })
+        moving(name, op, [source, target], &self.program.limits, self.known)
     }
 
     /// The rows in which `value` or what it shows lies, or those from which elements of `dtype` are made: of a constant

@@ -1,8 +1,9 @@
 //! Who writes and who reads each value of a network, so that a pass looks at the neighbours of a unit and not at all
 //! units.
 
-use super::unit::{Network, Unit};
-use crate::graph::Value;
+use super::alias::Aliases;
+use super::unit::Unit;
+use crate::graph::{Graph, Value};
 use crate::sorted;
 use std::collections::{HashMap, HashSet};
 
@@ -17,35 +18,34 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    pub(super) fn of(network: &Network<'_>) -> Self {
+    pub(super) fn of(graph: &Graph, units: &[Unit], aliases: &Aliases) -> Self {
         let mut uses = Uses::default();
-        for (place, unit) in network.units().iter().enumerate() {
-            uses.add(network, place, unit);
+        for (place, unit) in units.iter().enumerate() {
+            uses.add(aliases, place, unit);
         }
-        let graph = network.graph;
         let next = graph.states().iter().filter_map(|state| state.next);
-        uses.leaving = graph.outputs().iter().copied().chain(next).map(|it| network.resolve(it).of).collect();
+        uses.leaving = graph.outputs().iter().copied().chain(next).map(|it| aliases.resolve(it).of).collect();
         uses
     }
 
-    pub(super) fn add(&mut self, network: &Network<'_>, place: usize, unit: &Unit) {
+    pub(super) fn add(&mut self, aliases: &Aliases, place: usize, unit: &Unit) {
         for &value in &unit.outputs {
             self.writers.insert(value, place);
         }
         for read in unit.reads() {
-            let readers = self.readers.entry(network.resolve(read).of).or_default();
+            let readers = self.readers.entry(aliases.resolve(read).of).or_default();
             if let Err(at) = readers.binary_search(&place) {
                 readers.insert(at, place);
             }
         }
     }
 
-    pub(super) fn remove(&mut self, network: &Network<'_>, place: usize, unit: &Unit) {
+    pub(super) fn remove(&mut self, aliases: &Aliases, place: usize, unit: &Unit) {
         for value in &unit.outputs {
             self.writers.remove(value);
         }
         for read in unit.reads() {
-            let Some(readers) = self.readers.get_mut(&network.resolve(read).of) else { continue };
+            let Some(readers) = self.readers.get_mut(&aliases.resolve(read).of) else { continue };
             if let Ok(at) = readers.binary_search(&place) {
                 readers.remove(at);
             }

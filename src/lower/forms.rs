@@ -8,8 +8,9 @@
 //! assignment is a minimum cut ([`cheapest`]), over estimates alone: a unit costs the bytes that it reads and
 //! writes (maps of few channels have unused lanes), a dispatch [`DISPATCH`] more.
 
-use super::choose::Choosing;
-use super::unit::{Input, Network};
+use super::choosing::Choosing;
+use super::network::Network;
+use super::unit::Input;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -51,7 +52,7 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     }
     // Two more nodes stand for what reads or writes maps and rows and has no other layout.
     let fixed = [sides.times.len(), sides.times.len() + 1];
-    let rows = End { node: fixed[1], rows: Form::Rows };
+    let rows = LayoutNode { node: fixed[1], rows: Form::Rows };
     let mut values: HashMap<Value, Readers> = HashMap::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
@@ -75,7 +76,7 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
             // What shows elements of a value in other extents reads rows.
             let same = base.offset == 0 && network.dims(value)?.shape() == network.dims(base.of)?.shape();
             let own = end(*operand);
-            let reader = if same { own } else { End { node: fixed[1], ..own } };
+            let reader = if same { own } else { LayoutNode { node: fixed[1], ..own } };
             values.entry(base.of).or_default().consumers.push(reader);
         }
         for (info, &value) in crate::ops::outputs(&*own[0]).zip(&unit.outputs) {
@@ -91,8 +92,8 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     for (value, Readers { producer, consumers }) in values {
         let Some(producer) = producer else { continue };
         // What has other rows than the writer and no other form has them made in any case.
-        let (open, maps) = (|end: &End| end.node < fixed[0], |end: &End| end.node == fixed[0]);
-        let same = |end: &&End| {
+        let (open, maps) = (|end: &LayoutNode| end.node < fixed[0], |end: &LayoutNode| end.node == fixed[0]);
+        let same = |end: &&LayoutNode| {
             let either = maps(end) || maps(&producer) || (open(end) && open(&producer));
             either || end.rows == producer.rows
         };
@@ -123,7 +124,7 @@ type Times = [Option<Duration>; 2];
 
 /// Who reads or writes a value: the node that stands for it, and of which rows it is where it is of rows.
 #[derive(Debug, Clone, Copy)]
-struct End {
+struct LayoutNode {
     node: usize,
     rows: Form,
 }
@@ -131,8 +132,8 @@ struct End {
 /// Who writes a value and who reads it.
 #[derive(Debug, Default)]
 struct Readers {
-    producer: Option<End>,
-    consumers: Vec<End>,
+    producer: Option<LayoutNode>,
+    consumers: Vec<LayoutNode>,
 }
 
 /// The layouts that units can have.
@@ -201,8 +202,8 @@ impl Sides {
 
     /// Who reads or writes an operand of unit `index`: itself, or the fixed node of the operand's form where that
     /// does not follow the unit's layout.
-    fn end(&self, index: usize, ops: &[Arc<dyn Op>; 2], operand: Operand, fixed: [usize; 2]) -> End {
-        let rows = End { node: fixed[1], rows: Form::Rows };
+    fn end(&self, index: usize, ops: &[Arc<dyn Op>; 2], operand: Operand, fixed: [usize; 2]) -> LayoutNode {
+        let rows = LayoutNode { node: fixed[1], rows: Form::Rows };
         if self.hosts.binary_search(&index).is_ok() {
             return rows;
         }
@@ -212,9 +213,9 @@ impl Sides {
         };
         let [maps, lines] = &self.choices[index];
         match [form(&*ops[0], *maps), form(&*ops[1], *lines)] {
-            [Some(Form::C4), Some(rows)] if rows.is_rows() => End { node: index, rows },
-            [Some(form), _] | [None, Some(form)] if form.is_rows() => End { rows: form, ..rows },
-            _ => End { node: fixed[0], ..rows },
+            [Some(Form::C4), Some(rows)] if rows.is_rows() => LayoutNode { node: index, rows },
+            [Some(form), _] | [None, Some(form)] if form.is_rows() => LayoutNode { rows: form, ..rows },
+            _ => LayoutNode { node: fixed[0], ..rows },
         }
     }
 }

@@ -2,7 +2,8 @@
 //! product of two matrices, its result as `batch x tokens x channels`, and there the bias and the sum with what came
 //! before. To join the two, what the function reads and writes is seen in the dimensions of the op's result.
 
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::unit::{Input, Unit};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::error::Result;

@@ -4,10 +4,11 @@
 //! between them that saves less by halves than the conversions of what it reads and writes cost has them too (`cut`):
 //! the mean of squares, or the angles of which sines are taken.
 
-use super::choose::Choosing;
+use super::choosing::Choosing;
 use super::cut::Cut;
-use super::precision::{CONVERSION, saves};
-use super::unit::{Network, Unit};
+use super::network::Network;
+use super::savings::{CONVERSION, saves};
+use super::unit::Unit;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
@@ -164,7 +165,8 @@ mod tests {
     use crate::dims::Dims;
     use crate::graph::{Extras, Right};
     use crate::host::HostTensor;
-    use crate::lower::simplify::{Rewrites, simplified};
+    use crate::lower::rewrites::Rewrites;
+    use crate::lower::simplify::simplified;
     use crate::ops::elementwise::Function;
     use crate::ops::gemm::Gemm;
     use crate::ops::softmax::Softmax;

@@ -4,10 +4,11 @@
 //! They read and write rows. A session downloads what they read and uploads what they write, between two recordings
 //! of the device's steps.
 
-use super::choose::Kernel;
-use super::program::Builder;
+use super::builder::Builder;
+use super::kernel::Kernel;
+use super::network::Network;
 use super::step::{HostSource, Step, Work};
-use super::unit::{Input, Network, Unit};
+use super::unit::{Input, Unit};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::limits::Limits;

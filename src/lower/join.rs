@@ -5,8 +5,8 @@
 //! an input is copied there, and so is one that lies elsewhere anyway, as inputs of the network and constants
 //! do.
 
-use super::choose::Kernel;
-use super::program::Builder;
+use super::builder::Builder;
+use super::kernel::Kernel;
 use super::step::Part;
 use super::stored_as::{Kind, same_kind, stored_bytes};
 use super::unit::{Input, Unit};

@@ -23,7 +23,7 @@ struct Size {
 
 /// Kernels that are compiled.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<State>);
+pub(crate) struct CompiledKernels(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -47,7 +47,7 @@ fn of_any_work_group(spec: KernelSpec) -> KernelSpec {
     KernelSpec { work_group: [0; 3], ..spec }
 }
 
-impl Known {
+impl CompiledKernels {
     /// The text of a kernel by what it follows from ([`decisive`]).
     pub(crate) fn text(&self, spec: &KernelSpec) -> Option<KernelSource> {
         lock(&self.0).texts.get(spec).cloned()
@@ -153,7 +153,11 @@ mod tests {
     }
 
     /// The kernels of a program, and their texts.
-    fn kernels(width: usize, limits: &Limits, known: Option<&Known>) -> Vec<(KernelSpec, KernelSource)> {
+    fn kernels(
+        width: usize,
+        limits: &Limits,
+        known: Option<&CompiledKernels>,
+    ) -> Vec<(KernelSpec, KernelSource)> {
         let info = DeviceInfo {
             api: "none",
             name: "a device".to_owned(),
@@ -188,7 +192,7 @@ mod tests {
             (Family::CpuDriver, Limits::webgpu()),
         ] {
             let limits = Limits { family, local_memory: 49152, ..base };
-            let known = Known::default();
+            let known = CompiledKernels::default();
             let (mut alone, mut together) = (BTreeSet::new(), BTreeSet::new());
             for width in [40, 24, 30, 50, 41, 14, 80] {
                 let ruled = kernels(width, &limits, None);
@@ -215,7 +219,7 @@ mod tests {
     #[test]
     fn what_takes_much_longer_takes_no_place() {
         let limits = Limits { family: Family::CpuDriver, ..Limits::webgpu() };
-        let known = Known::default();
+        let known = CompiledKernels::default();
         let op = |m: usize| GemmOp::packed(m, 512, 512);
         let ruled = |m: usize| untuned(&op(m), WorkGroup::Table, &limits).expect("a choice");
         let many: &dyn Op = &op(512);

@@ -3,7 +3,7 @@
 //!
 //! | pass | what it does |
 //! |---|---|
-//! | `unit`, `folded` | one unit for each node with kernels; views are noted, nodes of constants are computed |
+//! | `network`, `unit`, `def_use` | one unit for each node with kernels; views are noted, nodes of constants are computed |
 //! | `unread` | what no output needs is left out |
 //! | `border` | zeros or mirror images around a map become the padding of the one that reads it |
 //! | `without_elements` | nodes without results are left out, and so are inputs of no elements |
@@ -16,7 +16,8 @@
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |
-//! | `program`, `moved` | forms of values and the conversions between them: the steps of a run |
+//! | `of_graph`, `builder`, `conversions` | forms of values and the conversions between them: the steps of a run, which are the `program` |
+//! | `of_op` | the program of one op on operands that its caller keeps |
 //! | `join` | concatenations whose inputs are written where they belong, without a kernel |
 //! | `constants` | constants as their kernels read them |
 //! | `alike` | constants that are alike are stored once |
@@ -24,18 +25,20 @@
 //! | `written` | what units write as outputs of the program, for runs that are looked at |
 //! | `wiring`, `arrangement` | the steps of a run whose inputs and outputs lie in an application's buffers |
 
+mod alias;
 mod alike;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod arrangement;
 mod border;
+mod builder;
 mod by;
 mod chain;
 mod choose;
+mod choosing;
 mod constants;
 mod conversions;
 mod cut;
 mod def_use;
-mod folded;
 mod forms;
 mod function_dims;
 mod halves;
@@ -44,17 +47,26 @@ mod idioms;
 #[cfg(not(target_family = "wasm"))]
 mod image_conversion;
 mod join;
+mod kernel;
 mod known;
 mod memory;
 mod mistakes;
+mod network;
 mod network_values;
+#[cfg(not(target_family = "wasm"))]
+mod observed;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 mod observed_units;
+mod of_graph;
+#[cfg(not(target_family = "wasm"))]
+mod of_op;
 mod parts;
 mod precision;
 mod prepare;
 mod program;
 mod quantized;
+mod rewrites;
+mod savings;
 mod simplify;
 mod stack;
 mod states;
@@ -68,6 +80,7 @@ mod without_elements;
 #[cfg(not(target_family = "wasm"))]
 mod written;
 
+pub(crate) use alias::Alias;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub(crate) use arrangement::{Arrangement, check_arrangement};
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
@@ -77,20 +90,22 @@ pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
 pub(crate) use halves::op_on;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use image_conversion::change_times;
-pub(crate) use known::{Known, decisive};
+pub(crate) use known::{CompiledKernels, decisive};
 pub(crate) use memory::{Lifetime, MemoryPlan, least, plan};
+pub(crate) use network::Network;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use observed::{Observed, observed};
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub(crate) use observed_units::{ObservedOperand, ObservedUnit, observed_units};
 pub(crate) use precision::has_halves;
-#[cfg(not(target_family = "wasm"))]
-pub(crate) use precision::{Observed, observed};
 pub(crate) use program::Program;
-pub(crate) use simplify::{Rewrites, joined, simplified};
+pub(crate) use rewrites::Rewrites;
+pub(crate) use simplify::{joined, simplified};
 pub(crate) use stack::multiple;
 pub(crate) use states::InPlace;
-pub(crate) use step::{HostSource, Part, Source, Step, Stored, Work, can_be_a_step};
-pub(crate) use unit::{Alias, Input, Network, Unit};
+pub(crate) use step::{HostSource, OperandMemory, Part, Step, Stored, Work, can_be_a_step};
+pub(crate) use unit::{Input, Unit};
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
-pub(crate) use wiring::{End, Lent, Spot, WiredStep, Wiring};
+pub(crate) use wiring::{Lent, PortIndex, Spot, WiredStep, Wiring};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use written::Written;

@@ -1,6 +1,6 @@
 //! Values of a network: those of its graph, and those that passes put between the units that they made of one.
 
-use super::unit::{Alias, Network};
+use super::network::Network;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -30,8 +30,7 @@ impl Network<'_> {
     /// A value more, of this type, that shows the elements of `of` from `offset` on.
     pub(super) fn add_view(&mut self, own: TensorType, of: Value, offset: usize) -> Value {
         let value = self.add_value_of(own);
-        let Alias { of, offset: first } = self.resolve(of);
-        self.aliases.insert(value, Alias { of, offset: first + offset });
+        self.view_of(value, of, offset);
         value
     }
 

@@ -1,9 +1,12 @@
 //! What each unit of a network computes and of what, for runs that are looked at unit by unit.
 
-use super::choose::{Choosing, known_limits};
+use super::alias::Alias;
+use super::choosing::{Choosing, known_limits};
+use super::network::Network;
 use super::prepare::{base, prepared};
-use super::simplify::{Rewrites, simplified};
-use super::unit::{Alias, Input, Network, Unit};
+use super::rewrites::Rewrites;
+use super::simplify::simplified;
+use super::unit::{Input, Unit};
 use crate::device::DeviceInfo;
 use crate::dtype::Precision;
 use crate::emit::Operand;

@@ -1,7 +1,7 @@
 //! The steps of stacks: where each part of a stacked result lies.
 
-use super::choose::Kernel;
-use super::program::Builder;
+use super::builder::Builder;
+use super::kernel::Kernel;
 use super::step::Part;
 use super::stored_as::{Kind, stored_bytes};
 use super::unit::Unit;

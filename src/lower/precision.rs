@@ -14,7 +14,9 @@
 use super::cut::Cut;
 use super::halves::{has_maps_alone, has_rows_alone};
 use super::idioms;
-use super::unit::{Assigned, Input, Network, Unit};
+use super::network::Network;
+use super::savings::{CONVERSION, saves};
+use super::unit::{Assigned, Input, Unit};
 use crate::calibration::{CalibratedNode, Calibration};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -28,14 +30,6 @@ use std::sync::Arc;
 
 /// What inputs of a network are taken to be at most: pictures that are not normalised are 255.
 const LARGEST_INPUT: f64 = 256.0;
-
-/// What a conversion between two storages costs beside what it moves, in bytes that could be moved meanwhile: 4 us at
-/// 1000 GB/s. So much it took on an NVIDIA H200 when it was two dispatches; networks that move less were slower with
-/// it then, by up to a tenth. It is one dispatch since.
-pub(super) const CONVERSION: f64 = (4 << 20) as f64;
-
-/// Operations that a device makes in f32 while it moves a byte.
-const OPERATIONS_PER_BYTE: f64 = 16.0;
 
 /// Whether a device gains by halves.
 pub(crate) fn has_halves(limits: &Limits) -> bool {
@@ -207,19 +201,6 @@ fn before(network: &Network<'_>, units: Vec<usize>) -> BTreeSet<usize> {
     found
 }
 
-/// Bytes that an op moves if its values are stored in elements of so many bytes: one that computes nothing reads no more
-/// than it writes.
-fn moved(op: &dyn Op, bytes: usize) -> f64 {
-    let written: usize = crate::ops::outputs(op).map(|info| info.elements()).sum();
-    let most = if op.flops() == 0 { written } else { usize::MAX };
-    op.operands().iter().map(|info| info.elements().min(most) * bytes).sum::<usize>() as f64
-}
-
-/// What an op saves in f16, in bytes that could be moved meanwhile.
-pub(super) fn saves(op: &dyn Op) -> f64 {
-    moved(op, 2) + op.flops() as f64 / (2.0 * OPERATIONS_PER_BYTE)
-}
-
 /// The units that will be in rows: those that have no other form, and between those the ones that have others too.
 fn in_rows(network: &Network<'_>, ops: &[Arc<dyn Op>], limits: &Limits) -> Vec<bool> {
     let alone: Vec<[bool; 2]> =
@@ -265,44 +246,6 @@ fn drop_small(
         }
     }
     Ok(())
-}
-
-/// What a calibration asks about a network: what runs as one step.
-#[cfg(not(target_family = "wasm"))]
-#[derive(Debug, Clone)]
-pub(crate) struct Observed {
-    pub(crate) name: String,
-    /// What it reads and writes.
-    pub(crate) reads: Vec<Value>,
-    pub(crate) writes: Vec<Value>,
-    /// Whether it may be in f16.
-    pub(crate) halves: bool,
-    /// What f16 saves there, in bytes that could be moved meanwhile.
-    pub(crate) saves: f64,
-}
-
-/// What runs of `graph` with `options` on a device whose bindings begin at multiples of `alignment` bytes.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) fn observed(
-    graph: &crate::graph::Graph,
-    options: &SessionOptions,
-    alignment: u64,
-) -> Result<Vec<Observed>> {
-    let graph = &*graph.on_device()?;
-    let network = super::prepare::network(graph, options, alignment)?;
-    let each = network.units().iter().map(|unit| {
-        let op = unit.op(graph, Precision::F16Storage)?;
-        Ok(Observed {
-            name: unit.name.clone(),
-            reads: unit.reads().map(|value| network.resolve(value).of).collect(),
-            writes: unit.outputs.clone(),
-            halves: op.halves()
-                && !options.precisions.contains_key(&unit.name)
-                && !options.on_cpu.contains(&unit.name),
-            saves: saves(&*op),
-        })
-    });
-    each.collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The passes that every device runs before kernels are chosen.
 
-use super::choose::Choosing;
-use super::simplify::{Rewrites, joined, simplified};
+use super::choosing::Choosing;
+use super::network::Network;
+use super::rewrites::Rewrites;
+use super::simplify::{joined, simplified};
 use super::stack::multiple;
-use super::unit::Network;
 use super::{host, idioms, precision};
 use crate::dtype::Precision;
 use crate::error::Result;

@@ -1,38 +1,13 @@
 //! The passes that every backend runs first: fewer units that compute the same.
 
+use super::network::Network;
+use super::rewrites::Rewrites;
 use super::stack::stack;
-use super::unit::Network;
 use super::{border, chain, idioms, quantized, unread};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::options::{Rewrite, SessionOptions};
+use crate::options::Rewrite;
 use crate::shape::Border;
-use std::collections::BTreeSet;
-
-/// Which rewrites may change which units.
-pub(crate) struct Rewrites<'a> {
-    /// Whether a node of this name stays a unit by itself.
-    pub(crate) alone: &'a dyn Fn(&str) -> bool,
-    /// The rewrites that are left out.
-    pub(crate) without: &'a BTreeSet<Rewrite>,
-    /// Whether quantized operators are computed on floats.
-    pub(crate) dequantize: bool,
-}
-
-impl<'a> Rewrites<'a> {
-    /// The rewrites of a session's options.
-    pub(crate) fn of(options: &'a SessionOptions, alone: &'a dyn Fn(&str) -> bool) -> Self {
-        Rewrites { alone, without: &options.without_rewrites, dequantize: options.dequantize }
-    }
-
-    /// All rewrites, of all units.
-    pub(crate) const ALL: Rewrites<'static> =
-        Rewrites { alone: &|_| false, without: &BTreeSet::new(), dequantize: false };
-
-    pub(super) fn has(&self, rewrite: Rewrite) -> bool {
-        !self.without.contains(&rewrite)
-    }
-}
 
 /// The units of `graph`, simplified by `rewrites`.
 pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Result<Network<'g>> {

@@ -8,7 +8,8 @@
 //! | only leave the network, so that nothing needs a single head as a feature map | one conversion writes each output's rows |
 //! | are a pixel each, and stay in the network | in pieces of the stacked pixel, each where a binding may begin |
 
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::unit::{Input, Unit};
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};

@@ -1,9 +1,10 @@
 //! The states of a graph: buffers that a run reads, and writes when everything else is computed.
 
-use super::choose::Kernel;
-use super::program::Builder;
+use super::builder::Builder;
+use super::kernel::Kernel;
+use super::network::Network;
 use super::step::Part;
-use super::unit::{Network, Unit};
+use super::unit::Unit;
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::graph::Value;

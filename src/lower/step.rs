@@ -2,6 +2,7 @@
 
 use super::by::By;
 use crate::cpu::CpuKernel;
+use crate::device::Memory;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::host::HostTensor;
@@ -25,6 +26,8 @@ pub(crate) struct StoredValue {
     pub(crate) bytes: u64,
     /// Inputs, outputs and constants keep a buffer of their own.
     pub(crate) pinned: bool,
+    /// The memory of a buffer of its own.
+    pub(crate) memory: Memory,
     /// Width, height and channels' type, for an image.
     pub(crate) image: Option<([usize; 2], DType)>,
     /// Whether it is the same at each run: a constant, in whatever form.
@@ -37,6 +40,22 @@ pub(crate) struct StoredValue {
     pub(crate) scratch: bool,
 }
 
+impl StoredValue {
+    /// So many bytes of the device's memory.
+    pub(super) const fn buffer(bytes: u64, pinned: bool) -> Self {
+        StoredValue {
+            bytes,
+            pinned,
+            memory: Memory::Device,
+            image: None,
+            is_constant: false,
+            constant: None,
+            halves: false,
+            scratch: false,
+        }
+    }
+}
+
 /// A part of a stored value, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -47,7 +66,7 @@ pub(crate) struct Part {
 
 /// What an operand is bound to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum OperandMemory {
     Stored(Part),
     /// A constant, by its place in [`Program::constants`](super::Program::constants).
     Constant(usize),
@@ -84,7 +103,7 @@ pub(crate) struct Step {
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A kernel of the device, and what it is given.
-    Device { launch: Box<Launch>, sources: Vec<Source> },
+    Device { launch: Box<Launch>, sources: Vec<OperandMemory> },
     /// A kernel of the CPU, between two recordings.
     Host { kernel: Arc<dyn CpuKernel>, reads: Vec<(Operand, HostSource)>, writes: Vec<(Operand, Part)> },
 }
@@ -102,8 +121,8 @@ impl Step {
         match &self.work {
             Work::Device { sources, .. } => {
                 let stored = sources.iter().filter_map(|source| match source {
-                    Source::Stored(part) => Some(*part),
-                    Source::Constant(_) => None,
+                    OperandMemory::Stored(part) => Some(*part),
+                    OperandMemory::Constant(_) => None,
                 });
                 stored.collect()
             }

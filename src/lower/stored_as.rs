@@ -1,11 +1,16 @@
 //! What a value is stored as.
 
+use super::step::Part;
 use crate::dtype::DType;
 use crate::layout::{Form, Layout};
 use crate::shape::Shape;
 
 /// What a value is stored as: its form, its extents as a feature map, and its element type.
 pub(super) type Kind = (Form, Shape, DType);
+
+/// The shape of a port, and where its value is stored in which forms.
+#[cfg(any(feature = "wgpu", feature = "opencl"))]
+pub(super) type Forms = (Shape, Vec<(Kind, Part)>);
 
 /// Whether what is stored as `one` can be read as `other`. Rows are the same elements in the same order, whatever
 /// the extents.

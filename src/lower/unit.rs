@@ -1,18 +1,16 @@
 //! The units of a network: what runs as one step.
 
-use super::def_use::Uses;
 use super::step::TOGETHER;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, TensorType, Value};
+use crate::graph::{Graph, Node, Value};
 use crate::host::HostTensor;
 use crate::ops::operator::{Argument, Lowered, Operator};
-use crate::ops::{Op, Operands, Purpose, Role};
+use crate::ops::{Op, Operands, Role};
 use crate::sorted;
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What an operand of a unit is given.
 #[derive(Debug, Clone)]
@@ -67,6 +65,18 @@ pub(crate) struct Assigned {
 }
 
 impl Unit {
+    /// The unit of a node with kernels.
+    pub(super) fn lowered(node: &Node, arguments: Vec<Argument>, inputs: Vec<(Operand, Input)>) -> Self {
+        Unit {
+            name: node.name().to_owned(),
+            compute: Compute::Node { operator: Arc::clone(&node.operator), arguments },
+            inputs,
+            outputs: node.outputs().to_vec(),
+            precision: None,
+            host: None,
+        }
+    }
+
     /// A stack of `parts`, which read one input; each begins at a channel that is a multiple of `multiple`.
     pub(super) fn stacked(parts: Vec<Unit>, inputs: Vec<(Operand, Input)>, multiple: usize) -> Unit {
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
@@ -224,154 +234,5 @@ impl Unit {
             _ => None,
         });
         Ok(sorted::map(constants.collect::<Result<Vec<_>>>()?))
-    }
-}
-
-/// A value that shows elements of another one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Alias {
-    /// The value that holds the elements: no alias itself.
-    pub(crate) of: Value,
-    /// Its first element there.
-    pub(crate) offset: usize,
-}
-
-/// The units of a graph in order of execution, and what needs none.
-#[derive(Debug)]
-pub(crate) struct Network<'a> {
-    pub(crate) graph: &'a Graph,
-    units: Vec<Unit>,
-    /// Who writes and reads what, once that is asked for; none after the units changed.
-    uses: OnceLock<Uses>,
-    pub(super) aliases: HashMap<Value, Alias>,
-    /// Constants of the graph, and what nodes make of them alone.
-    pub(super) constants: HashMap<Value, HostTensor>,
-    /// The types of values that the graph has not (`network_values`).
-    pub(super) own: Vec<TensorType>,
-    /// Whether units may change states instead of computing what they become (`states`).
-    pub(super) changes_states: bool,
-}
-
-impl<'a> Network<'a> {
-    /// One unit for each node of `graph` that has kernels.
-    pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
-        let (units, uses, own) = (Vec::new(), OnceLock::new(), Vec::new());
-        let (aliases, constants) = (HashMap::new(), HashMap::new());
-        let mut network = Network { graph, units, uses, aliases, constants, own, changes_states: true };
-        network.add_known_values()?;
-        for node in graph.nodes() {
-            network.add(node).map_err(|error| error.at_node(node.name()))?;
-        }
-        Ok(network)
-    }
-
-    pub(crate) fn units(&self) -> &[Unit] {
-        &self.units
-    }
-
-    /// The units, to change what they neither read nor write.
-    pub(super) fn units_mut(&mut self) -> &mut [Unit] {
-        &mut self.units
-    }
-
-    pub(super) fn take_units(&mut self) -> Vec<Unit> {
-        self.uses = OnceLock::new();
-        std::mem::take(&mut self.units)
-    }
-
-    pub(super) fn set_units(&mut self, units: Vec<Unit>) {
-        self.uses = OnceLock::new();
-        self.units = units;
-    }
-
-    /// Puts `unit` in the place of unit `reader`, and nothing in that of unit `first`.
-    pub(super) fn merge(&mut self, first: usize, reader: usize, unit: Unit) {
-        let mut uses = self.uses.take().unwrap_or_else(|| Uses::of(self));
-        for place in [first, reader] {
-            uses.remove(self, place, &self.units[place]);
-        }
-        uses.add(self, reader, &unit);
-        self.units[reader] = unit;
-        self.units[first] = Unit::stacked(Vec::new(), Vec::new(), 1);
-        self.uses = OnceLock::from(uses);
-    }
-
-    /// Takes out what [`Network::merge`] left of units.
-    pub(super) fn close_gaps(&mut self) {
-        if self.units.iter().any(|unit| unit.outputs.is_empty()) {
-            self.uses = OnceLock::new();
-            self.units.retain(|unit| !unit.outputs.is_empty());
-        }
-    }
-
-    fn uses(&self) -> &Uses {
-        self.uses.get_or_init(|| Uses::of(self))
-    }
-
-    /// The unit that writes `value`.
-    pub(crate) fn writer(&self, value: Value) -> Option<usize> {
-        self.uses().writer(value)
-    }
-
-    fn add(&mut self, node: &Node) -> Result<()> {
-        let arguments = self.graph.arguments(node.inputs())?;
-        let input = |&(operand, value): &(Operand, Value)| {
-            let constant = self.constants.get(&value).cloned();
-            (operand, constant.map_or(Input::Value(value), |tensor| Input::Constant(tensor, Some(value))))
-        };
-        let read = node.inputs().iter().filter(|(operand, _)| node.operator().like() != Some(*operand));
-        let inputs: Vec<(Operand, Input)> = read.map(input).collect();
-        let Some((arguments, inputs)) = self.computed_of(node, arguments, inputs)? else { return Ok(()) };
-        match self.graph.lower(node.operator(), &arguments, Precision::F32)? {
-            Lowered::View(view) => self.view(node, &inputs, view),
-            Lowered::Op(op) => {
-                if inputs.iter().all(|(_, input)| input.value().is_none())
-                    && op.obstacle(Purpose::Cpu).is_none()
-                {
-                    return self.fold(node, &*op, &inputs);
-                }
-                self.units.push(Unit {
-                    name: node.name().to_owned(),
-                    compute: Compute::Node { operator: Arc::clone(&node.operator), arguments },
-                    inputs,
-                    outputs: node.outputs().to_vec(),
-                    precision: None,
-                    host: None,
-                });
-                Ok(())
-            }
-        }
-    }
-
-    /// Has `value`, which no unit writes any more, show the elements of `of`, as does all that showed its own.
-    pub(super) fn show(&mut self, value: Value, of: Value) {
-        let Alias { of, offset } = self.resolve(of);
-        let shown = self.aliases.values_mut().filter(|alias| alias.of == value);
-        shown.for_each(|alias| *alias = Alias { of, offset: offset + alias.offset });
-        self.aliases.insert(value, Alias { of, offset });
-        if let Some(uses) = self.uses.get_mut() {
-            uses.show(value, of);
-        }
-    }
-
-    /// Where the elements of `value` are.
-    pub(crate) fn resolve(&self, value: Value) -> Alias {
-        self.aliases.get(&value).copied().unwrap_or(Alias { of: value, offset: 0 })
-    }
-
-    /// The elements of `value`, if they are the same at each run.
-    pub(crate) fn constant(&self, value: Value) -> Option<&HostTensor> {
-        self.constants.get(&value)
-    }
-
-    /// The units that read `value` or something that shows elements of it.
-    pub(crate) fn readers(&self, value: Value) -> impl Iterator<Item = usize> + '_ {
-        self.uses().readers(value).iter().copied()
-    }
-
-    /// Whether `value`, or something that shows elements of it, is an output of the graph or a state's next
-    /// value.
-    pub(crate) fn leaves(&self, value: Value) -> bool {
-        self.uses().leaves(value)
     }
 }

@@ -1,6 +1,6 @@
 //! Units that the network does without: no output, no state's next value and no other unit needs what they compute.
 
-use super::unit::Network;
+use super::network::Network;
 use crate::graph::Value;
 use std::collections::HashSet;
 

@@ -5,13 +5,12 @@
 //! elements. What no wanted output and no state depends on is left out.
 
 use super::arrangement::{Arrangement, vectors};
-use super::program::{Builder, Program};
-use super::step::{Part, Source, Stored, Work};
-use super::stored_as::Kind;
+use super::program::Program;
+use super::step::{OperandMemory, Part, Stored, Work};
+use super::stored_as::{Forms, Kind};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Least};
 use crate::error::{Error, Result};
-use crate::graph::Value;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
 use crate::ops::convert::ConvertOp;
@@ -32,7 +31,7 @@ pub(crate) struct Lent {
 
 /// An input or an output, by its place in the graph's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum End {
+pub(crate) enum PortIndex {
     Input(usize),
     Output(usize),
 }
@@ -42,7 +41,7 @@ pub(crate) enum End {
 pub(crate) enum Spot {
     Stored(Part),
     Lent {
-        end: End,
+        end: PortIndex,
         offset: u64,
         bytes: u64,
     },
@@ -67,21 +66,7 @@ pub(crate) enum WiredStep {
 pub(crate) struct Wired {
     pub(crate) steps: Vec<WiredStep>,
     /// Inputs and outputs that are copied as rows, and where the session has them.
-    pub(crate) copied: Vec<(End, Spot)>,
-}
-
-/// The shape of a port, and where its value is stored in which forms.
-pub(super) type Forms = (Shape, Vec<(Kind, Part)>);
-
-impl Builder<'_, '_> {
-    /// Where values are stored, in each form.
-    pub(super) fn forms(&self, values: &[Value]) -> Result<Vec<Forms>> {
-        let forms = |&value: &Value| {
-            let stored = self.places.get(&self.same_map(value)?).cloned().unwrap_or_default();
-            Ok((self.rows(value)?.1, stored))
-        };
-        values.iter().map(forms).collect()
-    }
+    pub(crate) copied: Vec<(PortIndex, Spot)>,
 }
 
 /// What an operand of a step is given.
@@ -114,7 +99,7 @@ pub(crate) struct Wiring {
 }
 
 /// The stored values that an application's buffers hold.
-type Held = BTreeMap<Stored, End>;
+type Held = BTreeMap<Stored, PortIndex>;
 
 impl Wiring {
     /// Nothing, if the CPU computes a step.
@@ -141,10 +126,10 @@ impl Wiring {
         })
     }
 
-    fn port(&self, end: End) -> Option<&WiringPort> {
+    fn port(&self, end: PortIndex) -> Option<&WiringPort> {
         match end {
-            End::Input(index) => self.inputs.get(index),
-            End::Output(index) => self.outputs.get(index),
+            PortIndex::Input(index) => self.inputs.get(index),
+            PortIndex::Output(index) => self.outputs.get(index),
         }
     }
 
@@ -153,7 +138,7 @@ impl Wiring {
     }
 
     /// The shape of a port.
-    pub(crate) fn shape(&self, end: End) -> Result<Shape> {
+    pub(crate) fn shape(&self, end: PortIndex) -> Result<Shape> {
         let missing = || Error::Internal(format!("no port {end:?}"));
         Ok(self.port(end).ok_or_else(missing)?.shape)
     }
@@ -168,7 +153,7 @@ impl Wiring {
     }
 
     /// The bytes that a buffer must have to be bound as rows of f32 in place of the session's.
-    pub(crate) fn bound_bytes(&self, end: End) -> u64 {
+    pub(crate) fn bound_bytes(&self, end: PortIndex) -> u64 {
         self.port(end).map_or(0, |port| self.reach(port.rows.stored).max(port.rows.bytes))
     }
 
@@ -220,7 +205,7 @@ impl Wiring {
         // Inputs whose rows are made of something else, if anything reads them.
         let mut moved = Vec::new();
         for (index, (port, lent)) in self.inputs.iter().zip(inputs).enumerate() {
-            let end = End::Input(index);
+            let end = PortIndex::Input(index);
             if port.rows.bytes == 0 {
                 continue;
             }
@@ -240,7 +225,7 @@ impl Wiring {
         let mut ends = Vec::new();
         for (index, (port, lent)) in self.outputs.iter().zip(outputs).enumerate() {
             let Some(lent) = lent.as_ref().filter(|_| port.rows.bytes > 0) else { continue };
-            let end = End::Output(index);
+            let end = PortIndex::Output(index);
             match self.held(port, lent, &held, false) {
                 Some(stored) => {
                     held.insert(stored, end);
@@ -256,7 +241,7 @@ impl Wiring {
         for (index, port, lent) in moved {
             if needed.contains(&port.rows.stored) {
                 let bytes = lent.arrangement.bytes(&port.shape);
-                let from = Spot::Lent { end: End::Input(index), offset: 0, bytes };
+                let from = Spot::Lent { end: PortIndex::Input(index), offset: 0, bytes };
                 wired.steps.push(self.moved(&port.shape, lent.arrangement, from, true, port.rows)?);
             }
         }
@@ -348,7 +333,7 @@ impl Wiring {
         (output, port, lent): (usize, &WiringPort, &Lent),
     ) -> Result<()> {
         let bytes = lent.arrangement.bytes(&port.shape);
-        let (end, steps) = (End::Output(output), &mut wired.steps);
+        let (end, steps) = (PortIndex::Output(output), &mut wired.steps);
         let own = !held.contains_key(&port.rows.stored);
         if !lent.bindable && own {
             wired.copied.push((end, Spot::Stored(port.rows)));
@@ -382,10 +367,10 @@ impl Wiring {
 }
 
 /// What the kernel of a step is given, for its operands that are stored values.
-fn operands(launch: &Launch, sources: &[Source]) -> Vec<Option<WiringOperand>> {
-    let operand = |(binding, source): (&crate::emit::Binding, &Source)| match source {
-        Source::Constant(_) => None,
-        Source::Stored(part) => {
+fn operands(launch: &Launch, sources: &[OperandMemory]) -> Vec<Option<WiringOperand>> {
+    let operand = |(binding, source): (&crate::emit::Binding, &OperandMemory)| match source {
+        OperandMemory::Constant(_) => None,
+        OperandMemory::Stored(part) => {
             let least = match binding.least {
                 Least::Bytes(bytes) => bytes,
                 _ => 0,

@@ -1,6 +1,7 @@
 //! Nodes that read or write values of no elements. No unit does: such a value is a constant without elements.
 
-use super::unit::{Input, Network};
+use super::network::Network;
+use super::unit::Input;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Operand;

@@ -1,8 +1,9 @@
 //! A program that has what its units write as outputs, behind those of the graph: the units, their kernels and their forms
 //! are those of the program without.
 
+use super::builder::Builder;
 use super::choose::ChangeTimes;
-use super::program::{Builder, Program};
+use super::program::Program;
 use super::step::Part;
 use crate::device::DeviceInfo;
 use crate::dims::Dims;

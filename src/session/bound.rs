@@ -7,7 +7,7 @@ use crate::device::adopt::{Adopted, Transfer};
 use crate::device::{Buffer, Device, Dispatch, Memory, Recording, Resource, Slice};
 use crate::emit::Access;
 use crate::error::{Error, Result};
-use crate::lower::{Arrangement, End, Lent, Spot, WiredStep, Wiring};
+use crate::lower::{Arrangement, Lent, PortIndex, Spot, WiredStep, Wiring};
 use crate::ops::Launch;
 use crate::source::Port;
 use std::collections::btree_map::Entry;
@@ -23,7 +23,7 @@ const MAX_SETS: usize = 8;
 pub(super) struct PortBuffer {
     /// The port's.
     pub(super) name: String,
-    pub(super) end: End,
+    pub(super) end: PortIndex,
     pub(super) adopted: Adopted,
     pub(super) offset: u64,
     pub(super) bytes: u64,
@@ -45,16 +45,16 @@ impl PortBuffer {
     /// Whether kernels may be given it as it is.
     fn bindable(&self, alignment: u64) -> bool {
         let kernels = match self.end {
-            End::Input(_) => self.adopted.kernels[0],
-            End::Output(_) => self.adopted.kernels[1],
+            PortIndex::Input(_) => self.adopted.kernels[0],
+            PortIndex::Output(_) => self.adopted.kernels[1],
         };
         kernels && self.offset.is_multiple_of(alignment.max(4))
     }
 
     fn copyable(&self) -> bool {
         let allowed = match self.end {
-            End::Input(_) => self.adopted.copies[0],
-            End::Output(_) => self.adopted.copies[1],
+            PortIndex::Input(_) => self.adopted.copies[0],
+            PortIndex::Output(_) => self.adopted.copies[1],
         };
         allowed && self.offset.is_multiple_of(4)
     }
@@ -77,8 +77,8 @@ impl PortBuffer {
         }
         let found = format!("offset {}, {}", self.offset, self.adopted.said);
         let how = match self.end {
-            End::Input(_) => "COPY_SRC",
-            End::Output(_) => "COPY_DST",
+            PortIndex::Input(_) => "COPY_SRC",
+            PortIndex::Output(_) => "COPY_DST",
         };
         let bound = format!("STORAGE and an offset that is a multiple of {alignment}");
         Err(Error::input(what, found, format!("{bound}, or {how} and a multiple of 4, to be copied")))
@@ -113,7 +113,7 @@ struct Run {
     dispatches: Vec<Dispatch>,
     after: Vec<Transfer>,
     /// Ports whose memory a dispatch is given several times and writes.
-    clash: BTreeSet<End>,
+    clash: BTreeSet<PortIndex>,
 }
 
 /// A recording in the making.
@@ -122,7 +122,7 @@ struct Making<'a> {
     device: &'a dyn Device,
     ports: &'a [PortBuffer],
     /// What kernels are given in place of buffers that they may not be.
-    staged: BTreeMap<End, Buffer>,
+    staged: BTreeMap<PortIndex, Buffer>,
     scratch: BTreeMap<usize, Buffer>,
 }
 
@@ -156,7 +156,10 @@ impl Bindings {
         let bytes = buffer.bytes();
         let adopted = Adopted::own(buffer);
         let name = port.name.clone();
-        Ok((PortBuffer { name, end: End::Input(index), adopted, offset: 0, bytes, arrangement }, recording))
+        Ok((
+            PortBuffer { name, end: PortIndex::Input(index), adopted, offset: 0, bytes, arrangement },
+            recording,
+        ))
     }
 
     /// The run with these buffers: every input has one.
@@ -184,12 +187,12 @@ impl Bindings {
         let mut bindable = crate::sorted::set(ports.iter().filter(is_bindable).map(|port| port.end));
         for (index, port) in ports.iter().enumerate() {
             for other in ports.iter().take(index).filter(|other| other.overlaps(port)) {
-                if let (End::Output(_), End::Output(_)) = (port.end, other.end) {
+                if let (PortIndex::Output(_), PortIndex::Output(_)) = (port.end, other.end) {
                     let found = format!("those of {:?} and {:?} overlap", other.name, port.name);
                     return Err(Error::input("buffers of outputs", found, "a range of its own for each"));
                 }
                 // An input is read wholly before an output is written over it.
-                if matches!(port.end, End::Output(_)) != matches!(other.end, End::Output(_)) {
+                if matches!(port.end, PortIndex::Output(_)) != matches!(other.end, PortIndex::Output(_)) {
                     bindable.remove(&port.end);
                     bindable.remove(&other.end);
                 }
@@ -212,19 +215,19 @@ impl Bindings {
 }
 
 impl<'a> Making<'a> {
-    fn port(&self, end: End) -> Result<&'a PortBuffer> {
+    fn port(&self, end: PortIndex) -> Result<&'a PortBuffer> {
         let port = self.ports.iter().find(|port| port.end == end);
         port.ok_or_else(|| Error::Internal(format!("no buffer for {end:?}")))
     }
 
     /// The application's own bytes.
-    fn lent(&self, end: End, offset: u64, bytes: u64) -> Result<Slice> {
+    fn lent(&self, end: PortIndex, offset: u64, bytes: u64) -> Result<Slice> {
         let port = self.port(end)?;
         port.adopted.buffer.slice(port.offset + offset, bytes)
     }
 
     /// The run, in which kernels are given the buffers of `bindable`.
-    async fn make(&mut self, bindable: &BTreeSet<End>) -> Result<Run> {
+    async fn make(&mut self, bindable: &BTreeSet<PortIndex>) -> Result<Run> {
         let wiring = &self.bindings.wiring;
         let lent = |port: &PortBuffer| {
             let arrangement = port.arrangement;
@@ -234,9 +237,9 @@ impl<'a> Making<'a> {
             Lent { arrangement, bytes, bindable: as_is || !arrangement.is_rows() }
         };
         // Every input is there, in its place.
-        let is_input = |port: &&PortBuffer| matches!(port.end, End::Input(_));
+        let is_input = |port: &&PortBuffer| matches!(port.end, PortIndex::Input(_));
         let inputs: Vec<Lent> = self.ports.iter().filter(is_input).map(lent).collect();
-        let output = |index| self.ports.iter().find(|port| port.end == End::Output(index));
+        let output = |index| self.ports.iter().find(|port| port.end == PortIndex::Output(index));
         let outputs: Vec<Option<Lent>> =
             (0..wiring.output_count()).map(|index| output(index).map(lent)).collect();
         let wired = wiring.wire(&inputs, &outputs)?;
@@ -256,8 +259,8 @@ impl<'a> Making<'a> {
                 let (lent, kernels) = (self.lent(port.end, 0, bytes)?, own.slice(0, bytes)?);
                 self.staged.insert(port.end, own);
                 match port.end {
-                    End::Input(_) => run.before.push(Transfer { from: lent, to: kernels }),
-                    End::Output(_) => run.after.push(Transfer { from: kernels, to: lent }),
+                    PortIndex::Input(_) => run.before.push(Transfer { from: lent, to: kernels }),
+                    PortIndex::Output(_) => run.after.push(Transfer { from: kernels, to: lent }),
                 }
             }
         }
@@ -270,8 +273,8 @@ impl<'a> Making<'a> {
             let own = self.slice(spot)?;
             let lent = self.lent(*end, 0, own.bytes())?;
             match end {
-                End::Input(_) => run.before.push(Transfer { from: lent, to: own }),
-                End::Output(_) => run.after.push(Transfer { from: own, to: lent }),
+                PortIndex::Input(_) => run.before.push(Transfer { from: lent, to: own }),
+                PortIndex::Output(_) => run.after.push(Transfer { from: own, to: lent }),
             }
         }
         Ok(run)
@@ -304,7 +307,7 @@ impl<'a> Making<'a> {
     }
 
     /// The dispatch of a step, and for each of its resources the port whose buffer it is.
-    async fn dispatch(&mut self, step: &WiredStep) -> Result<(Dispatch, Vec<(usize, End)>)> {
+    async fn dispatch(&mut self, step: &WiredStep) -> Result<(Dispatch, Vec<(usize, PortIndex)>)> {
         let end = |(place, spot): (usize, &Spot)| match spot {
             Spot::Lent { end, .. } => Some((place, *end)),
             _ => None,
@@ -342,12 +345,12 @@ impl<'a> Making<'a> {
     fn clash(
         &self,
         dispatch: &Dispatch,
-        ends: &[(usize, End)],
-        bindable: &BTreeSet<End>,
-    ) -> Result<Vec<End>> {
+        ends: &[(usize, PortIndex)],
+        bindable: &BTreeSet<PortIndex>,
+    ) -> Result<Vec<PortIndex>> {
         let bindings = &dispatch.pipeline.interface.bindings;
         let writes = |place: usize| bindings.get(place).is_some_and(|binding| binding.access != Access::Read);
-        let own: Vec<&(usize, End)> = ends.iter().filter(|(_, end)| bindable.contains(end)).collect();
+        let own: Vec<&(usize, PortIndex)> = ends.iter().filter(|(_, end)| bindable.contains(end)).collect();
         let mut found = Vec::new();
         for (index, (place, end)) in own.iter().enumerate() {
             for (other_place, other) in own.iter().take(index) {

@@ -10,7 +10,7 @@ use crate::device::adopt::Adopted;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::lower::{Arrangement, End, check_arrangement};
+use crate::lower::{Arrangement, PortIndex, check_arrangement};
 use std::sync::Arc;
 
 /// A part of an application's buffer that holds an input, or is to hold an output.
@@ -122,7 +122,7 @@ impl<B> BufferBinding<B> {
     pub(super) fn of_port(
         &self,
         port: &Port,
-        end: End,
+        end: PortIndex,
         adopted: Adopted,
         alignment: u64,
     ) -> Result<PortBuffer> {
@@ -192,17 +192,17 @@ impl Session {
     pub fn required_usages(&self) -> Result<Vec<RequiredUsage>> {
         let session = self.on_device("required usages")?;
         let (bindings, alignment) = (session.bindings("required usages")?, session.alignment()?);
-        let usage = |(port, end): (&Port, End)| RequiredUsage {
+        let usage = |(port, end): (&Port, PortIndex)| RequiredUsage {
             port: port.name.clone(),
-            is_input: matches!(end, End::Input(_)),
+            is_input: matches!(end, PortIndex::Input(_)),
             bytes: bindings.wiring.bound_bytes(end),
             alignment,
             #[cfg(feature = "wgpu")]
             wgpu: wgpu::BufferUsages::STORAGE,
         };
         let plan = self.extents.plan();
-        let inputs = plan.inputs.iter().zip((0..).map(End::Input));
-        Ok(inputs.chain(plan.outputs.iter().zip((0..).map(End::Output))).map(usage).collect())
+        let inputs = plan.inputs.iter().zip((0..).map(PortIndex::Input));
+        Ok(inputs.chain(plan.outputs.iter().zip((0..).map(PortIndex::Output))).map(usage).collect())
     }
 
     /// Lets go of the application's buffers and textures. Without it, a session holds on to those of its last calls
@@ -232,8 +232,8 @@ impl Session {
         &self,
         inputs: &[(&str, I)],
         outputs: &[(&str, O)],
-        input: &mut dyn FnMut(&Port, End, &I) -> Result<PortInput>,
-        output: &mut dyn FnMut(&Port, End, &O) -> Result<PortBuffer>,
+        input: &mut dyn FnMut(&Port, PortIndex, &I) -> Result<PortInput>,
+        output: &mut dyn FnMut(&Port, PortIndex, &O) -> Result<PortBuffer>,
     ) -> Result<Vec<PortInput>> {
         let plan = self.extents.plan();
         let mut found: Vec<Option<PortInput>> = vec![None; plan.inputs.len()];
@@ -242,12 +242,12 @@ impl Session {
             if found[index].is_some() {
                 return Err(Error::input(format!("input {name:?}"), "two buffers", "one"));
             }
-            found[index] = Some(input(port, End::Input(index), given)?);
+            found[index] = Some(input(port, PortIndex::Input(index), given)?);
         }
         let mut buffers = every("input", &plan.inputs, found)?;
         for (name, given) in outputs {
             let (index, port) = find(&plan.outputs, name, "output")?;
-            let end = End::Output(index);
+            let end = PortIndex::Output(index);
             if buffers.iter().any(|given| matches!(given, PortInput::Buffer(buffer) if buffer.end == end)) {
                 return Err(Error::input(format!("output {name:?}"), "two buffers", "one"));
             }

@@ -74,12 +74,12 @@ impl Tried {
 }
 
 /// Why each unit is kept in f32, if it is.
-type Kept = Vec<Option<String>>;
+type F32Reasons = Vec<Option<String>>;
 
 /// What is kept in f32, and what came of it.
 #[derive(Debug, Clone, PartialEq)]
 struct Best {
-    kept: Kept,
+    kept: F32Reasons,
     tried: Tried,
 }
 
@@ -88,10 +88,10 @@ struct Best {
 /// runs the network.
 fn search(
     tolerance: f32,
-    first: &Kept,
+    first: &F32Reasons,
     open: &[bool],
     ranked: Vec<(usize, f32)>,
-    try_out: &mut dyn FnMut(&Kept) -> Result<Tried>,
+    try_out: &mut dyn FnMut(&F32Reasons) -> Result<Tried>,
 ) -> Result<Best> {
     let mut kept = first.clone();
     let (mut ranked, mut count) = (ranked.into_iter(), 1);
@@ -105,12 +105,13 @@ fn search(
         }
         count *= 2;
     };
-    let allowed = |kept: &Kept| open.iter().zip(kept).filter(|(open, kept)| **open && kept.is_none()).count();
+    let allowed =
+        |kept: &F32Reasons| open.iter().zip(kept).filter(|(open, kept)| **open && kept.is_none()).count();
     if best.tried.narrow >= allowed(&best.kept) {
         return Ok(best);
     }
     for from_first in [true, false] {
-        let cut = |wide: usize| -> Kept {
+        let cut = |wide: usize| -> F32Reasons {
             let why = "f16 in one piece, which converts once, saves more without it";
             let own = |(unit, (kept, open)): (usize, (&Option<String>, &bool))| {
                 let beyond = if from_first { unit >= wide } else { unit < first.len().saturating_sub(wide) };
@@ -210,7 +211,7 @@ struct Search<'a> {
     units: Vec<Observed>,
     seen: HashMap<Value, Seen>,
     /// Why each unit is kept in f32, if it is.
-    kept: Kept,
+    kept: F32Reasons,
 }
 
 impl<'a> Search<'a> {
@@ -408,7 +409,7 @@ mod tests {
 
     /// A chain of twelve units, each of which adds to the error and saves three, where a change between f16 and f32
     /// costs ten: pieces that save less are in f32.
-    fn chain(errors: [f32; 12], kept: &Kept) -> Tried {
+    fn chain(errors: [f32; 12], kept: &F32Reasons) -> Tried {
         let wide: Vec<bool> = kept.iter().map(Option::is_some).collect();
         let mut tried = Tried { errors: vec![0.0], ..Tried::default() };
         for piece in (0..12).collect::<Vec<usize>>().chunk_by(|a, b| wide[*a] == wide[*b]) {
@@ -435,7 +436,8 @@ mod tests {
         // Those that add most are kept at first: units 2, 5 and 8, and no piece between them is worth its conversions.
         let mut errors = [0.5; 12];
         (errors[2], errors[5], errors[8]) = (3.0, 2.0, 2.5);
-        let here_and_there: Kept = (0..12).map(|unit| [2, 5, 8].contains(&unit).then(String::new)).collect();
+        let here_and_there: F32Reasons =
+            (0..12).map(|unit| [2, 5, 8].contains(&unit).then(String::new)).collect();
         assert_eq!(chain(errors, &here_and_there).narrow, 0);
         let best = found(errors, 7.5);
         assert_eq!((best.tried.narrow, best.tried.saved, best.tried.worst()), (8, 24.0, 7.5));

@@ -32,7 +32,7 @@ use crate::sorted;
 use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
 use kernels::Making;
-use run::PictureMedia;
+use run::RunOutputs;
 use states::States;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -254,7 +254,7 @@ impl CpuSession {
     }
 
     /// A run on the caller's thread.
-    fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<PictureMedia> {
+    fn run(&self, inputs: &[Input<'_>], clock: impl FnMut(Duration) + Send) -> Result<RunOutputs> {
         self.0.run(&whole(inputs, &self.0.given)?, clock)
     }
 
@@ -272,7 +272,7 @@ impl CpuSession {
 
     /// A run whose steps take turns with the page's other tasks, where there is one thread.
     #[cfg(target_family = "wasm")]
-    async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<PictureMedia> {
+    async fn in_turns(&self, inputs: &[Input<'_>]) -> Result<RunOutputs> {
         let inputs = whole(inputs, &self.0.given)?;
         let (mut run, mut turns) = (self.0.begin()?, crate::task::Turns::begin());
         for step in &self.0.steps {
@@ -285,7 +285,7 @@ impl CpuSession {
 
 /// A run on a thread of its own.
 #[derive(Debug)]
-struct Computing(Running<PictureMedia>);
+struct Computing(Running<RunOutputs>);
 
 impl Pending for Computing {
     fn wait(self: Box<Self>) -> Result<Box<dyn Readback>> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 #[cfg(not(target_family = "wasm"))]
 use crate::lower::Written;
-use crate::lower::{Known, Program};
+use crate::lower::{CompiledKernels, Program};
 use crate::options::SessionOptions;
 use crate::shape::Shape;
 
@@ -16,7 +16,7 @@ pub(super) fn lowered(
     engine: &Engine,
     graph: &Graph,
     options: &SessionOptions,
-    known: Option<&Known>,
+    known: Option<&CompiledKernels>,
 ) -> Result<Program> {
     let device = engine.device()?;
     #[cfg(not(target_family = "wasm"))]

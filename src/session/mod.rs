@@ -14,6 +14,7 @@
 //! | `caches`, `cache_state`, `caching` | the keys and values of a decoder, which stay on the device from one run to the next |
 //! | `stream` | frames, several of them under way at once |
 //! | `planned` | the kernels of a session that is not built |
+//! | `op_run` | one op on operands that stay |
 //! | `build`, `rebuild`, `online`, `memory` | how sessions are made, again after a device was lost, and what they take |
 //! | `encode`, `enqueue`, `buffers`, `bound` | runs on an application's encoder, queue and buffers |
 //! | `picture`, `frame`, `framing`, `pixel_layout` | inputs that are pictures, and frames of cameras |
@@ -53,6 +54,8 @@ mod memory;
 mod observe;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 mod online;
+#[cfg(not(target_family = "wasm"))]
+mod op_run;
 mod open_graph;
 mod open_inputs;
 mod output_memory;
@@ -103,6 +106,8 @@ pub use framing::{Colours, Fit, Framing};
 pub use input::RunInput;
 #[cfg(all(feature = "cpu", not(target_family = "wasm")))]
 pub use observe::{Deviation, KernelTexts, ObservedRun, ObservedStep};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use op_run::OpRun;
 #[cfg(any(feature = "wgpu", feature = "opencl"))]
 pub use picture::Pictures;
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]

@@ -11,7 +11,9 @@ use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice,
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
-use crate::lower::{Constant, Known, MIN_SHARED, Part, Program, Source, Step, Stored, Work, decisive, pack};
+use crate::lower::{
+    CompiledKernels, Constant, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive, pack,
+};
 use crate::ops::Launch;
 use crate::task::Turns;
 use half::f16;
@@ -125,12 +127,11 @@ pub(super) async fn allocate(
             let shared = shared_with?;
             Some((shared, shared.state_key(state, value.bytes)?, state))
         }) {
-            let known = shared.uploaded(&key);
-            if known.is_some() {
-                written.insert(index);
-            }
-            let own = match known {
-                Some(known) => known,
+            let own = match shared.uploaded(&key) {
+                Some(known) => {
+                    written.insert(index);
+                    known
+                }
                 None => {
                     let buffer = device.alloc(value.bytes, Memory::Device)?;
                     let whole = buffer.slice(0, value.bytes)?;
@@ -154,7 +155,7 @@ pub(super) async fn allocate(
         let resource = match (value.image, shared.iter().position(|&shared| shared == index)) {
             (Some(([width, height], dtype)), _) => (&device.alloc_image(width, height, dtype)?).into(),
             (None, Some(place)) => (&*buffers[planned.place[place]]).into(),
-            (None, None) => (&device.alloc(value.bytes, Memory::Device)?).into(),
+            (None, None) => (&device.alloc(value.bytes, value.memory)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
             let rows = tensor.words()?;
@@ -174,7 +175,36 @@ pub(super) async fn allocate(
         }
         stored.push(Some(resource));
     }
-    // Those that no session for other extents has.
+    let packed = packed_constants(device, program, shared_with, teller, turns).await?;
+    held.extend(packed.held);
+    let memory = memory.with_packed(packed.bytes);
+    let memory = MemoryUse {
+        constants: memory.constants.saturating_sub(spared),
+        planned: memory.planned.saturating_sub(states),
+        ..memory
+    };
+    let slots = if shared_with.is_some() { buffers } else { Vec::new() };
+    Ok(Resources { stored, slots, constants: packed.slices, _shared: held, written, memory })
+}
+
+/// What the packed constants of a program became.
+struct PackedConstants {
+    /// Where each lies.
+    slices: Vec<Slice>,
+    /// Those that sessions for other extents have, too.
+    held: Vec<Arc<Uploaded>>,
+    /// How many bytes were uploaded.
+    bytes: u64,
+}
+
+/// Packs the constants that no session for other extents has, and uploads them into one buffer.
+async fn packed_constants(
+    device: &dyn Device,
+    program: &Program,
+    shared_with: Option<&Shared>,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<PackedConstants> {
     let key =
         |constant: &Constant| shared_with.and_then(|shared| Some((shared, Key::Packed(constant.key()?))));
     let keys: Vec<Option<(&Shared, Key)>> = program.constants.iter().map(key).collect();
@@ -194,10 +224,10 @@ pub(super) async fn allocate(
         }
     };
     let mut places = packed.places.into_iter();
-    let mut constants = Vec::with_capacity(known.len());
+    let (mut slices, mut held) = (Vec::with_capacity(known.len()), Vec::new());
     for ((constant, key), known) in program.constants.iter().zip(keys).zip(known) {
         if let Some(known) = known {
-            constants.push(known.slice.clone());
+            slices.push(known.slice.clone());
             held.push(known);
             continue;
         }
@@ -207,16 +237,9 @@ pub(super) async fn allocate(
         if let Some((shared, key)) = key {
             held.push(shared.keep(key, slice.clone(), constant.tensor().clone()));
         }
-        constants.push(slice);
+        slices.push(slice);
     }
-    let memory = memory.with_packed(bytes);
-    let memory = MemoryUse {
-        constants: memory.constants.saturating_sub(spared),
-        planned: memory.planned.saturating_sub(states),
-        ..memory
-    };
-    let slots = if shared_with.is_some() { buffers } else { Vec::new() };
-    Ok(Resources { stored, slots, constants, _shared: held, written, memory })
+    Ok(PackedConstants { slices, held, bytes })
 }
 
 /// The key of a constant that kernels read in rows; none where nothing is worth sharing.
@@ -237,15 +260,15 @@ fn halves(rows: &[f32]) -> Result<Vec<u8>> {
 }
 
 /// A kernel of the device.
-struct Own<'a> {
+struct DeviceStep<'a> {
     step: &'a Step,
     launch: &'a Launch,
-    sources: &'a [Source],
+    sources: &'a [OperandMemory],
 }
 
-fn own(steps: &[Step]) -> impl Iterator<Item = Own<'_>> {
+fn own(steps: &[Step]) -> impl Iterator<Item = DeviceStep<'_>> {
     steps.iter().filter_map(|step| match &step.work {
-        Work::Device { launch, sources } => Some(Own { step, launch, sources }),
+        Work::Device { launch, sources } => Some(DeviceStep { step, launch, sources }),
         Work::Host { .. } => None,
     })
 }
@@ -260,15 +283,15 @@ pub(super) struct Kernels {
 pub(super) async fn kernels(
     device: &dyn Device,
     program: &Program,
-    known: Option<&Known>,
+    known: Option<&CompiledKernels>,
     teller: &Teller<'_>,
 ) -> Result<Kernels> {
     let turns = &mut Turns::begin();
     let dialect = program.limits.dialect;
-    let all: Vec<Own<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
+    let all: Vec<DeviceStep<'_>> = own(&program.setup).chain(own(&program.steps)).collect();
     // Many steps and plans have one text, which takes longer to render than to look up.
     let (mut texts, mut rendered) = (Vec::with_capacity(all.len()), HashMap::new());
-    for Own { step, launch, .. } in &all {
+    for DeviceStep { step, launch, .. } in &all {
         let spec = &launch.spec;
         let own = decisive(spec);
         let found: Option<KernelSource> = match rendered.get(&own) {
@@ -289,7 +312,7 @@ pub(super) async fn kernels(
     teller.kernels(distinct.len());
     compile_all(device, distinct.into_values().collect(), teller, turns).await;
     let mut compiled = Vec::with_capacity(all.len());
-    for (Own { step, launch, .. }, text) in all.iter().zip(&texts) {
+    for (DeviceStep { step, launch, .. }, text) in all.iter().zip(&texts) {
         compiled.push(compile(device, launch, text).await.map_err(|error| error.at_node(&step.name))?);
         if let Some(known) = known {
             known.note(&launch.spec, text, dialect);
@@ -346,7 +369,7 @@ pub(super) fn dispatches(
 ) -> Result<Vec<Dispatch>> {
     own(steps)
         .zip(kernels)
-        .map(|(Own { step, launch, sources }, pipeline)| {
+        .map(|(DeviceStep { step, launch, sources }, pipeline)| {
             let pipeline = pipeline.clone();
             let resources = sources.iter().map(|source| bound(source, launch, resources));
             let resources =
@@ -366,15 +389,15 @@ pub(super) async fn compile(device: &dyn Device, launch: &Launch, source: &Kerne
 }
 
 /// What an operand is given.
-fn bound(source: &Source, launch: &Launch, resources: &Resources) -> Result<Resource> {
+fn bound(source: &OperandMemory, launch: &Launch, resources: &Resources) -> Result<Resource> {
     match source {
         // A value's whole buffer may be larger than the value. The crate's kernels know their extents; an
         // application's asks for the length.
-        Source::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
+        OperandMemory::Stored(part) if part.offset == 0 && launch.spec.foreign.is_none() => {
             resources.stored(part.stored).cloned()
         }
-        Source::Stored(part) => resources.slice(part).map(Resource::Buffer),
-        Source::Constant(constant) => {
+        OperandMemory::Stored(part) => resources.slice(part).map(Resource::Buffer),
+        OperandMemory::Constant(constant) => {
             let slice = resources.constants.get(*constant).cloned();
             let missing = || Error::Internal("a constant without a buffer".to_owned());
             slice.map(Resource::Buffer).ok_or_else(missing)

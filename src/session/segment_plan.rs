@@ -26,14 +26,14 @@ pub(super) struct PlannedSegment {
 pub(super) struct SegmentPlan(pub(super) Vec<PlannedSegment>);
 
 /// What the host has of a value during a run: an input's or a result's number, and its part.
-type Kept = (usize, Part);
+type HostCopy = (usize, Part);
 
 /// Segments in the making.
 struct Builder<'p> {
     program: &'p Program,
     /// Stored values that the device, or an output, wants.
     wanted: BTreeSet<Stored>,
-    results: Vec<Kept>,
+    results: Vec<HostCopy>,
     done: Vec<PlannedSegment>,
     current: PlannedSegment,
     /// What the steps on the CPU of this segment leave to the next one to upload.
@@ -70,8 +70,8 @@ fn transfer(of: &str, op: &'static str, operand: Operand, bytes: u64) -> profile
 }
 
 /// Where `part` begins in one of `kept`, in elements, if it lies within.
-fn within(kept: &[Kept], part: &Part) -> Option<(usize, usize)> {
-    let inside = |(_, own): &&Kept| {
+fn within(kept: &[HostCopy], part: &Part) -> Option<(usize, usize)> {
+    let inside = |(_, own): &&HostCopy| {
         own.stored == part.stored
             && own.offset <= part.offset
             && part.offset + part.bytes <= own.offset + own.bytes
@@ -85,7 +85,7 @@ impl Builder<'_> {
         let Work::Host { kernel, reads, writes } = &step.work else {
             return Err(Error::Internal(format!("{:?} is no step of the CPU", step.name)));
         };
-        let inputs: Vec<Kept> = self.program.inputs.iter().copied().enumerate().collect();
+        let inputs: Vec<HostCopy> = self.program.inputs.iter().copied().enumerate().collect();
         let stored = |source: &HostSource| match source {
             HostSource::Stored(part) => Some(*part),
             HostSource::Constant(_) => None,

@@ -10,7 +10,7 @@ use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::host::HostTensor;
 use crate::layout::Layout;
-use crate::lower::{Known, PackedAs};
+use crate::lower::{CompiledKernels, PackedAs};
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     /// Memory of large outputs.
     spare: OnceLock<Arc<OutputMemory>>,
     /// Kernels that are compiled.
-    pub(super) known: Known,
+    pub(super) known: CompiledKernels,
     /// What lies on a device, by what it was made of.
     uploaded: Mutex<HashMap<Key, Weak<Uploaded>>>,
     /// Whether they have one copy of the states.

@@ -45,14 +45,14 @@ const MAX_TIMES: usize = 512;
 /// What is known of the candidates, and what to try next.
 #[derive(Debug)]
 pub(super) struct Explorer {
-    places: Vec<Place>,
+    places: Vec<SearchPoint>,
     /// The first candidates, in reverse.
     first: Vec<usize>,
     tried: Vec<bool>,
     /// What is expected of each candidate, up to a common level: from problems like this one.
     prior: Vec<f64>,
     /// Candidates with a time, in order, and those that are being tried.
-    known: Vec<Known>,
+    known: Vec<Observation>,
     /// Rows of the Cholesky factor of the known candidates' covariance.
     factor: Vec<Vec<f64>>,
     /// For each candidate, its covariances with the known ones, solved by the factor.
@@ -63,28 +63,28 @@ pub(super) struct Explorer {
 
 /// A log-time, or while there is none the one that is expected.
 #[derive(Debug)]
-struct Known {
+struct Observation {
     index: usize,
     height: f64,
     told: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct SearchPoint {
     variant: &'static str,
     octaves: [f64; 6],
 }
 
-impl Place {
+impl SearchPoint {
     fn of(choice: &Choice) -> Self {
         let octave = |side: u32| f64::from(side.max(1)).log2();
         let [x, y, z] = choice.work_group.map(octave);
         let [tx, ty, tz] = choice.tile.map(octave);
-        Place { variant: choice.variant, octaves: [x, y, z, tx, ty, tz] }
+        SearchPoint { variant: choice.variant, octaves: [x, y, z, tx, ty, tz] }
     }
 
     /// Matern's covariance with smoothness 5/2.
-    fn covariance(&self, other: &Place) -> f64 {
+    fn covariance(&self, other: &SearchPoint) -> f64 {
         let mut square: f64 = self.octaves.iter().zip(&other.octaves).map(|(a, b)| (a - b).powi(2)).sum();
         if self.variant != other.variant {
             square += VARIANT_DISTANCE_OCTAVES * VARIANT_DISTANCE_OCTAVES;
@@ -110,7 +110,7 @@ impl Explorer {
     pub(super) fn new(candidates: &[Choice], mut first: Vec<usize>) -> Self {
         first.reverse();
         Explorer {
-            places: candidates.iter().map(Place::of).collect(),
+            places: candidates.iter().map(SearchPoint::of).collect(),
             first,
             tried: vec![false; candidates.len()],
             prior: vec![0.0; candidates.len()],
@@ -127,9 +127,11 @@ impl Explorer {
         if hints.is_empty() {
             return;
         }
-        let hints: Vec<(Place, f64, f64)> = hints
+        let hints: Vec<(SearchPoint, f64, f64)> = hints
             .iter()
-            .map(|(choice, score, weight)| (Place::of(choice), score.min(MAX_LOG_TIME_ABOVE_BEST), *weight))
+            .map(|(choice, score, weight)| {
+                (SearchPoint::of(choice), score.min(MAX_LOG_TIME_ABOVE_BEST), *weight)
+            })
             .collect();
         let scores: Vec<f64> = hints.iter().map(|(_, score, _)| *score).collect();
         let middle = super::statistics::median(&scores).unwrap_or_default();
@@ -187,7 +189,7 @@ impl Explorer {
         let mut row = row;
         row.push(pivot);
         self.factor.push(row);
-        self.known.push(Known { index, height, told });
+        self.known.push(Observation { index, height, told });
     }
 
     /// The candidate to try next, if one is worth it.
@@ -284,7 +286,7 @@ mod tests {
     fn a_smooth_valley_is_found_in_a_few_steps() {
         let candidates = row(10);
         let height = |choice: &Choice| {
-            let place = Place::of(choice).octaves;
+            let place = SearchPoint::of(choice).octaves;
             0.05 * ((place[0] - 6.0).powi(2) + (place[1] - 2.0).powi(2))
         };
         let mut explorer = Explorer::new(&candidates, vec![0]);

@@ -59,12 +59,12 @@ pub(crate) struct Arguments {
 }
 
 /// What was found on one device.
-struct Found {
+struct CheckedDevice {
     device: DeviceInfo,
     checked: Vec<Checked>,
 }
 
-impl Found {
+impl CheckedDevice {
     fn bad(&self) -> impl Iterator<Item = &Checked> {
         self.checked.iter().filter(|checked| checked.is_bad())
     }
@@ -133,7 +133,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     for context in arguments.on.contexts()? {
         let device = context.info().device.clone().context("a backend without a device")?;
         let checked = check(arguments, &context)?;
-        found.push(Found { device, checked });
+        found.push(CheckedDevice { device, checked });
     }
     let text = match arguments.json {
         true => serde_json::to_string_pretty(
@@ -213,8 +213,8 @@ fn words(checked: &Checked) -> String {
 }
 
 /// The device and what it was asked, then what was found.
-fn as_text(arguments: &Arguments, found: &Found) -> Result<String> {
-    let Found { device, checked } = found;
+fn as_text(arguments: &Arguments, found: &CheckedDevice) -> Result<String> {
+    let CheckedDevice { device, checked } = found;
     let mut text = String::new();
     writeln!(text, "# Kernels on {}\n", device.name)?;
     let what = arguments.model.as_ref().map_or("the examples of every op".to_owned(), |path| {
@@ -261,7 +261,7 @@ fn as_text(arguments: &Arguments, found: &Found) -> Result<String> {
     Ok(text)
 }
 
-fn as_json(arguments: &Arguments, found: &Found) -> Value {
+fn as_json(arguments: &Arguments, found: &CheckedDevice) -> Value {
     let kernels: Vec<Value> = found.checked.iter().map(kernel).collect();
     json!({
         "diptych": env!("CARGO_PKG_VERSION"),
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    fn found() -> Found {
+    fn found() -> CheckedDevice {
         let device = DeviceInfo {
             api: "Vulkan",
             name: "Adreno (TM) 840".to_owned(),
@@ -346,7 +346,7 @@ mod tests {
         let flaky = Finding::Flaky { detail: "stored element 7 is 9, wanted 1".to_owned() };
         let checked =
             vec![checked([8, 8, 1], flaky, 7, f64::INFINITY), checked([16, 4, 1], Finding::Steady, 0, 0.0)];
-        Found { device, checked }
+        CheckedDevice { device, checked }
     }
 
     #[test]

@@ -33,7 +33,7 @@ enum Verb {
 
 /// Which record.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct RecordPath {
     /// The record: a directory or a file [default: the platform's cache directory, or
     /// DIPTYCH_CACHE_DIR].
     #[arg(long, value_name = "DIR|FILE")]
@@ -54,7 +54,7 @@ struct Rows {
 #[derive(Debug, clap::Args)]
 struct Show {
     #[command(flatten)]
-    place: Place,
+    place: RecordPath,
     #[command(flatten)]
     rows: Rows,
     /// Show losers and failures too, with their reasons.
@@ -71,7 +71,7 @@ struct Merge {
     #[arg(required = true, value_name = "DIR|FILE")]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    place: RecordPath,
     /// Which of two rows with one key is kept.
     #[arg(long, value_enum, default_value_t = Policy::Newest)]
     policy: Policy,
@@ -103,7 +103,7 @@ impl From<Policy> for MergePolicy {
 #[derive(Debug, clap::Args)]
 struct Export {
     #[command(flatten)]
-    place: Place,
+    place: RecordPath,
     #[command(flatten)]
     rows: Rows,
     /// Winners only.
@@ -144,7 +144,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     Ok(stdout.flush()?)
 }
 
-impl Place {
+impl RecordPath {
     fn path(&self) -> Result<PathBuf> {
         Ok(match &self.db {
             Some(path) => path.clone(),
@@ -330,7 +330,7 @@ mod tests {
     fn shown(all: bool, json: bool) -> String {
         let rows = Rows { op: None, device: None };
         let database = database().export(&rows.filter(false));
-        show(&database, &Show { place: Place { db: None }, rows, all, json }).expect("shown")
+        show(&database, &Show { place: RecordPath { db: None }, rows, all, json }).expect("shown")
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
             .expect("memory takes all");
         let text = |json| {
             let rows = Rows { op: None, device: None };
-            show(&database, &Show { place: Place { db: None }, rows, all: false, json }).expect("shown")
+            show(&database, &Show { place: RecordPath { db: None }, rows, all: false, json }).expect("shown")
         };
         for words in
             ["flaky: its output differed in 7 of 64 runs: element 3 is 5, wanted 4", "winner, 64 equal runs"]
@@ -390,7 +390,7 @@ mod tests {
         let into = directory.path().join("mine");
         let arguments = |from: &Path| Merge {
             from: vec![from.to_owned()],
-            place: Place { db: Some(into.clone()) },
+            place: RecordPath { db: Some(into.clone()) },
             policy: Policy::Newest,
             imported: Some("a friend".to_owned()),
         };

@@ -155,16 +155,16 @@ impl On {
 
 /// A backend, or the fastest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum BackendChoice {
     One(Backend),
     Fastest,
 }
 
-impl FromStr for Wanted {
+impl FromStr for BackendChoice {
     type Err = diptych::Error;
 
     fn from_str(text: &str) -> diptych::Result<Self> {
-        if text == "fastest" { Ok(Wanted::Fastest) } else { text.parse().map(Wanted::One) }
+        if text == "fastest" { Ok(BackendChoice::Fastest) } else { text.parse().map(BackendChoice::One) }
     }
 }
 
@@ -177,9 +177,9 @@ pub(crate) struct OnFastest {
         long,
         default_value = "auto",
         value_parser = PossibleValuesParser::new(["auto", "gpu", "wgpu", "opencl", "cpu", "fastest"])
-            .try_map(|text| text.parse::<Wanted>())
+            .try_map(|text| text.parse::<BackendChoice>())
     )]
-    pub(crate) backend: Wanted,
+    pub(crate) backend: BackendChoice,
 
     /// The device instead: a PCI address, a UUID, a part of its name or its number, alone or after `wgpu:` or `opencl:`.
     /// Without either, DIPTYCH_DEVICE says which.
@@ -202,8 +202,8 @@ impl OnFastest {
         find: impl FnOnce(&FastestOptions) -> diptych::Result<Fastest>,
     ) -> Result<Context> {
         let backend = match self.backend {
-            Wanted::One(backend) => backend,
-            Wanted::Fastest => {
+            BackendChoice::One(backend) => backend,
+            BackendChoice::Fastest => {
                 let record = match session.tuning {
                     // It is that of the session.
                     Tuning::Database(_) => None,

@@ -177,7 +177,7 @@ fn sentence(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Wanted;
+    use crate::flags::BackendChoice;
     use clap::CommandFactory;
     use diptych::Backend;
 
@@ -198,7 +198,10 @@ mod tests {
         let inputs: Vec<_> =
             run.input.iter().map(|input| (input.name.as_deref(), input.path.to_str())).collect();
         assert_eq!(inputs, [(None, Some("x.npy")), (Some("a/b"), Some("dir/y=1.npy"))]);
-        assert_eq!((run.on.backend, run.runs, run.profile), (Wanted::One(Backend::Cpu), Some(3), false));
+        assert_eq!(
+            (run.on.backend, run.runs, run.profile),
+            (BackendChoice::One(Backend::Cpu), Some(3), false)
+        );
         assert_eq!(run.dump.as_deref(), Some("out".as_ref()));
     }
 

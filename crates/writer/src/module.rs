@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What is known of a variable of the module.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct Variable {
     pub(super) name: String,
     /// An array of which elements alone are used: its name is a pointer to the first.
     pub(super) plain: bool,
@@ -48,7 +48,7 @@ pub(super) struct Printer<'a> {
     pub(super) defined: HashSet<Handle<Constant>>,
     pub(super) definitions: String,
     pub(super) tables: String,
-    pub(super) globals: HashMap<Handle<GlobalVariable>, Known>,
+    pub(super) globals: HashMap<Handle<GlobalVariable>, Variable>,
     pub(super) functions: HashMap<Handle<Function>, Callee>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Printer<'a> {
             let array = matches!(module.types[global.ty].inner, TypeInner::Array { .. });
             let dynamic =
                 matches!(module.types[global.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. });
-            let mut known = Known {
+            let mut known = Variable {
                 name: String::new(),
                 plain: array && global.space != AddressSpace::Private && !usage.whole.contains(&handle),
                 members: Vec::new(),

@@ -1,6 +1,7 @@
 //! What becomes of runs that fail. The devices are played by the tests.
 
 use super::*;
+use crate::batch::ticket::Ticket;
 use crate::host::HostTensor;
 
 /// A queue of so many devices, which take one request each.

@@ -9,13 +9,14 @@
 //! | any other | the first convolution, and `gate` without it |
 
 use super::dense::Dense;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network, Unit};
+use crate::lower::network::Network;
+use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::{Function, Program, Source};
 use crate::ops::gate::Gate;
 use crate::ops::pointwise::Pointwise;
@@ -91,7 +92,7 @@ fn product(program: &Program) -> Option<Product> {
 
 impl Finder<'_, '_> {
     /// What ends as a weighted map in unit `index`.
-    fn gate(&self, index: usize) -> Result<Option<Found>> {
+    fn gate(&self, index: usize) -> Result<Option<Replacement>> {
         for weighted in self.weighted(index).unwrap_or_default() {
             if let Some(found) = self.joined_gate(&weighted)? {
                 return Ok(Some(found));
@@ -137,7 +138,7 @@ impl Finder<'_, '_> {
     }
 
     /// What becomes of a weighted map.
-    fn joined_gate(&self, weighted: &Weighted) -> Result<Option<Found>> {
+    fn joined_gate(&self, weighted: &Weighted) -> Result<Option<Replacement>> {
         let Weighted { index, output, ref second, dims, .. } = *weighted;
         let (name, shape) = (|at: usize| self.network.units()[at].name.as_str(), dims.shape());
         let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
@@ -157,7 +158,7 @@ impl Finder<'_, '_> {
                     && let Some(squeeze) = self.squeezed(&mean, &first, hidden, false)?
                 {
                     let gate = weighted.unit(names(&[second.index, index]), None)?;
-                    return Ok(Some(Found { old, new: vec![squeeze, gate] }));
+                    return Ok(Some(Replacement { old, new: vec![squeeze, gate] }));
                 }
             }
             let old = vec![first.index, second.index, index];
@@ -166,7 +167,7 @@ impl Finder<'_, '_> {
             let few = groups.saturating_mul(4 * weights) <= MOST_READ;
             if few && self.closed_but_views(&old, output) {
                 let gate = weighted.unit(names(&old), Some(&first))?;
-                return Ok(Some(Found { old, new: vec![gate] }));
+                return Ok(Some(Replacement { old, new: vec![gate] }));
             }
         }
         let old = vec![second.index, index];
@@ -174,7 +175,7 @@ impl Finder<'_, '_> {
             return Ok(None);
         }
         let gate = weighted.unit(names(&old), None)?;
-        Ok(Some(Found { old, new: vec![gate] }))
+        Ok(Some(Replacement { old, new: vec![gate] }))
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::joined::{end_to_end, side_by_side, vectors};
 use super::moves::remap;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
@@ -15,7 +15,8 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network, Unit};
+use crate::lower::network::Network;
+use crate::lower::unit::{Input, Unit};
 use crate::ops::elementwise::{Function, Program, Source, Step};
 use crate::ops::gemm::Gemm;
 use crate::ops::glu::Glu;
@@ -274,10 +275,10 @@ fn unit(network: &mut Network<'_>, index: usize, program: Program, x: Value) -> 
 }
 
 /// What takes the place of a function of the halves of rows, and of what takes them apart.
-fn of_halves(network: &mut Network<'_>, index: usize, halves: Halves) -> Result<Option<Found>> {
+fn of_halves(network: &mut Network<'_>, index: usize, halves: Halves) -> Result<Option<Replacement>> {
     let Halves { program, x, slices: [one, other] } = halves;
     let unit = unit(network, index, program, x)?;
-    Ok(unit.map(|unit| Found { old: vec![one, other, index], new: vec![unit] }))
+    Ok(unit.map(|unit| Replacement { old: vec![one, other, index], new: vec![unit] }))
 }
 
 /// What takes the place of two products and the function `program` of their results in unit `index`.
@@ -285,7 +286,7 @@ fn joined(
     network: &mut Network<'_>,
     index: usize,
     (program, sides): (Program, [Side; 2]),
-) -> Result<Option<Found>> {
+) -> Result<Option<Replacement>> {
     let [first, second] = &sides;
     let dims = doubled(first.output)?;
     let Some((operand, x, of_x)) = first.source() else { return Ok(None) };
@@ -305,5 +306,5 @@ fn joined(
     let works = product.op(network.graph, Precision::F32).is_ok();
     let gate = if works { unit(network, index, program, value)? } else { None };
     let old = vec![first.index, second.index, index];
-    Ok(gate.map(|gate| Found { old, new: vec![product, gate] }))
+    Ok(gate.map(|gate| Replacement { old, new: vec![product, gate] }))
 }

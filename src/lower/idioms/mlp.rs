@@ -8,7 +8,7 @@
 //! Constant scales and biases of the normalisation go into the weights and the bias behind it.
 
 use super::dense::Dense;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -16,7 +16,8 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network, Unit};
+use crate::lower::network::Network;
+use crate::lower::unit::{Input, Unit};
 use crate::ops::LARGEST_HALF;
 use crate::ops::mlp::{MOST_WORDS, Mlp, RowNorm, words_of};
 use crate::ops::normalize::Normalize;
@@ -106,7 +107,7 @@ impl Finder<'_, '_> {
     }
 
     /// Two layers, the second of which is unit `index`.
-    fn two_layers(&self, index: usize) -> Result<Option<Found>> {
+    fn two_layers(&self, index: usize) -> Result<Option<Replacement>> {
         let Some((output, last, rows)) = self.layer(index) else { return Ok(None) };
         let Some(first) = self.dense(last.src.0).filter(Dense::is_matrix) else { return Ok(None) };
         let [bytes_of_first, bytes] = [&first, &last].map(|layer| 4 * layer.count());
@@ -127,7 +128,7 @@ impl Finder<'_, '_> {
     }
 
     /// A normalisation and the layer that unit `index` is.
-    fn one_layer(&self, index: usize) -> Result<Option<Found>> {
+    fn one_layer(&self, index: usize) -> Result<Option<Replacement>> {
         let Some((output, last, rows)) = self.layer(index) else { return Ok(None) };
         let inputs = last.src.1.shape().c;
         if rows > FEW_ROWS || rows.next_power_of_two() * words_of(inputs) > MOST_WORDS {
@@ -144,7 +145,7 @@ impl Finder<'_, '_> {
         first: Option<&Dense>,
         last: &Dense,
         output: Value,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<Replacement>> {
         let old: Vec<usize> = norm
             .iter()
             .map(|norm| norm.index)
@@ -185,7 +186,7 @@ impl Finder<'_, '_> {
         let name = names.collect::<Vec<_>>().join(" + ");
         let unit = Unit::of_node(name, Arc::new(operator), inputs, vec![output]);
         let taken = unit.op(self.network.graph, Precision::F32).is_ok();
-        Ok(taken.then(|| Found { old, new: vec![unit] }))
+        Ok(taken.then(|| Replacement { old, new: vec![unit] }))
     }
 }
 

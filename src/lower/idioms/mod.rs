@@ -40,8 +40,9 @@ pub(super) use patches::split_patches;
 pub(super) use quotients::quotients_of_sums;
 pub(super) use squeeze::squeezes;
 
-use super::simplify::Rewrites;
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::rewrites::Rewrites;
+use super::unit::{Input, Unit};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -76,12 +77,12 @@ pub(super) fn recognise(network: &mut Network<'_>, rewrites: &Rewrites<'_>) -> R
 }
 
 /// What takes the place of several units: of the last of `old`.
-struct Found {
+struct Replacement {
     old: Vec<usize>,
     new: Vec<Unit>,
 }
 
-impl Found {
+impl Replacement {
     /// Puts the new units in; the place of the first that is no more.
     fn replace(mut self, network: &mut Network<'_>) -> usize {
         sorted::sort(&mut self.old, Ord::cmp);
@@ -149,7 +150,7 @@ struct Single {
 }
 
 /// A reduction of `input`, by the units of `old`.
-struct Whole {
+struct ReductionUnits {
     reduction: Reduction,
     axes: Vec<isize>,
     input: Value,
@@ -199,10 +200,10 @@ impl Finder<'_, '_> {
     }
 
     /// The reduction that unit `index` is.
-    fn whole_reduction(&self, index: usize) -> Option<Whole> {
+    fn whole_reduction(&self, index: usize) -> Option<ReductionUnits> {
         let (reduce, input, _) = self.reduction(index)?;
         let Reduce { reduction, axes, .. } = reduce.clone();
-        Some(Whole { reduction, axes, input, old: vec![index] })
+        Some(ReductionUnits { reduction, axes, input, old: vec![index] })
     }
 
     /// The units that read `value`, if it stays in the network and is read as it is.

@@ -1,6 +1,6 @@
 //! A normalisation, from its `1 / sqrt(variance + epsilon)` on.
 
-use super::{Finder, Found, Single, Term, Whole};
+use super::{Finder, ReductionUnits, Replacement, Single, Term};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
@@ -27,7 +27,7 @@ struct Moments {
 
 /// A mean and a number under a root.
 pub(super) struct Under {
-    pub(super) mean: Whole,
+    pub(super) mean: ReductionUnits,
     pub(super) epsilon: f32,
     /// The unit that adds them.
     pub(super) sum: usize,
@@ -45,7 +45,7 @@ struct Form {
 
 impl Finder<'_, '_> {
     /// What ends as a normalisation whose `1 / sqrt` is unit `index`.
-    pub(super) fn normalisation(&self, index: usize) -> Result<Option<Found>> {
+    pub(super) fn normalisation(&self, index: usize) -> Result<Option<Replacement>> {
         let found = || {
             let root = self.single(index, Function::Rsqrt)?;
             let moments = self.moments(&root)?;
@@ -101,7 +101,7 @@ impl Finder<'_, '_> {
         }
         // An epsilon of 0, say, is no option of the op.
         let fits = new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok());
-        Ok(fits.then_some(Found { old: all, new }))
+        Ok(fits.then_some(Replacement { old: all, new }))
     }
 
     /// The normalisation of a map with a scale and a bias of which `own` does not make constants.

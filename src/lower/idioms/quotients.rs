@@ -7,7 +7,8 @@
 
 use crate::dtype::Precision;
 use crate::emit::Operand;
-use crate::lower::unit::{Network, Unit};
+use crate::lower::network::Network;
+use crate::lower::unit::Unit;
 use crate::ops::elementwise::{Function, Source, Step};
 use crate::ops::gemm::Gemm;
 use crate::ops::reduce::Reduce;

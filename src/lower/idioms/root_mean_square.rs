@@ -1,7 +1,7 @@
 //! A normalisation by the root of a mean square, from its root on: without the mean, or of differences from it.
 
 use super::normalisation::Under;
-use super::{Finder, Found, Single, Term};
+use super::{Finder, Replacement, Single, Term};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
@@ -24,7 +24,7 @@ struct Form {
 
 impl Finder<'_, '_> {
     /// What ends as `x / sqrt(mean(x^2) + epsilon)`, times a scale, plus a bias, whose root is unit `index`.
-    pub(super) fn root_mean_square(&self, index: usize) -> Result<Option<Found>> {
+    pub(super) fn root_mean_square(&self, index: usize) -> Result<Option<Replacement>> {
         let found = || {
             let root = self.single(index, Function::Rsqrt).or_else(|| self.single(index, Function::Sqrt))?;
             let Under { mean, epsilon, sum } = self.under(&root)?;
@@ -65,7 +65,7 @@ impl Finder<'_, '_> {
         let unit = Unit::of_node(name, Arc::new(options), given, vec![result]);
         // An epsilon of 0, say, is no option of the op.
         let fits = unit.op(self.network.graph, Precision::F32).is_ok();
-        Ok(fits.then(|| Found { old, new: vec![unit] }))
+        Ok(fits.then(|| Replacement { old, new: vec![unit] }))
     }
 
     /// What is normalised, how, and by which units: if `x` is the difference of something from its mean, and nothing else

@@ -1,6 +1,6 @@
 //! A softmax, from its quotient on.
 
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::lower::mistakes::planted;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Finder<'_, '_> {
     /// What ends as the softmax whose quotient is unit `index`.
-    pub(super) fn softmax(&self, index: usize) -> Result<Option<Found>> {
+    pub(super) fn softmax(&self, index: usize) -> Result<Option<Replacement>> {
         let found = || {
             let quotient = self.single(index, Function::Div)?;
             let &[Some(exponential), Some(sum)] =
@@ -42,6 +42,6 @@ impl Finder<'_, '_> {
         let axis = if planted("softmax_axis") { 0 } else { axis };
         let operator = Arc::new(Softmax { axis, ..Softmax::default() });
         let name = self.network.units()[index].name.clone();
-        Ok(Some(Found { old, new: vec![Unit::of_node(name, operator, given, vec![result])] }))
+        Ok(Some(Replacement { old, new: vec![Unit::of_node(name, operator, given, vec![result])] }))
     }
 }

@@ -2,14 +2,15 @@
 //! less time than a dispatch is started in: the head of a small classifier, and the first half of a gate (`gate`).
 
 use super::dense::Dense;
-use super::{Finder, Found};
+use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network, Unit};
+use crate::lower::network::Network;
+use crate::lower::unit::{Input, Unit};
 use crate::ops::pool::{Pool, Pooling};
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::ops::squeeze::Squeeze;
@@ -92,7 +93,7 @@ impl Finder<'_, '_> {
     }
 
     /// A mean and what ends as the product in unit `index`.
-    fn head(&self, index: usize) -> Result<Option<Found>> {
+    fn head(&self, index: usize) -> Result<Option<Replacement>> {
         let &[output] = &self.network.units()[index].outputs[..] else { return Ok(None) };
         let Some(dense) = self.dense(output) else { return Ok(None) };
         let Some(mean) = self.mean(dense.src.0) else { return Ok(None) };
@@ -101,7 +102,7 @@ impl Finder<'_, '_> {
             return Ok(None);
         }
         let unit = self.squeezed(&mean, &dense, output, dense.is_matrix())?;
-        Ok(unit.map(|unit| Found { old, new: vec![unit] }))
+        Ok(unit.map(|unit| Replacement { old, new: vec![unit] }))
     }
 
     /// Whether what the units of `old` write is read by others of them alone, as it is or through views; all may read `result`.

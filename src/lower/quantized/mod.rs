@@ -24,7 +24,8 @@ mod products;
 mod values;
 mod windows;
 
-use super::unit::{Input, Network, Unit};
+use super::network::Network;
+use super::unit::{Input, Unit};
 use crate::dtype::DType;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;

@@ -24,7 +24,7 @@ impl CpuNetwork {
         self: &Arc<Self>,
         inputs: &[Cow<'_, [f32]>],
         mut clock: impl FnMut(Duration) + Send,
-    ) -> Result<PictureMedia> {
+    ) -> Result<RunOutputs> {
         let mut run = self.begin()?;
         let steps = || {
             for step in &self.steps {
@@ -99,13 +99,13 @@ enum Output {
 
 /// The outputs of a run, in the buffers that it wrote: other runs have these once it is dropped.
 #[derive(Debug)]
-pub(super) struct PictureMedia {
+pub(super) struct RunOutputs {
     network: Arc<CpuNetwork>,
     buffers: Buffers,
     outputs: Vec<Output>,
 }
 
-impl Readback for PictureMedia {
+impl Readback for RunOutputs {
     fn parts(&self) -> Vec<&[u8]> {
         let mut parts = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -120,7 +120,7 @@ impl Readback for PictureMedia {
     }
 }
 
-impl Drop for PictureMedia {
+impl Drop for RunOutputs {
     fn drop(&mut self) {
         self.network.sets.put(std::mem::take(&mut self.buffers));
     }
@@ -156,7 +156,7 @@ impl Run<'_> {
     }
 
     /// The outputs. The states are those of the next run from then on.
-    pub(super) fn end(mut self, inputs: &[Cow<'_, [f32]>]) -> Result<PictureMedia> {
+    pub(super) fn end(mut self, inputs: &[Cow<'_, [f32]>]) -> Result<RunOutputs> {
         let inputs = with_states(inputs, &self.held);
         let network = self.network;
         let output = |place: &ValuePlace| {
@@ -172,7 +172,7 @@ impl Run<'_> {
         drop(inputs);
         // What it took is put back.
         self.held.clear();
-        Ok(PictureMedia { network: Arc::clone(network), buffers: std::mem::take(&mut self.buffers), outputs })
+        Ok(RunOutputs { network: Arc::clone(network), buffers: std::mem::take(&mut self.buffers), outputs })
     }
 }
 

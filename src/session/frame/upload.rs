@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 
 /// What the inputs of a session that are frames lie in, by their places.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Uploads(Mutex<BTreeMap<usize, Own>>);
+pub(in crate::session) struct Uploads(Mutex<BTreeMap<usize, FrameBuffers>>);
 
 #[derive(Debug)]
-struct Own {
+struct FrameBuffers {
     input: PictureInput,
     /// Memory for each piece of the frames' bytes.
     pieces: Vec<Buffer>,
@@ -73,7 +73,7 @@ impl Uploads {
             let Input::Frames(given) = input else { continue };
             let (frames, port) = &**given;
             let known = lock(&self.0).remove(&index).filter(|own| own.input.is_of(target));
-            let mut own = known.unwrap_or_else(|| Own {
+            let mut own = known.unwrap_or_else(|| FrameBuffers {
                 input: PictureInput::of(target.clone(), Arrangement::ROWS),
                 pieces: Vec::new(),
             });

@@ -18,7 +18,7 @@ pub(super) const ALL: &str = "all";
 /// The kernels, each text once, and what they are for.
 #[derive(Debug)]
 pub(super) struct List {
-    pub(super) kernels: Vec<Wanted>,
+    pub(super) kernels: Vec<KernelToCompile>,
     pub(super) uses: Vec<Use>,
     pub(super) refused: Vec<Refused>,
     /// The place of each text.
@@ -30,7 +30,7 @@ pub(super) struct List {
 
 /// A kernel to compile.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct KernelToCompile {
     pub(super) source: KernelSource,
     pub(super) op: &'static str,
     pub(super) variant: &'static str,
@@ -143,7 +143,7 @@ impl List {
         let (op, variant) = (launch.spec.op, launch.spec.variant);
         let source = launch.spec.render_written(self.dialect).with_context(|| case.clone())?;
         let kernel = *self.places.entry((source.text.clone(), source.work_group)).or_insert_with(|| {
-            self.kernels.push(Wanted { source, op, variant });
+            self.kernels.push(KernelToCompile { source, op, variant });
             self.kernels.len() - 1
         });
         self.uses.push(Use { subject, case, kernel, untuned });

@@ -2,7 +2,7 @@
 //! that watches has nothing to do with the driver.
 
 use super::file::{Device as Opened, Kernel, Outcome, Program, Refused, Report, Use};
-use super::list::{List, Wanted};
+use super::list::{KernelToCompile, List};
 use crate::output::say;
 use anyhow::{Context as _, Result, bail};
 use diptych::Error;
@@ -63,7 +63,7 @@ pub(super) fn work(list: &List, first: usize, device: &dyn Device) -> Result<()>
     };
     if first == 0 {
         let info = device.info();
-        let head = |wanted: &Wanted| Head {
+        let head = |wanted: &KernelToCompile| Head {
             label: wanted.source.label.clone(),
             op: wanted.op.to_owned(),
             variant: wanted.variant.to_owned(),

@@ -115,7 +115,7 @@ pub(crate) fn all_random(graph: &Graph) -> Result<Vec<(String, HostTensor)>> {
 
 /// What feeds an input.
 #[derive(Debug, PartialEq)]
-pub(super) enum Source<'a> {
+pub(super) enum InputFile<'a> {
     /// A tensor in a file.
     Tensor(&'a Path),
     /// A picture in a file.
@@ -127,11 +127,11 @@ pub(super) fn bind<'a>(
     names: &[&str],
     tensors: &'a [Input],
     pictures: &'a [Input],
-) -> Result<Vec<Option<Source<'a>>>> {
-    let mut sources: Vec<Option<Source<'a>>> = names.iter().map(|_| None).collect();
+) -> Result<Vec<Option<InputFile<'a>>>> {
+    let mut sources: Vec<Option<InputFile<'a>>> = names.iter().map(|_| None).collect();
     let known = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    let tensors = tensors.iter().map(|input| ("--input", input, Source::Tensor(&input.path)));
-    let pictures = pictures.iter().map(|input| ("--image", input, Source::Picture(&input.path)));
+    let tensors = tensors.iter().map(|input| ("--input", input, InputFile::Tensor(&input.path)));
+    let pictures = pictures.iter().map(|input| ("--image", input, InputFile::Picture(&input.path)));
     for (flag, input, source) in tensors.chain(pictures) {
         let path = input.path.display();
         let place = match &input.name {
@@ -154,14 +154,14 @@ pub(super) fn bind<'a>(
 /// The tensors of the inputs. Pictures are scaled by the range, or else as the file says of an input.
 pub(super) fn read(
     ports: &[Port],
-    sources: &[Option<Source<'_>>],
+    sources: &[Option<InputFile<'_>>],
     (range, by_file): (Option<Pixels>, &BTreeMap<String, diptych::Pixels>),
     seed: u64,
 ) -> Result<Vec<HostTensor>> {
     let tensors = ports.iter().zip(sources).enumerate().map(|(index, (port, source))| {
         let read = match source {
-            Some(Source::Tensor(path)) => npy::read(path, port.of),
-            Some(Source::Picture(path)) => {
+            Some(InputFile::Tensor(path)) => npy::read(path, port.of),
+            Some(InputFile::Picture(path)) => {
                 let scale = Scale::of(port.of.dtype, range, by_file.get(&port.name));
                 let read = scale.and_then(|scale| picture(path, port.of, scale));
                 read.with_context(|| format!("{}", path.display()))
@@ -177,13 +177,15 @@ pub(super) fn read(
 /// that they are not.
 pub(super) fn dequantise(
     tensors: &mut [HostTensor],
-    (ports, sources): (&[Port], &[Option<Source<'_>>]),
+    (ports, sources): (&[Port], &[Option<InputFile<'_>>]),
     quantised: &BTreeMap<String, Quantised>,
     stored: bool,
 ) -> Result<()> {
     let mut any = false;
     for ((port, source), tensor) in ports.iter().zip(sources).zip(tensors) {
-        let (Some(Source::Tensor(path)), Some(own)) = (source, quantised.get(&port.name)) else { continue };
+        let (Some(InputFile::Tensor(path)), Some(own)) = (source, quantised.get(&port.name)) else {
+            continue;
+        };
         if tensor.dtype().is_float() {
             continue;
         }
@@ -290,11 +292,11 @@ mod tests {
         let (tensors, pictures) = (given(&["b=y.npy"]), given(&["a=x.png"]));
         let bound = bind(&["a", "b", "c"], &tensors, &pictures).expect("bound");
         let wanted =
-            [Some(Source::Picture(Path::new("x.png"))), Some(Source::Tensor(Path::new("y.npy"))), None];
+            [Some(InputFile::Picture(Path::new("x.png"))), Some(InputFile::Tensor(Path::new("y.npy"))), None];
         assert_eq!(bound, wanted);
         let tensors = given(&["x.npy"]);
         let bound = bind(&["image"], &tensors, &[]).expect("bound");
-        assert_eq!(bound, [Some(Source::Tensor(Path::new("x.npy")))]);
+        assert_eq!(bound, [Some(InputFile::Tensor(Path::new("x.npy")))]);
     }
 
     #[test]

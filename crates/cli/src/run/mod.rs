@@ -10,7 +10,7 @@ mod trace;
 
 pub(crate) use inputs::all_random;
 
-use crate::flags::Wanted;
+use crate::flags::BackendChoice;
 use crate::output::{print, say};
 use crate::tune::PrecisionName;
 use crate::{npy, replay};
@@ -18,14 +18,14 @@ use anyhow::{Context as _, Result, ensure};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use diptych::internals::pick::{Place, Target};
 use diptych::{
-    Choice, Context, Error, Graph, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Session,
-    SessionOptions, Setting, Tuning,
+    Choice, Context, Error, Graph, HostTensor, Layout, LoadOptions, Model, ModelFile, Picking, Profile,
+    Session, SessionOptions, Setting, Tuning,
 };
 use diptych_base::file;
 use inputs::{Input, Pixels};
 use report::Report;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use trace::Trace;
 
@@ -256,15 +256,65 @@ fn choices(
     wanted.iter().map(choice).collect()
 }
 
-pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+/// Refuses options that do not go together.
+fn check(arguments: &Arguments) -> Result<()> {
     ensure!(
         arguments.pick != Picking::Measured || arguments.db.is_some(),
         "--pick measured picks by the times of a record: wanted --db DIR|FILE too"
     );
     ensure!(
-        arguments.on.backend != Wanted::Fastest || !arguments.calibrating.is_asked(),
+        arguments.on.backend != BackendChoice::Fastest || !arguments.calibrating.is_asked(),
         "--backend fastest measures without a calibration: wanted --backend wgpu, opencl or cpu with one"
     );
+    Ok(())
+}
+
+/// Whether values of a run settle what is refused: the session reads the network with them.
+fn is_settled_later(error: &Error) -> bool {
+    matches!(error, Error::Hinted { hint, .. } if matches!(hint.setting(), Setting::Values(_)))
+}
+
+/// The options of the session, before a calibration and choices by hand.
+fn session_options(arguments: &Arguments) -> Result<SessionOptions> {
+    let tuning =
+        if arguments.untuned { Tuning::Default } else { crate::tune::of_record(arguments.db.as_deref())? };
+    Ok(SessionOptions {
+        tuning,
+        pick: arguments.pick.clone(),
+        precision: arguments.precision.precision(),
+        on_cpu: arguments.on_cpu.iter().cloned().collect(),
+        seed: arguments.seed,
+        cpu_threads: arguments.load.threads,
+        ..Default::default()
+    })
+}
+
+/// Prints what is said of the run, and then its outputs.
+fn say_all(arguments: &Arguments, report: &Report<'_>, profile: Option<&Profile>) -> Result<String> {
+    if arguments.json {
+        return Ok(serde_json::to_string_pretty(&report.json())?);
+    }
+    say(report.times());
+    if arguments.memory {
+        say(report.memory());
+    }
+    if let Some(profile) = profile {
+        print(report::profile(profile))?;
+    }
+    Ok(report.outputs())
+}
+
+/// Writes the outputs to files of a directory.
+fn dump(directory: &Path, outputs: &[HostTensor]) -> Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+    for (index, output) in outputs.iter().enumerate() {
+        npy::write(&directory.join(format!("{index}.npy")), output)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<()> {
+    check(arguments)?;
     let mut trace = Trace::new();
     let mut load = arguments.load.options();
     let (file, bytes) = opened(arguments, &load)?;
@@ -291,8 +341,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    // What values of a run settle, the session reads with them.
-    let is_settled_later = |error: &Error| matches!(error, Error::Hinted { hint, .. } if matches!(hint.setting(), Setting::Values(_)));
     if is_large
         && !is_whole
         && let Err(error) = file.model(&load.dimensions)
@@ -315,17 +363,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     let feeds: Vec<(&str, &HostTensor)> = ports.iter().map(|port| port.name.as_str()).zip(&tensors).collect();
     trace.lap("inputs");
 
-    let tuning =
-        if arguments.untuned { Tuning::Default } else { crate::tune::of_record(arguments.db.as_deref())? };
-    let mut options = SessionOptions {
-        tuning,
-        pick: arguments.pick.clone(),
-        precision: arguments.precision.precision(),
-        on_cpu: arguments.on_cpu.iter().cloned().collect(),
-        seed: arguments.seed,
-        cpu_threads: arguments.load.threads,
-        ..Default::default()
-    };
+    let mut options = session_options(arguments)?;
     let context = {
         let record = arguments.db.as_deref();
         arguments.on.context(&options, &feeds, record, |options| match &model {
@@ -375,16 +413,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         memory: session.memory(),
         steps: session.steps().len(),
     };
-    if !arguments.json {
-        say(report.times());
-        if arguments.memory {
-            say(report.memory());
-        }
-    }
-    let text = if arguments.json { serde_json::to_string_pretty(&report.json())? } else { report.outputs() };
-    if let Some(profile) = profile.as_ref().filter(|_| !arguments.json) {
-        print(report::profile(profile))?;
-    }
+    let text = say_all(arguments, &report, profile.as_ref())?;
     if let Some(file) = &arguments.trace {
         let (_, stages) = session.run_in_stages(&feeds)?;
         trace.run(&stages, &session.profile(&feeds)?);
@@ -402,10 +431,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         replay::record(file, recording, &context, &model.graph, &options, &feeds)?;
     }
     if let Some(directory) = &arguments.dump {
-        std::fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
-        for (index, output) in outputs.iter().enumerate() {
-            npy::write(&directory.join(format!("{index}.npy")), output)?;
-        }
+        dump(directory, &outputs)?;
     }
     print(text)
 }

@@ -1,6 +1,6 @@
 //! The extents of inputs that a model's file leaves open: those of the given tensors.
 
-use super::inputs::{Port, Source};
+use super::inputs::{InputFile, Port};
 use crate::npy;
 use anyhow::{Context as _, Result, bail};
 use diptych::{Dims, FileInput, TensorType};
@@ -20,12 +20,12 @@ fn aligned(shape: Vec<usize>, rank: usize) -> Option<Vec<usize>> {
 }
 
 /// The inputs with their extents in this run.
-pub(super) fn ports(inputs: &[FileInput], sources: &[Option<Source<'_>>]) -> Result<Vec<Port>> {
+pub(super) fn ports(inputs: &[FileInput], sources: &[Option<InputFile<'_>>]) -> Result<Vec<Port>> {
     let mut shapes = Vec::with_capacity(inputs.len());
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for (input, source) in inputs.iter().zip(sources) {
         let shape = match source {
-            Some(Source::Tensor(path)) if !input.open.is_empty() || input.extents.is_none() => {
+            Some(InputFile::Tensor(path)) if !input.open.is_empty() || input.extents.is_none() => {
                 let shape = npy::shape(path).with_context(|| format!("input {:?}", input.name))?;
                 match &input.extents {
                     Some(extents) => aligned(shape, extents.len()),
@@ -90,7 +90,7 @@ mod tests {
         let file = ModelFile::load("../../tests/cases/open_sentence.onnx", &LoadOptions::default());
         let inputs = wanted(file.expect("a file").inputs(), |_| false);
         let ids = Path::new("../../tests/cases/open_sentence.in.ids.npy");
-        let ports = ports(&inputs, &[Some(Source::Tensor(ids)), None]).expect("extents");
+        let ports = ports(&inputs, &[Some(InputFile::Tensor(ids)), None]).expect("extents");
         let dims: Vec<String> = ports.iter().map(|port| port.of.dims.to_string()).collect();
         assert_eq!(dims, ["2x7", "2x7"]);
         let error = super::ports(&inputs, &[None, None]).expect_err("an open extent").to_string();

@@ -1,7 +1,7 @@
 //! The report of `diptych run`: times, memory, outputs; as text and as JSON.
 
 use super::classes::Class;
-use super::inputs::{Port, Source};
+use super::inputs::{InputFile, Port};
 use super::number::Number;
 use crate::table::{Rows, node_name};
 use diptych::internals::tune::statistics::percentile;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A run's device, times and outputs.
 pub(super) struct Report<'a> {
     pub(super) device: String,
-    pub(super) inputs: Vec<(&'a Port, Option<&'a Source<'a>>)>,
+    pub(super) inputs: Vec<(&'a Port, Option<&'a InputFile<'a>>)>,
     pub(super) outputs: Vec<(&'a diptych::Port, &'a HostTensor)>,
     /// The most likely classes of each image, for each output.
     pub(super) classes: Vec<Vec<Vec<Class>>>,
@@ -188,8 +188,8 @@ impl Report<'_> {
     pub(super) fn json(&self) -> Value {
         let inputs = self.inputs.iter().map(|(port, source)| {
             let source = match source {
-                Some(Source::Tensor(path)) => json!({ "tensor": path.to_string_lossy() }),
-                Some(Source::Picture(path)) => json!({ "picture": path.to_string_lossy() }),
+                Some(InputFile::Tensor(path)) => json!({ "tensor": path.to_string_lossy() }),
+                Some(InputFile::Picture(path)) => json!({ "picture": path.to_string_lossy() }),
                 None => json!("random"),
             };
             let (shape, dtype) = (port.of.dims.extents(), port.of.dtype.to_string());

@@ -11,7 +11,7 @@ pub use range::Range;
 use std::ops::Range as Span;
 
 /// What is known of a name in a text.
-pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<Range>;
+pub(crate) type RangeOf<'a> = &'a dyn Fn(&str) -> Option<Range>;
 
 /// The most copies of a loop's body.
 const MOST_COPIES: u64 = 256;
@@ -64,7 +64,7 @@ impl Loop {
 ///
 /// # Errors
 /// If copies do not help: how many turns there are.
-pub fn copies(text: &str, entry: &str, known: Known<'_>, most: u64) -> Result<Option<Vec<u64>>, u64> {
+pub fn copies(text: &str, entry: &str, known: RangeOf<'_>, most: u64) -> Result<Option<Vec<u64>>, u64> {
     let mut loops = loops(text, entry, known);
     let all = |loops: &[Loop]| loops.iter().map(Loop::all).fold(0, u64::saturating_add);
     if all(&loops) <= most {
@@ -86,7 +86,7 @@ pub fn copies(text: &str, entry: &str, known: Known<'_>, most: u64) -> Result<Op
 }
 
 /// The most turns of one loop of the kernel function `entry` of `text`.
-pub fn longest(text: &str, entry: &str, known: Known<'_>) -> u64 {
+pub fn longest(text: &str, entry: &str, known: RangeOf<'_>) -> u64 {
     fn of(loops: &[Loop]) -> u64 {
         loops.iter().map(|each| each.turns.max(of(&each.inner))).max().unwrap_or(0)
     }
@@ -134,13 +134,13 @@ fn write(text: &str, own: &Loop, copies: &mut dyn Iterator<Item = u64>, done: &m
 }
 
 /// The loops of the kernel function `entry`.
-fn loops(text: &str, entry: &str, known: Known<'_>) -> Vec<Loop> {
+fn loops(text: &str, entry: &str, known: RangeOf<'_>) -> Vec<Loop> {
     let begin = text.find(&format!("fn {entry}(")).unwrap_or(text.len());
     within(text, begin..text.len(), known)
 }
 
 /// The loops of a part of the text that are in no other loop of it.
-fn within(text: &str, span: Span<usize>, known: Known<'_>) -> Vec<Loop> {
+fn within(text: &str, span: Span<usize>, known: RangeOf<'_>) -> Vec<Loop> {
     let mut loops = Vec::new();
     let mut at = span.start;
     while let Some(found) = text.get(at..span.end).and_then(|rest| rest.find("for (")) {

@@ -22,7 +22,7 @@ type Constants = Vec<(Constant, Kind)>;
 
 /// What is kept of a file.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Kept {
+pub(in crate::model) struct ConstantCache {
     state: Mutex<State>,
     /// What lowering makes of constants.
     #[cfg(any(feature = "onnx", feature = "tflite"))]
@@ -58,7 +58,7 @@ fn place(constant: &Constant) -> usize {
     }
 }
 
-impl Kept {
+impl ConstantCache {
     /// What lowering makes of constants, for each graph of the file.
     #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(in crate::model) fn derived(&self) -> Arc<Derived> {

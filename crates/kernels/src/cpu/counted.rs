@@ -5,9 +5,10 @@ use super::bytes::channels::Channels;
 use super::bytes::lookup::{Table, look_up, look_up_plain};
 use super::bytes::tile::{Bytes, PANEL, PIXELS, Tile};
 use super::bytes::{Finish, Vectors};
-use super::panels::{self, Panels, Rows};
+use super::finish::{self, After};
+use super::micro::Rows;
+use super::panels::Panels;
 use super::shelf::Shelf;
-use super::tail::After;
 use crate::dtype::DType;
 use crate::word;
 use std::hint::black_box;
@@ -89,7 +90,7 @@ fn product(is_plain: bool, rounds: usize) -> Vec<u8> {
         let turned: Vec<f32> =
             (0..columns * depth).map(|at| weights[at % depth * columns + at / depth]).collect();
         let panels = Panels::new([depth, columns], || (&turned[..]).into(), None, (Shelf::default(), ""));
-        let finish = panels::Finish { after: After::Nothing, residual: None, first: false, stride: columns };
+        let finish = finish::Finish { after: After::Nothing, residual: None, first: false, stride: columns };
         for _ in 0..rounds {
             let rows = Rows {
                 src: black_box(&src),

@@ -1,7 +1,6 @@
 //! The micro-kernel that multiplies rows with a panel: [`super::panels`].
 
-use super::panels::{Finish, Rows};
-use super::tail::After;
+use super::finish::{After, Finish};
 use super::tile::Tile;
 use pulp::{Simd, WithSimd};
 
@@ -30,13 +29,27 @@ pub(super) struct Block<'a, 'd> {
     pub(super) slopes: &'a [f32],
     pub(super) dst: &'a mut Tile<'d>,
     /// Where the panel's vectors lie in the tile; with one vector, twice the same.
-    pub(super) vectors: [Place; VECTORS],
+    pub(super) vectors: [VectorSpan; VECTORS],
     pub(super) finish: Finish<'a>,
+}
+
+/// The left operand within a slice: `lines` lines of `per_line` rows. A row's values are, tap after
+/// tap, the `values` numbers from `first + line * line_stride + row * row_stride + taps[tap]` on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) src: &'a [f32],
+    pub(crate) first: usize,
+    pub(crate) lines: usize,
+    pub(crate) line_stride: usize,
+    pub(crate) per_line: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) taps: &'a [usize],
+    pub(crate) values: usize,
 }
 
 /// Where a vector lies in a row of the tile.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct VectorSpan {
     #[doc(hidden)]
     pub first: usize,
     /// Lanes in front of the tile.
@@ -232,7 +245,7 @@ impl Block<'_, '_> {
     /// have: what it stores beyond a row is stored again with the next one.
     fn whole(&self, lanes: usize) -> bool {
         let all = self.vectors.iter().all(|vector| vector.taken == lanes);
-        let Place { skipped, taken, .. } = self.vectors[0];
+        let VectorSpan { skipped, taken, .. } = self.vectors[0];
         let only = matches!(&*self.dst, Tile::Rows { columns, .. } if *columns == taken && skipped == 0);
         all || only
     }
@@ -257,7 +270,7 @@ impl Block<'_, '_> {
     ) {
         let Finish { after, residual, first, stride } = self.finish;
         for vector in 0..V {
-            let Place { first: place, skipped, taken } = self.vectors[vector];
+            let VectorSpan { first: place, skipped, taken } = self.vectors[vector];
             let lanes = skipped..skipped + taken;
             // A part of a vector goes by way of memory.
             let mut part = [0.0; MAX_LANES];

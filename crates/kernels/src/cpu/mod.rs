@@ -27,7 +27,8 @@ pub(crate) mod blocks;
 pub mod bytes;
 #[cfg(test)]
 mod counted;
-mod micro;
+pub(crate) mod finish;
+pub(crate) mod micro;
 pub(crate) mod panels;
 pub(crate) mod product;
 pub(crate) mod products;

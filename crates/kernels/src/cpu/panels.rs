@@ -13,9 +13,9 @@
 
 use super::aligned::Aligned;
 use super::arch::Arch;
-use super::micro::{Block, Kernel, LINE, Place, VECTORS};
+use super::finish::Finish;
+use super::micro::{Block, Kernel, LINE, Rows, VECTORS, VectorSpan};
 use super::shelf::Shelf;
-use super::tail::After;
 use super::tile::Tile;
 use pulp::{Simd, WithSimd};
 use std::borrow::Cow;
@@ -60,32 +60,6 @@ pub(crate) struct Panels {
     width: usize,
     height: usize,
     arch: Arch,
-}
-
-/// The left operand within a slice: `lines` lines of `per_line` rows. A row's values are, tap after
-/// tap, the `values` numbers from `first + line * line_stride + row * row_stride + taps[tap]` on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rows<'a> {
-    pub(crate) src: &'a [f32],
-    pub(crate) first: usize,
-    pub(crate) lines: usize,
-    pub(crate) line_stride: usize,
-    pub(crate) per_line: usize,
-    pub(crate) row_stride: usize,
-    pub(crate) taps: &'a [usize],
-    pub(crate) values: usize,
-}
-
-/// What becomes of sums before they are stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Finish<'a> {
-    pub(crate) after: After,
-    /// Added last, or first of all; laid out as the whole rows of the destination, `stride` apart, from the
-    /// tile's first row on.
-    pub(crate) residual: Option<&'a [f32]>,
-    /// Whether the residual is added before the activation.
-    pub(crate) first: bool,
-    pub(crate) stride: usize,
 }
 
 impl Panels {
@@ -155,7 +129,7 @@ impl Panels {
                     column_of(column + lane.min(padded - lanes), self.columns, lanes).unwrap_or(column);
                 let skipped = columns.start.saturating_sub(first);
                 let taken = lanes.min(columns.end - first).saturating_sub(skipped);
-                Place { first: at + first + skipped - columns.start, skipped, taken }
+                VectorSpan { first: at + first + skipped - columns.start, skipped, taken }
             });
             let next = self.next(column + padded, columns.end);
             let block = Block {
@@ -294,6 +268,7 @@ impl WithSimd for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::finish::After;
 
     /// Small integers, so that sums are exact in any order.
     fn numbers(len: usize) -> Vec<f32> {

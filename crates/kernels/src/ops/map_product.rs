@@ -12,27 +12,12 @@ use super::plan::Choice;
 use super::registers::Registers;
 use super::spec::{self, Params, extent};
 use super::split;
+use super::text_arguments::TextArguments;
 use super::tiled::{self, Extents};
 use super::windowed::{ConvolutionOptions, Windowed};
 use crate::dtype::Precision;
 use crate::emit::{Operand, Value};
 use crate::limits::Limits;
-
-/// What the texts of an op are given.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Given {
-    /// Whether they gather windows of more than a tap.
-    pub(super) windows: bool,
-    /// Their scalars.
-    pub(super) params: fn(&Convolution, [u32; 3]) -> Params,
-}
-
-impl Given {
-    /// The constants of the window, where there is one, `behind` and `own`.
-    fn constants(self, problem: &Convolution, behind: Constants, own: Constants) -> Constants {
-        if self.windows { [spec::window_constants(problem), behind, own].concat() } else { own }
-    }
-}
 
 /// The kernel `tiled` of an op.
 #[derive(Debug)]
@@ -40,7 +25,7 @@ pub(super) struct Tiled {
     pub(super) entry: VariantEntry,
     /// Its preference where work-groups are scarce, and elsewhere.
     pub(super) preference: [u32; 2],
-    pub(super) given: Given,
+    pub(super) given: TextArguments,
     /// The axis of the tile to whose multiples constants of channels are padded.
     pub(super) padded: usize,
 }
@@ -55,13 +40,13 @@ pub(super) struct Split {
     pub(super) tiles: &'static [[u32; 2]],
     /// Those for a few pixels and channels, as in a network's last layer.
     pub(super) small_tiles: &'static [[u32; 2]],
-    pub(super) given: Given,
+    pub(super) given: TextArguments,
     /// The axis of the tile to whose multiples constants of channels are padded.
     pub(super) padded: usize,
 }
 
 /// Whether a product takes `problem`: not groups, nor windows of a single slice of input channels.
-fn takes(problem: &Convolution, given: Given) -> bool {
+fn takes(problem: &Convolution, given: TextArguments) -> bool {
     problem.groups == 1 && !(given.windows && problem.input.slices() == 1)
 }
 

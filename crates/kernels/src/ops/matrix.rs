@@ -8,9 +8,9 @@
 use super::convolution::Convolution;
 use super::effort::{self, Effort};
 use super::kernel::VariantEntry;
-use super::map_product::Given;
 use super::plan::Choice;
 use super::spec::extent;
+use super::text_arguments::TextArguments;
 use crate::dtype::Precision;
 use crate::emit::Value;
 use crate::limits::{Limits, MatrixUnit};
@@ -49,19 +49,19 @@ pub(super) struct Matrix {
     pub(super) entry: VariantEntry,
     /// By cooperative matrices, or by PTX.
     pub(super) cooperative: bool,
-    pub(super) given: Given,
+    pub(super) given: TextArguments,
 }
 
 impl Matrix {
     /// By cooperative matrices.
-    pub(super) const fn cooperative(text: &'static str, given: Given) -> Self {
+    pub(super) const fn cooperative(text: &'static str, given: TextArguments) -> Self {
         let entry =
             VariantEntry::vulkan("matrix", text, "OpenCL C has no cooperative matrices").with_native_half();
         Matrix { entry, cooperative: true, given }
     }
 
     /// By inline assembly.
-    pub(super) const fn ptx(text: &'static str, given: Given) -> Self {
+    pub(super) const fn ptx(text: &'static str, given: TextArguments) -> Self {
         let entry = VariantEntry::opencl("matrix_ptx", text, "WGSL has no inline assembly");
         Matrix { entry, cooperative: false, given }
     }
@@ -311,7 +311,7 @@ mod tests {
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::Shape;
 
-    const GIVEN: Given = Given { windows: false, params: |_, _| Vec::new() };
+    const GIVEN: TextArguments = TextArguments { windows: false, params: |_, _| Vec::new() };
     const MATRIX: Matrix = Matrix::cooperative("", GIVEN);
     const MATRIX_PTX: Matrix = Matrix::ptx("", GIVEN);
 

@@ -81,6 +81,7 @@ mod rows;
 mod spec;
 mod split;
 mod stored;
+mod text_arguments;
 mod tiled;
 mod tolerance;
 mod turns;

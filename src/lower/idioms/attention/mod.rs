@@ -18,19 +18,20 @@ pub(in crate::lower) use products::join_products;
 
 use super::moves::remap;
 use super::strided::{Places, inverse};
-use super::{Finder, Found, Term};
+use super::{Finder, Replacement, Term};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
 use crate::graph::Value;
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network};
-use crate::ops::attention::{Added, Attention, AttentionOp, Place, Sizes};
+use crate::lower::network::Network;
+use crate::lower::unit::Input;
+use crate::ops::attention::{Added, Attention, AttentionOp, RowStrides, Sizes};
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::softmax::Softmax;
 use scores::Scores;
 use std::any::Any;
-use whole::Whole;
+use whole::AttentionInputs;
 
 /// Features of a row, at most: where keys do not fit into local memory beside queries, two products are faster.
 const MOST_FEATURES: usize = 256;
@@ -58,13 +59,13 @@ struct Product {
 
 impl Finder<'_, '_> {
     /// The attention that ends in unit `index`, written out or a node, if it serves as a unit.
-    fn attention(&self, index: usize) -> Option<Found> {
+    fn attention(&self, index: usize) -> Option<Replacement> {
         let found = self.written_out(index).or_else(|| self.node(index));
         found.filter(|found| found.new.iter().all(|unit| unit.op(self.network.graph, Precision::F32).is_ok()))
     }
 
     /// The attention whose product with the values is unit `index`.
-    fn written_out(&self, index: usize) -> Option<Found> {
+    fn written_out(&self, index: usize) -> Option<Replacement> {
         let last = self.product(index)?;
         let shares = self.network.resolve(last.a.value()?);
         let at = self.network.writer(shares.of)?;
@@ -122,14 +123,25 @@ impl Finder<'_, '_> {
             let name = self.network.units()[index].name.clone();
             let (bias, mask) = (bias.clone(), mask.clone());
             let more = Vec::new();
-            let whole = Whole { name, query, key, value, bias, mask, more, rules, batch: None, group: None };
+            let whole = AttentionInputs {
+                name,
+                query,
+                key,
+                value,
+                bias,
+                mask,
+                more,
+                rules,
+                batch: None,
+                group: None,
+            };
             self.placed(&whole, last.output, &result, &old)
         };
         whole(true).or_else(|| whole(false))
     }
 
     /// An attention node of a graph, in unit `index`, which reads and writes where others do.
-    fn node(&self, index: usize) -> Option<Found> {
+    fn node(&self, index: usize) -> Option<Replacement> {
         let unit = self.network.units().get(index)?;
         (unit.operator()? as &dyn Any).downcast_ref::<Attention>()?;
         if (self.alone)(&unit.name) {
@@ -138,7 +150,7 @@ impl Finder<'_, '_> {
         let op = unit.op(self.network.graph, Precision::F32).ok()?;
         let own = op.as_any().downcast_ref::<AttentionOp>()?.strided();
         let Sizes { batch, heads, group, rows, keys, depth, width } = own.sizes;
-        let side = |operand: Operand, place: Place, group: usize, rows: usize, features: usize| {
+        let side = |operand: Operand, place: RowStrides, group: usize, rows: usize, features: usize| {
             let [b, h, g, row] = place.steps;
             let axes = [vec![(batch, b), (heads, h)], vec![(group, g), (rows, row)], vec![(features, 1)]];
             let takes_factor = operand != Operand::Value;
@@ -165,7 +177,8 @@ impl Finder<'_, '_> {
         let more = counts.cloned().collect();
         let name = unit.name.clone();
         let (batches, group) = (Some(batch), Some(group));
-        let whole = Whole { name, query, key, value, bias, mask, more, rules, batch: batches, group };
+        let whole =
+            AttentionInputs { name, query, key, value, bias, mask, more, rules, batch: batches, group };
         let &[output] = &unit.outputs[..] else { return None };
         let [b, h, g, row] = own.dst.steps;
         let axes = [vec![(batch, b), (heads, h)], vec![(own.sizes.group, g), (rows, row)], vec![(width, 1)]];
@@ -174,7 +187,13 @@ impl Finder<'_, '_> {
 
     /// `whole` in the place of the units of `old`: it writes its result, which is `output` at `result`, where that is moved
     /// next, if it is.
-    fn placed(&self, whole: &Whole, output: Value, result: &Places<3>, old: &[usize]) -> Option<Found> {
+    fn placed(
+        &self,
+        whole: &AttentionInputs,
+        output: Value,
+        result: &Places<3>,
+        old: &[usize],
+    ) -> Option<Replacement> {
         let dims = self.network.dims(output).ok()?;
         let (mut unit, mut old) = (whole.unit(result, dims, output)?, old.to_vec());
         if let Some(moved) = self.moved_result(output, result)
@@ -184,7 +203,7 @@ impl Finder<'_, '_> {
             unit = there;
             old.push(moved.index);
         }
-        Some(Found { old, new: vec![unit] })
+        Some(Replacement { old, new: vec![unit] })
     }
 
     /// Whether what the units of `old` write is read by others of them alone, in any shape, but for `result`.

@@ -12,8 +12,9 @@ use crate::graph::Value;
 use crate::host::HostTensor;
 use crate::lower::idioms::joined::{side_by_side, vectors};
 use crate::lower::mistakes::planted;
-use crate::lower::unit::{Input, Network, Unit};
-use crate::ops::attention::{Place, Strided};
+use crate::lower::network::Network;
+use crate::lower::unit::{Input, Unit};
+use crate::ops::attention::{RowStrides, Strided};
 use crate::ops::gemm::{Gemm, GemmOp};
 use std::any::Any;
 use std::sync::Arc;
@@ -98,13 +99,13 @@ fn columns(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) ->
 }
 
 /// What takes the place of some products and their attention.
-struct Joined {
+struct JoinedProducts {
     products: Vec<usize>,
     product: Unit,
     attention: (usize, Unit),
 }
 
-impl Joined {
+impl JoinedProducts {
     /// Puts the product in the place of the first of those that it is made of: what they read is there.
     fn replace(self, network: &mut Network<'_>) {
         let mut units = network.take_units();
@@ -127,7 +128,7 @@ impl Joined {
 }
 
 /// The rows that lay `own` columns apart at `place`, which are now columns `first..` of rows `all` apart.
-fn within(place: Place, [own, first, all]: [usize; 3]) -> Option<Place> {
+fn within(place: RowStrides, [own, first, all]: [usize; 3]) -> Option<RowStrides> {
     let rows = |at: usize| at / own * all + at % own;
     // Steps from row to row, or within one.
     let step = |step: usize| match step {
@@ -136,11 +137,11 @@ fn within(place: Place, [own, first, all]: [usize; 3]) -> Option<Place> {
         _ => None,
     };
     let [b, h, g, row] = place.steps.map(step);
-    Some(Place { first: rows(place.first) + first, steps: [b?, h?, g?, row?] })
+    Some(RowStrides { first: rows(place.first) + first, steps: [b?, h?, g?, row?] })
 }
 
 /// The products of `sides`, in unit `index`'s attention, as one.
-fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<Option<Joined>> {
+fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<Option<JoinedProducts>> {
     let Some(Columns { op, x, .. }) = sides.first() else { return Ok(None) };
     let alike = |other: &Columns| (other.op.m, other.op.k, other.op.batch) == (op.m, op.k, op.batch);
     let unit = &network.units()[index];
@@ -196,5 +197,5 @@ fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<
     if [&product, &attention].iter().any(|unit| unit.op(network.graph, Precision::F32).is_err()) {
         return Ok(None);
     }
-    Ok(Some(Joined { products, product, attention: (index, attention) }))
+    Ok(Some(JoinedProducts { products, product, attention: (index, attention) }))
 }

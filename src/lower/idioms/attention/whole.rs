@@ -7,11 +7,11 @@ use crate::graph::Value;
 use crate::lower::idioms::strided::Places;
 use crate::lower::mistakes::planted;
 use crate::lower::unit::{Input, Unit};
-use crate::ops::attention::{Added, Place, Rules, Sizes, Strided};
+use crate::ops::attention::{Added, RowStrides, Rules, Sizes, Strided};
 use std::sync::Arc;
 
 /// All that an attention is made of but its result.
-pub(super) struct Whole {
+pub(super) struct AttentionInputs {
     pub(super) name: String,
     pub(super) query: Operands,
     pub(super) key: Operands,
@@ -26,7 +26,7 @@ pub(super) struct Whole {
     pub(super) group: Option<usize>,
 }
 
-impl Whole {
+impl AttentionInputs {
     /// The unit that writes `output`, of `dims`, at `dst`.
     pub(super) fn unit(&self, dst: &Places<3>, dims: Dims, output: Value) -> Option<Unit> {
         let all =
@@ -52,19 +52,19 @@ impl Whole {
         let (depth, width) = (features(&self.query.places), features(&self.value.places));
         let keys = self.key.places.extents(1).iter().product::<usize>();
         let sizes = Sizes { batch, heads, group, rows: inner, keys, depth, width };
-        let query_like = |at: &Places<3>, features: usize| -> Option<Place> {
+        let query_like = |at: &Places<3>, features: usize| -> Option<RowStrides> {
             let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
             let [g, row] = at.split(1, &[group, inner])?.try_into().ok()?;
             let whole = at.split(2, &[features])?;
             let unit = features == 1 || whole == [1];
-            unit.then_some(Place { first: at.first, steps: [b, h, g, row] })
+            unit.then_some(RowStrides { first: at.first, steps: [b, h, g, row] })
         };
-        let key_like = |at: &Places<3>, features: usize| -> Option<Place> {
+        let key_like = |at: &Places<3>, features: usize| -> Option<RowStrides> {
             let [b, h] = at.split(0, &[batch, heads])?.try_into().ok()?;
             let [row] = at.split(1, &[keys])?.try_into().ok()?;
             let whole = at.split(2, &[features])?;
             let unit = features == 1 || whole == [1];
-            unit.then_some(Place { first: at.first, steps: [b, h, 0, row] })
+            unit.then_some(RowStrides { first: at.first, steps: [b, h, 0, row] })
         };
         let added = |operands: &Option<Operands>| -> Option<Option<Added>> {
             let Some(Operands { places: at, .. }) = operands else { return Some(None) };

@@ -8,7 +8,7 @@
 //! and called as declared since version 0.9.0 of the extension.
 
 use super::call::{Kernel, Lane, Owned, failure};
-use super::record::Launch;
+use super::launch::Launch;
 use super::{Inner, cl, query};
 use crate::device::options::DeviceOptions;
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Buffers and images, copies, mapping.
 
 use super::call::{Event, Lane, Memory as MemoryObject, Owned, Want, check, failure, size};
-use super::part::{Given, Whole};
+use super::part::{ArgumentMemory, BufferMemory};
 use super::patience::{Drain, let_go};
 use super::{Inner, cl, order};
 use crate::device::{Buffer, Image, Memory, Slice, handle};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// A buffer, and the device it belongs to.
 #[derive(Clone)]
 pub(crate) struct RawBuffer {
-    memory: Arc<Whole>,
+    memory: Arc<BufferMemory>,
     host_visible: bool,
     /// What parts of it are made with.
     part_flags: cl_mem_flags,
@@ -37,7 +37,7 @@ pub(crate) struct RawImage {
 impl RawBuffer {
     /// An application's buffer, whose parts allow what it does.
     pub(super) fn lent(memory: Owned<MemoryObject>, device: &Arc<Inner>) -> Self {
-        let memory = Arc::new(Whole::new(memory));
+        let memory = Arc::new(BufferMemory::new(memory));
         RawBuffer { memory, host_visible: false, part_flags: 0, device: Arc::clone(device) }
     }
 
@@ -88,7 +88,7 @@ pub(super) fn alloc(inner: &Arc<Inner>, bytes: u64, memory: Memory) -> Result<(R
     let memory = own(inner, check("clCreateBuffer", raw)?);
     // What another process left there is not for this one.
     inner.lane().clear(&memory, size(rounded)?)?;
-    let (memory, device) = (Arc::new(Whole::new(memory)), Arc::clone(inner));
+    let (memory, device) = (Arc::new(BufferMemory::new(memory)), Arc::clone(inner));
     Ok((RawBuffer { memory, host_visible, part_flags: CL_MEM_READ_WRITE, device }, rounded))
 }
 
@@ -143,20 +143,20 @@ pub(super) fn raw_buffer<'a>(inner: &Inner, buffer: &'a Buffer) -> Result<&'a Ra
 }
 
 /// The memory behind `image`.
-pub(super) fn raw_image(inner: &Inner, image: &Image) -> Result<Given> {
+pub(super) fn raw_image(inner: &Inner, image: &Image) -> Result<ArgumentMemory> {
     match &image.raw {
         handle::RawImage::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => {
-            Ok(Given::Image(Arc::clone(&raw.memory)))
+            Ok(ArgumentMemory::Image(Arc::clone(&raw.memory)))
         }
         _ => Err(inner.foreign("image")),
     }
 }
 
 /// What a kernel is given for `slice`: the buffer itself, or a sub-buffer of it.
-pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<Given> {
+pub(super) fn bind(inner: &Inner, slice: &Slice) -> Result<ArgumentMemory> {
     let raw = raw_buffer(inner, &slice.buffer)?;
     if slice.offset == 0 && slice.bytes == slice.buffer.bytes {
-        return Ok(Given::Whole(Arc::clone(&raw.memory)));
+        return Ok(ArgumentMemory::Whole(Arc::clone(&raw.memory)));
     }
     let alignment = inner.info.limits.binding_alignment;
     if !slice.offset.is_multiple_of(alignment) {

@@ -38,6 +38,7 @@ mod dmabuf;
 mod examine;
 mod half;
 mod joined;
+mod launch;
 mod loader;
 mod memory;
 mod order;

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// A buffer's memory, with the parts of it that kernels were given.
-pub(super) struct Whole {
+pub(super) struct BufferMemory {
     parts: Mutex<Parts>,
     /// Behind its parts, which go first.
     memory: Owned<Memory>,
@@ -30,15 +30,15 @@ struct Parts {
 }
 
 /// What a kernel is given: an image, a buffer, or a part of one.
-pub(super) enum Given {
+pub(super) enum ArgumentMemory {
     Image(Arc<Owned<Memory>>),
-    Whole(Arc<Whole>),
-    Part { memory: Arc<Owned<Memory>>, of: Arc<Whole> },
+    Whole(Arc<BufferMemory>),
+    Part { memory: Arc<Owned<Memory>>, of: Arc<BufferMemory> },
 }
 
-impl Whole {
+impl BufferMemory {
     pub(super) fn new(memory: Owned<Memory>) -> Self {
-        Whole { parts: Mutex::default(), memory }
+        BufferMemory { parts: Mutex::default(), memory }
     }
 
     pub(super) fn memory(&self) -> &Owned<Memory> {
@@ -50,15 +50,15 @@ impl Whole {
         self: &Arc<Self>,
         region: Region,
         make: impl FnOnce() -> Result<Owned<Memory>>,
-    ) -> Result<Given> {
+    ) -> Result<ArgumentMemory> {
         let Parts { stack, places } = &mut *lock(&self.parts);
         if let Some((_, memory)) = places.get(&region).and_then(|&place| stack.get(place)) {
-            return Ok(Given::Part { memory: Arc::clone(memory), of: Arc::clone(self) });
+            return Ok(ArgumentMemory::Part { memory: Arc::clone(memory), of: Arc::clone(self) });
         }
         let memory = Arc::new(make()?);
         places.insert(region, stack.len());
         stack.push((region, Arc::clone(&memory)));
-        Ok(Given::Part { memory, of: Arc::clone(self) })
+        Ok(ArgumentMemory::Part { memory, of: Arc::clone(self) })
     }
 
     /// Releases the parts that nobody uses and after which no part was made that somebody does.
@@ -76,23 +76,23 @@ impl Drop for Parts {
     }
 }
 
-impl fmt::Debug for Whole {
+impl fmt::Debug for BufferMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.memory.fmt(f)
     }
 }
 
-impl Given {
+impl ArgumentMemory {
     pub(super) fn memory(&self) -> &Owned<Memory> {
         match self {
-            Given::Image(memory) | Given::Part { memory, .. } => memory,
-            Given::Whole(whole) => &whole.memory,
+            ArgumentMemory::Image(memory) | ArgumentMemory::Part { memory, .. } => memory,
+            ArgumentMemory::Whole(whole) => &whole.memory,
         }
     }
 
     /// Lets it go, with what may be released then.
     pub(super) fn release(self) {
-        if let Given::Part { memory, of } = self {
+        if let ArgumentMemory::Part { memory, of } = self {
             drop(memory);
             of.trim();
         }

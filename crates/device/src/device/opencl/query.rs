@@ -33,7 +33,7 @@ const CL_DEVICE_PCI_DOMAIN_ID_NV: u32 = 0x400A;
 const NO_PLATFORM: i32 = -1001;
 
 /// A device that was found.
-pub(super) struct Found {
+pub(super) struct FoundDevice {
     pub(super) device: Device,
     pub(super) platform: String,
     /// What it is; or why it cannot be used.
@@ -42,7 +42,7 @@ pub(super) struct Found {
     rank: u8,
 }
 
-impl Found {
+impl FoundDevice {
     fn name(&self) -> String {
         match &self.info {
             Ok(info) => info.name.clone(),
@@ -54,7 +54,7 @@ impl Found {
 /// What the library knows.
 pub(super) struct Devices {
     /// The devices, the best first.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FoundDevice>,
     /// Platforms that do not say which devices they have, and why.
     failed: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
         };
         for device in devices.into_iter().map(Device::new) {
             let rank = rank(device.id());
-            found.push(Found {
+            found.push(FoundDevice {
                 device,
                 info: describe(device.id(), options),
                 platform: platform.clone(),
@@ -94,7 +94,7 @@ pub(super) fn devices(options: &DeviceOptions) -> Result<Devices> {
             });
         }
     }
-    sorted::sort_by_key(&mut found, |device: &Found| std::cmp::Reverse(device.rank));
+    sorted::sort_by_key(&mut found, |device: &FoundDevice| std::cmp::Reverse(device.rank));
     Ok(Devices { found, failed })
 }
 

@@ -1,9 +1,10 @@
 //! Kernels with their arguments set, submitted as often as wanted, and timed.
 
-use super::call::{Event, Kernel, Lane, Owned, Want, check, failure};
+use super::call::{Event, Kernel, Owned, Want, check, failure};
 use super::command_buffer::CommandBuffer;
+use super::launch::Launch;
 use super::memory::{bind, raw_buffer, raw_image};
-use super::part::Given;
+use super::part::ArgumentMemory;
 use super::patience::Drain;
 use super::{Inner, cl};
 use crate::device::{Dispatch, Recording, Resource, Slice, handle};
@@ -28,11 +29,11 @@ pub(crate) struct RawRecording {
 }
 
 /// What the kernels were given.
-struct Held(Vec<Given>);
+struct Held(Vec<ArgumentMemory>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(Given::release);
+        self.0.drain(..).for_each(ArgumentMemory::release);
     }
 }
 
@@ -40,13 +41,6 @@ impl std::fmt::Debug for RawRecording {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "OpenCL recording of {} dispatches", self.launches.len())
     }
-}
-
-/// One kernel object with its arguments, and how many invocations it has.
-pub(super) struct Launch {
-    kernel: Owned<Kernel>,
-    global: [usize; 3],
-    local: [usize; 3],
 }
 
 pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawRecording> {
@@ -64,7 +58,7 @@ pub(super) fn record(inner: &Arc<Inner>, dispatches: &[Dispatch]) -> Result<RawR
     })
 }
 
-fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Vec<Given>) -> Result<Launch> {
+fn launch(inner: &Inner, dispatch: &Dispatch, held: &mut Vec<ArgumentMemory>) -> Result<Launch> {
     dispatch.check()?;
     let pipeline = match &dispatch.pipeline.raw {
         handle::RawPipeline::OpenCl(raw) if raw.is_of(inner) => raw,
@@ -175,19 +169,6 @@ fn raw<'a>(inner: &Inner, recording: &'a Recording) -> Result<&'a RawRecording> 
     match &recording.raw {
         handle::RawRecording::OpenCl(raw) if ptr::eq(Arc::as_ptr(&raw.device), inner) => Ok(raw),
         _ => Err(inner.foreign("recording")),
-    }
-}
-
-impl Launch {
-    /// The kernel, its invocations and those of a work-group.
-    pub(super) fn parts(&self) -> (&Owned<Kernel>, &[usize; 3], &[usize; 3]) {
-        (&self.kernel, &self.global, &self.local)
-    }
-
-    fn enqueue(&self, lane: Lane<'_>, want: Want) -> Result<Option<Owned<Event>>> {
-        // SAFETY: `launch` set all arguments, and the recording keeps what they refer to alive;
-        // the driver keeps it alive from here on. Test: `saxpy_runs`.
-        unsafe { lane.kernel(&self.kernel, self.global, self.local, want) }
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// How the end of a run is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum Completion {
     /// The last read returns when it is done. Drivers watch closely there, and are slow to report an
     /// event: on an H200 waiting for one took 10 to 140 us longer at the median.
     Read,
@@ -34,7 +34,7 @@ unsafe fn enqueue(
     recording: &Recording,
     reads: &[Range<'_>],
     outputs: &mut [&mut [u8]],
-    end: End,
+    end: Completion,
 ) -> Result<Option<Owned<Event>>> {
     let lane = inner.lane();
     let mut last = None;
@@ -48,9 +48,9 @@ unsafe fn enqueue(
     for (index, (range, output)) in reads.iter().zip(outputs).enumerate() {
         // The queue is in order: the last read completes after everything before it.
         let is_last = index + 1 == reads.len();
-        let want = if is_last && end == End::Event { Want::Event } else { Want::Nothing };
+        let want = if is_last && end == Completion::Event { Want::Event } else { Want::Nothing };
         // SAFETY: promised by the caller.
-        last = unsafe { range.read(lane, output, want, is_last && end == End::Read) }?;
+        last = unsafe { range.read(lane, output, want, is_last && end == Completion::Read) }?;
     }
     lane.flush()?;
     Ok(last)
@@ -142,12 +142,12 @@ unsafe fn wait_for(
     outputs: &mut [&mut [u8]],
 ) -> Result<()> {
     let drain = Drain::new(inner.lane());
-    let end = if inner.patience.is_limited() { End::Event } else { End::Read };
+    let end = if inner.patience.is_limited() { Completion::Event } else { Completion::Read };
     // SAFETY: what is written is the caller's promise; both it and what is read outlast `drain`, which
     // waits for the commands on every way out but that on which a read has waited. Where it gives up, all of it is
     // `run`'s, which lets go of it with `let_go`.
     let last = unsafe { enqueue(inner, writes, recording, reads, outputs, end) }?;
-    if reads.is_empty() || end == End::Event {
+    if reads.is_empty() || end == Completion::Event {
         inner.lane().wait(last.as_ref())?;
     }
     drain.done();
@@ -199,7 +199,7 @@ pub(super) fn start(
         let mut parts = parts_mut(&mut outputs, &places);
         // SAFETY: after an error `drain` waits, and both outlast it. Otherwise `Started` owns them,
         // whose buffers do not move with it, and waits before it lets go of them.
-        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, End::Event) };
+        let last = unsafe { enqueue(inner, &to, recording, &from, &mut parts, Completion::Event) };
         if last.is_ok() {
             drain.done();
         }

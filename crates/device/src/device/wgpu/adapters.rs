@@ -1,6 +1,5 @@
 //! Which adapters there are, and which cards they are.
 
-use super::open::has_compute;
 #[cfg(target_os = "linux")]
 use super::quiet::Quiet;
 #[cfg(not(target_family = "wasm"))]
@@ -191,4 +190,9 @@ fn described(adapter: &wgpu::Adapter) -> Described {
 #[cfg(any(target_family = "wasm", target_vendor = "apple"))]
 fn described(_: &wgpu::Adapter) -> Described {
     Described::default()
+}
+
+/// Whether it runs compute shaders.
+pub(super) fn has_compute(adapter: &wgpu::Adapter) -> bool {
+    adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
 }

@@ -2,7 +2,7 @@
 
 use super::WgpuDevice;
 use super::record::Step;
-use super::submission::{Source, Submission};
+use super::submission::{DownloadRange, Submission};
 use crate::device::{Readback, Recording};
 use crate::error::{Error, Result};
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl WgpuDevice {
                 steps.iter().for_each(|step| step.encode(&mut pass));
             }
             encoder.resolve_query_set(&queries, 0..count, &ticks, 0);
-            self.submit_reading(encoder, &[Source { buffer: &ticks, offset: 0, bytes }])
+            self.submit_reading(encoder, &[DownloadRange { buffer: &ticks, offset: 0, bytes }])
         })
     }
 

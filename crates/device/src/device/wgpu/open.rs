@@ -1,6 +1,6 @@
 //! Which adapter, with which features; or the application's own device.
 
-use super::adapters::{Adapters, identity};
+use super::adapters::{Adapters, has_compute, identity};
 use super::kept::Kept;
 use super::scope::unpanicked;
 use super::{Inner, Owner, WgpuDevice};
@@ -273,10 +273,6 @@ fn cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
             [offered.m_size, offered.n_size, offered.k_size] == [16; 3]
                 && (offered.ab_type, offered.cr_type) == (F16, F32)
         })
-}
-
-pub(super) fn has_compute(adapter: &wgpu::Adapter) -> bool {
-    adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
 }
 
 const fn api_name(backend: wgpu::Backend) -> &'static str {

@@ -8,7 +8,7 @@
 
 use super::fill::fill;
 use super::record::Recorded;
-use super::submission::{Source, Staged};
+use super::submission::{DownloadRange, Staged};
 use super::{WgpuDevice, lock};
 use crate::device::Slice;
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ impl WgpuDevice {
             from += transfer.bytes.next_multiple_of(16);
         }
         recorded.encode(&mut encoder);
-        let sources = transfers.reads.iter().map(|transfer| Source {
+        let sources = transfers.reads.iter().map(|transfer| DownloadRange {
             buffer: &transfer.buffer,
             offset: transfer.offset,
             bytes: transfer.bytes,

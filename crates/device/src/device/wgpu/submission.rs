@@ -29,7 +29,7 @@ const SPIN_TIME: Duration = Duration::from_millis(1);
 const RECHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A part of a wgpu buffer to copy to the host.
-pub(super) struct Source<'a> {
+pub(super) struct DownloadRange<'a> {
     pub(super) buffer: &'a wgpu::Buffer,
     pub(super) offset: u64,
     pub(super) bytes: u64,
@@ -229,9 +229,13 @@ impl WgpuDevice {
                 .iter()
                 .map(|slice| {
                     self.word_aligned(slice)?;
-                    Ok(Source { buffer: self.raw(&slice.buffer)?, offset: slice.offset, bytes: slice.bytes })
+                    Ok(DownloadRange {
+                        buffer: self.raw(&slice.buffer)?,
+                        offset: slice.offset,
+                        bytes: slice.bytes,
+                    })
                 })
-                .collect::<Result<Vec<Source>>>()?;
+                .collect::<Result<Vec<DownloadRange>>>()?;
             self.submit_reading(encoder, &sources)
         })
     }
@@ -265,7 +269,7 @@ impl WgpuDevice {
     pub(super) fn submit_reading(
         &self,
         mut encoder: wgpu::CommandEncoder,
-        sources: &[Source<'_>],
+        sources: &[DownloadRange<'_>],
     ) -> Result<Submission> {
         let readback = self.encode_readback(&mut encoder, sources);
         Ok(self.submit_commands(encoder.finish(), None, readback))
@@ -275,7 +279,7 @@ impl WgpuDevice {
     pub(super) fn encode_readback(
         &self,
         encoder: &mut wgpu::CommandEncoder,
-        sources: &[Source<'_>],
+        sources: &[DownloadRange<'_>],
     ) -> Option<Staged> {
         let mut used = 0;
         let mut parts = Vec::with_capacity(sources.len());

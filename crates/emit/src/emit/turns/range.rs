@@ -1,6 +1,6 @@
 //! Between which numbers an expression of a kernel's text is.
 
-use super::Known;
+use super::RangeOf;
 
 /// `least ..= most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Range {
 }
 
 /// What `name` is where the text is read at `at`: known, a constant, or what was given to it last before.
-pub(super) fn named(text: &str, at: usize, name: &str, known: Known<'_>) -> Option<Range> {
+pub(super) fn named(text: &str, at: usize, name: &str, known: RangeOf<'_>) -> Option<Range> {
     if let Some(found) = known(name) {
         return Some(found);
     }

@@ -9,7 +9,7 @@ use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::model::budget::Budget;
 use crate::model::constant::Constant;
-use crate::model::constant_cache::{self, Kept};
+use crate::model::constant_cache::{self, ConstantCache};
 use crate::model::reason::Reason;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -79,7 +79,7 @@ pub(crate) struct Builder {
     /// What the operator lacks that is read.
     pub(crate) wanted: Cell<Wanted>,
     /// Constants of a file that is read several times.
-    pub(crate) kept: Option<Arc<Kept>>,
+    pub(crate) kept: Option<Arc<ConstantCache>>,
     /// Caches that the graph keeps.
     pub(crate) caches: Vec<Cache>,
     /// What a node counts in the budget.

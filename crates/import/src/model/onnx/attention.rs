@@ -2,8 +2,8 @@
 
 use super::import::{Import, Op};
 use crate::model::build::{
-    Attended, Heads, Kind, MASKED, Past, Reach, Rule, appended, attend, attend_openly, bias_of, converted,
-    merged, split,
+    Attended, Heads, Kind, MASKED, Operand, Past, Reach, Rule, appended, attend, attend_openly, bias_of,
+    converted, merged, split,
 };
 use crate::model::reason::Reason;
 use crate::ops::elementwise::Function;
@@ -29,23 +29,7 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let own = i.shape(&q)?;
     let (rows, depth) = (own[2], own[3]);
     let columns = i.shape(&k)?[2];
-    let mut bias = None;
-    if op.has(3) {
-        let mask = i.slot(op, 3)?;
-        let mut mask = bias_of(i, mask)?;
-        // Keys that the mask does not know are not attended.
-        let extents = i.shape(&mask)?;
-        let known = extents.last().copied().unwrap_or(columns);
-        if known < columns {
-            let mut more = extents.clone();
-            if let Some(last) = more.last_mut() {
-                *last = columns - known;
-            }
-            let more = i.filled(&more, MASKED)?;
-            mask = i.joined("mask", vec![mask, more], extents.len() - 1)?;
-        }
-        bias = Some(mask);
-    }
+    let bias = if op.has(3) { Some(mask(i, op, columns)?) } else { None };
     let ends = match op.has(6) {
         true => {
             let ends = i.slot(op, 6)?;
@@ -79,23 +63,48 @@ pub(super) fn attention<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     let part = if flat { "heads" } else { "" };
     let heads = Heads { q, k, v };
-    let mut output = if op.writes(3) {
-        let Attended { output, products: [plain, soft, biased, shares] } =
-            attend_openly(i, part, heads, rule)?;
-        let wanted = match op.int("qk_matmul_output_mode", 0) {
-            0 => plain,
-            1 => soft,
-            2 => biased,
-            3 => shares,
-            other => return refused!("found qk_matmul_output_mode {other}, wanted 0 to 3"),
-        };
-        i.set(op, 3, wanted)?;
-        output
-    } else {
-        attend(i, part, heads, rule)?
-    };
+    let mut output =
+        if op.writes(3) { attended_openly(i, op, part, heads, rule)? } else { attend(i, part, heads, rule)? };
     if flat {
         output = merged(i, "", output)?;
     }
     i.set(op, 0, output)
+}
+
+/// What the mask adds to the scores of so many keys.
+fn mask<'a>(i: &mut Import<'a>, op: &Op<'a>, columns: usize) -> Result<Operand, Reason> {
+    let mask = i.slot(op, 3)?;
+    let mask = bias_of(i, mask)?;
+    // Keys that the mask does not know are not attended.
+    let extents = i.shape(&mask)?;
+    let known = extents.last().copied().unwrap_or(columns);
+    if known >= columns {
+        return Ok(mask);
+    }
+    let mut more = extents.clone();
+    if let Some(last) = more.last_mut() {
+        *last = columns - known;
+    }
+    let more = i.filled(&more, MASKED)?;
+    i.joined("mask", vec![mask, more], extents.len() - 1)
+}
+
+/// An attention that gives its scores too, as they are at one of four stages.
+fn attended_openly<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    part: &str,
+    heads: Heads,
+    rule: Rule<'_>,
+) -> Result<Operand, Reason> {
+    let Attended { output, products: [plain, soft, biased, shares] } = attend_openly(i, part, heads, rule)?;
+    let wanted = match op.int("qk_matmul_output_mode", 0) {
+        0 => plain,
+        1 => soft,
+        2 => biased,
+        3 => shares,
+        other => return refused!("found qk_matmul_output_mode {other}, wanted 0 to 3"),
+    };
+    i.set(op, 3, wanted)?;
+    Ok(output)
 }

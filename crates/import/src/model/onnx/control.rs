@@ -182,6 +182,67 @@ fn collected(i: &mut Import<'_>, list: Vec<Operand>, place: usize) -> Result<Ope
     }
 }
 
+/// An input of a scan, with its extents, and the axis along which it is read.
+struct ScannedInput {
+    slot: Operand,
+    extents: Vec<usize>,
+    axis: usize,
+    backwards: bool,
+}
+
+impl ScannedInput {
+    /// The element at a place along the axis.
+    fn element(&self, i: &mut Import<'_>, at: usize) -> Result<Operand, Reason> {
+        let mut ranges: Vec<(usize, usize, i64)> =
+            self.extents.iter().map(|&extent| (0, extent, 1)).collect();
+        ranges[self.axis] = (at, 1, 1);
+        let one = crate::model::build::cut(i, "step", self.slot.clone(), &ranges)?;
+        let mut extents = self.extents.clone();
+        extents.remove(self.axis);
+        Ok(match one {
+            Operand::Constant(constant, kind) => Operand::Constant(constant.reshaped(&extents)?, kind),
+            Operand::Value(mapped) => {
+                let value = i.logical(&mapped)?;
+                let value = i.reshaped("element", value, &extents)?;
+                Operand::Value(Mapped::plain(value, extents.len(), mapped.kind))
+            }
+        })
+    }
+}
+
+/// An element of a list of the options; 0 where it has none.
+fn listed(op: &Op<'_>, name: &str, index: usize) -> i64 {
+    op.ints(name).and_then(|list| list.get(index).copied()).unwrap_or(0)
+}
+
+/// The inputs that a scan reads element by element, and how many elements there are.
+fn scanned_inputs<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    states: usize,
+    scans: usize,
+) -> Result<(Vec<ScannedInput>, usize), Reason> {
+    let mut read = Vec::with_capacity(scans);
+    let mut turns = None;
+    for index in 0..scans {
+        let (slot, extents) = (i.slot(op, states + index)?, i.extents_of(op, states + index)?);
+        let axis = axis(listed(op, "scan_input_axes", index), extents.len())?;
+        if *turns.get_or_insert(extents[axis]) != extents[axis] {
+            return refused!(
+                "found inputs of {turns:?} and {} elements to scan, wanted as many in each",
+                extents[axis]
+            );
+        }
+        let backwards = listed(op, "scan_input_directions", index) != 0;
+        read.push(ScannedInput { slot, extents, axis, backwards });
+    }
+    let turns = turns.unwrap_or(0);
+    if turns > MAX_TURNS {
+        return refused!("found {turns} iterations, wanted at most {MAX_TURNS}");
+    }
+    Ok((read, turns))
+}
+
 /// `Scan` of version 9 on: a turn for each element along an axis of its inputs.
 pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     if op.version < 9 {
@@ -196,26 +257,9 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
             op.inputs()
         )
     })?;
-    let listed =
-        |name: &str, index: usize| op.ints(name).and_then(|list| list.get(index).copied()).unwrap_or(0);
+    let listed = |name: &str, index: usize| listed(op, name, index);
     let mut carried = (0..states).map(|index| i.any(op, index)).collect::<Result<Vec<_>, _>>()?;
-    let mut read = Vec::with_capacity(scans);
-    let mut turns = None;
-    for index in 0..scans {
-        let (slot, own) = (i.slot(op, states + index)?, i.extents_of(op, states + index)?);
-        let place = axis(listed("scan_input_axes", index), own.len())?;
-        if *turns.get_or_insert(own[place]) != own[place] {
-            return refused!(
-                "found inputs of {turns:?} and {} elements to scan, wanted as many in each",
-                own[place]
-            );
-        }
-        read.push((slot, own, place, listed("scan_input_directions", index) != 0));
-    }
-    let turns = turns.unwrap_or(0);
-    if turns > MAX_TURNS {
-        return refused!("found {turns} iterations, wanted at most {MAX_TURNS}");
-    }
+    let (read, turns) = scanned_inputs(i, op, states, scans)?;
     let outputs: Vec<&str> = body.outputs.iter().map(|output| output.name).collect();
     if outputs.len() < states || outputs.len() != op.node.outputs.len() {
         return refused!(
@@ -227,21 +271,8 @@ pub(super) fn scan<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut scanned: Vec<Vec<Operand>> = vec![Vec::new(); outputs.len() - states];
     for turn in 0..turns {
         let mut inputs = carried;
-        for (slot, own, place, backwards) in &read {
-            let at = if *backwards { turns - 1 - turn } else { turn };
-            let mut ranges: Vec<(usize, usize, i64)> = own.iter().map(|&extent| (0, extent, 1)).collect();
-            ranges[*place] = (at, 1, 1);
-            let one = crate::model::build::cut(i, "step", slot.clone(), &ranges)?;
-            let mut extents = own.clone();
-            extents.remove(*place);
-            inputs.push(match one {
-                Operand::Constant(constant, kind) => Operand::Constant(constant.reshaped(&extents)?, kind),
-                Operand::Value(mapped) => {
-                    let value = i.logical(&mapped)?;
-                    let value = i.reshaped("element", value, &extents)?;
-                    Operand::Value(Mapped::plain(value, extents.len(), mapped.kind))
-                }
-            });
+        for input in &read {
+            inputs.push(input.element(i, if input.backwards { turns - 1 - turn } else { turn })?);
         }
         let mut written = inner(i, op, body, &inputs, &outputs, None)?.into_iter();
         carried = written.by_ref().take(states).collect();

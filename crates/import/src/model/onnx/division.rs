@@ -37,7 +37,7 @@ pub(super) enum Carried {
 }
 
 /// What a part ends with.
-pub(super) struct End {
+pub(super) struct PartEnd {
     pub(super) results: BTreeMap<String, PartResult>,
     pub(super) at: At,
     pub(super) form: String,
@@ -183,7 +183,7 @@ impl<'a> Import<'a> {
         until: usize,
         at: &At,
         given: &[GivenInput<'_>],
-    ) -> Result<End, Reason> {
+    ) -> Result<PartEnd, Reason> {
         let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
         let absorbed = self.scopes.last().map(|scope| scope.absorbed.clone()).unwrap_or_default();
         let wanted = needed(&network.nodes, &outputs);
@@ -199,7 +199,7 @@ impl<'a> Import<'a> {
         }
         let files: HashSet<&str> = network.initializers.iter().map(|tensor| tensor.name).collect();
         let given_names: HashSet<&str> = given.iter().map(|own| &*own.name).collect();
-        let mut end = End {
+        let mut end = PartEnd {
             results: BTreeMap::new(),
             at: At { begin: until, absorbed, ..At::default() },
             form: String::new(),
@@ -234,7 +234,7 @@ impl<'a> Import<'a> {
     }
 
     /// How an operand is passed on to the next part.
-    fn passed_on(&mut self, name: &str, slot: Operand, end: &mut End) -> Result<Carried, Reason> {
+    fn passed_on(&mut self, name: &str, slot: Operand, end: &mut PartEnd) -> Result<Carried, Reason> {
         Ok(match slot {
             Operand::Constant(Constant::Integers(number), Kind::Sequence) => {
                 let place = number.values.first().and_then(|&number| usize::try_from(number).ok());
@@ -278,11 +278,11 @@ impl<'a> Import<'a> {
         &mut self,
         network: &'a Network<'a>,
         caching: Option<Caching<'_>>,
-    ) -> Result<End, Reason> {
+    ) -> Result<PartEnd, Reason> {
         if network.outputs.is_empty() {
             return refused!("found no outputs, wanted at least one");
         }
-        let mut end = End { results: BTreeMap::new(), at: At::default(), form: String::new() };
+        let mut end = PartEnd { results: BTreeMap::new(), at: At::default(), form: String::new() };
         let caching = caching.as_ref();
         for output in &network.outputs {
             let slot = self.find(output.name);
@@ -308,7 +308,7 @@ impl<'a> Import<'a> {
 }
 
 /// Passes on what `carried` is given by name.
-fn kept(carried: &Carried, at: &At, end: &mut End) {
+fn kept(carried: &Carried, at: &At, end: &mut PartEnd) {
     match carried {
         Carried::Constant(..) => (),
         Carried::Given(name) => {

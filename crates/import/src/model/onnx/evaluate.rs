@@ -6,7 +6,7 @@ use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::model::build::{Kind, Mapped, Operand};
 use crate::model::constant::{Constant, Integers};
-use crate::model::constant_cache::{self, Kept};
+use crate::model::constant_cache::{self, ConstantCache};
 use crate::model::reason::Reason;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl<'a> Import<'a> {
     }
 
     /// What the results of an operator on large constants are kept under, where the file is read several times.
-    fn kept_name(&self, op: &Op<'a>) -> Option<(Arc<Kept>, String)> {
+    fn kept_name(&self, op: &Op<'a>) -> Option<(Arc<ConstantCache>, String)> {
         let kept = self.kept.clone()?;
         // Its place in the file: branches may write the same names.
         let place = op.node.op.as_ptr();

@@ -45,7 +45,7 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         begin += size;
     }
     let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    let mut kept = Kept { known: known_past(i, op, 6)?, before: 0 };
+    let mut kept = CachePlaces { known: known_past(i, op, 6)?, before: 0 };
     let caches = match op.has(4) {
         true => {
             let past = i.slot(op, 4)?;
@@ -64,14 +64,14 @@ pub(super) fn fused<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
 }
 
 /// Keys and values of earlier runs.
-struct Kept {
+struct CachePlaces {
     /// How many places of a cache there are, if it has more.
     known: Option<usize>,
     /// How many there were.
     before: usize,
 }
 
-impl Kept {
+impl CachePlaces {
     /// What a cache has and what a run adds; and the cache behind it.
     fn with(
         &mut self,
@@ -127,7 +127,7 @@ pub(super) fn multi_head<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
         parts.push(split(i, slot, heads)?);
     }
     let Ok([q, k, v]) = <[Operand; 3]>::try_from(parts) else { return refused!("found no three parts") };
-    let mut kept = Kept { known: known_past(i, op, 8)?, before: 0 };
+    let mut kept = CachePlaces { known: known_past(i, op, 8)?, before: 0 };
     let cache = |index: usize| if op.has(index) { i.slot(op, index).map(Some) } else { Ok(None) };
     let (before_k, before_v) = (cache(6)?, cache(7)?);
     let [k, k_present] = kept.with(i, "keys", before_k, k)?;

@@ -74,14 +74,8 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     // Of one batch the total says the same.
     let ends = if kept.is_some() || batch > 1 || op.has(ROWS) { Some(ends(i, op, batch)?) } else { None };
     let begin = begin(i, op, extents, ends.as_ref())?;
-    for (slot, index, option) in [(&mut q, NORMS[0], "q_norm_epsilon"), (&mut k, NORMS[1], "k_norm_epsilon")]
-    {
-        if op.has(index) {
-            let epsilon = op.float(option, op.float("qk_norm_epsilon", 1e-6));
-            let weights = i.slot(op, index)?;
-            *slot = root_mean_square(i, "normal", slot.clone(), &[3], epsilon, Some(weights))?;
-        }
-    }
+    q = normalised(i, op, q, (NORMS[0], "q_norm_epsilon"))?;
+    k = normalised(i, op, k, (NORMS[1], "k_norm_epsilon"))?;
     if op.flag("do_rotary", false) {
         let at = places(i, op, extents, &begin)?;
         let tables = [i.slot(op, ANGLES[0])?, i.slot(op, ANGLES[1])?];
@@ -94,20 +88,7 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let mut kept = Vec::new();
     for (index, new) in [k, v].into_iter().enumerate() {
         let new = i.transposed(new, &[0, 2, 1, 3])?;
-        let cache = if op.has(PAST[index]) { Some(i.slot(op, PAST[index])?) } else { None };
-        let part = if index == 0 { "keys" } else { "values" };
-        let extent = total.max(held);
-        let present = match &begin {
-            Begin::Known(past) => appended(i, part, cache, *past, new, (Some(extent), false))?,
-            Begin::Each(lengths) if cache.as_ref().is_some_and(|cache| is_kept(i, cache)) => {
-                let cache = cache.ok_or("found no cache")?;
-                kept_with(i, part, &cache, new, Some(lengths.past.clone()))?
-            }
-            Begin::Each(lengths) => {
-                let index = index_of_each(i, lengths, held, extent)?;
-                appended_each(i, part, cache, new, &index)?
-            }
-        };
+        let present = present(i, op, index, new, &begin, [held, total.max(held)])?;
         kept.push(part_of(i, "places", &present, 2, [0, total])?);
         i.set(op, 1 + index, present)?;
     }
@@ -126,23 +107,8 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     };
     // Behind the last key there may be none within a window.
     let attends = !op.has(BIAS) && (reach.before.is_none() || reach.ends.is_none());
-    let mut bias = None;
-    if op.has(BIAS) {
-        let more = i.slot(op, BIAS)?;
-        let more = match i.shape(&more)?.last() {
-            Some(&wide) if wide > total => columns(i, "bias", &more, 0, total)?,
-            _ => more,
-        };
-        bias = Some(more);
-    }
-    let sink = match (op.has(SINK), op.int("smooth_softmax", 0) > 0) {
-        (true, _) => {
-            let sink = i.slot(op, SINK)?;
-            Some(i.with_extents("sink", sink, &[1, heads[0], 1, 1])?)
-        }
-        (false, true) => Some(i.filled(&[1, 1, 1, 1], 0.0)?),
-        (false, false) => None,
-    };
+    let bias = if op.has(BIAS) { Some(bias(i, op, total)?) } else { None };
+    let sink = sink(i, op, heads[0])?;
     let scale = match op.float("scale", 0.0) {
         0.0 => 1.0 / (depth as f32).sqrt(),
         scale => scale,
@@ -151,6 +117,66 @@ pub(super) fn grouped<'a>(i: &mut Import<'a>, op: &Op<'a>) -> Done {
     let output = attend(i, "heads", Heads { q, k, v }, rule)?;
     let output = merged(i, "", output)?;
     i.set(op, 0, output)
+}
+
+/// Queries or keys, normalised where the operator has weights for it.
+fn normalised<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    slot: Operand,
+    (weights, option): (usize, &str),
+) -> Result<Operand, Reason> {
+    if !op.has(weights) {
+        return Ok(slot);
+    }
+    let epsilon = op.float(option, op.float("qk_norm_epsilon", 1e-6));
+    let weights = i.slot(op, weights)?;
+    root_mean_square(i, "normal", slot, &[3], epsilon, Some(weights))
+}
+
+/// The keys (`index` 0) or values of earlier runs with the new ones behind them: `held` places before, `extent` after.
+fn present<'a>(
+    i: &mut Import<'a>,
+    op: &Op<'a>,
+    index: usize,
+    new: Operand,
+    begin: &Begin,
+    [held, extent]: [usize; 2],
+) -> Result<Operand, Reason> {
+    let cache = if op.has(PAST[index]) { Some(i.slot(op, PAST[index])?) } else { None };
+    let part = if index == 0 { "keys" } else { "values" };
+    match begin {
+        Begin::Known(past) => appended(i, part, cache, *past, new, (Some(extent), false)),
+        Begin::Each(lengths) if cache.as_ref().is_some_and(|cache| is_kept(i, cache)) => {
+            let cache = cache.ok_or("found no cache")?;
+            kept_with(i, part, &cache, new, Some(lengths.past.clone()))
+        }
+        Begin::Each(lengths) => {
+            let index = index_of_each(i, lengths, held, extent)?;
+            appended_each(i, part, cache, new, &index)
+        }
+    }
+}
+
+/// What is added to the scores of so many keys.
+fn bias<'a>(i: &mut Import<'a>, op: &Op<'a>, total: usize) -> Result<Operand, Reason> {
+    let bias = i.slot(op, BIAS)?;
+    match i.shape(&bias)?.last() {
+        Some(&wide) if wide > total => columns(i, "bias", &bias, 0, total),
+        _ => Ok(bias),
+    }
+}
+
+/// A further score of each head, which stands for no key.
+fn sink<'a>(i: &mut Import<'a>, op: &Op<'a>, heads: usize) -> Result<Option<Operand>, Reason> {
+    Ok(match (op.has(SINK), op.int("smooth_softmax", 0) > 0) {
+        (true, _) => {
+            let sink = i.slot(op, SINK)?;
+            Some(i.with_extents("sink", sink, &[1, heads, 1, 1])?)
+        }
+        (false, true) => Some(i.filled(&[1, 1, 1, 1], 0.0)?),
+        (false, false) => None,
+    })
 }
 
 /// How many places there are in all.

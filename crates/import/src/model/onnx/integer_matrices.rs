@@ -4,7 +4,7 @@
 use super::import::{Import, Op, Unread};
 use crate::model::build::{Kind, Operand, Packed, Quantised, Shared, axis};
 use crate::model::constant::{Constant, Integers};
-use crate::model::constant_cache::Kept;
+use crate::model::constant_cache::ConstantCache;
 use crate::model::reason::Reason;
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ struct Parts {
 
 impl Parts {
     /// What it is kept under where the file is read several times.
-    fn name(&self, kept: &Kept) -> Option<String> {
+    fn name(&self, kept: &ConstantCache) -> Option<String> {
         let integers = kept.identity(&Constant::Integers(self.integers.clone()))?;
         let scales = kept.identity(&self.scales)?;
         let zeros = match &self.zeros {

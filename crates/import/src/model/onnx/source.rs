@@ -6,7 +6,7 @@
 //! to the next one. An operator whose results' extents depend on values, as `NonZero`, and one that can only be made of
 //! constants, is a part by itself, which the CPU computes at each run.
 
-use super::division::{At, End, begin};
+use super::division::{At, PartEnd, begin};
 use super::import::{Import, Trouble};
 use super::operators;
 use super::schema::{Described, Extent, Graph as Network, Model};
@@ -20,7 +20,7 @@ use crate::graph::Graph;
 use crate::host::HostTensor;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, Wanted};
-use crate::model::constant_cache::Kept;
+use crate::model::constant_cache::ConstantCache;
 use crate::model::input_dependence;
 use crate::model::reason::Reason;
 use crate::model::{LoadOptions, ModelInfo};
@@ -41,7 +41,7 @@ pub struct OnnxSource {
     options: LoadOptions,
     inputs: Vec<OpenInput>,
     outputs: Vec<Port>,
-    kept: Arc<Kept>,
+    kept: Arc<ConstantCache>,
     prepare: Prepare,
 }
 
@@ -176,7 +176,7 @@ impl OnnxSource {
         given: &[GivenInput<'_>],
         by_value: &BTreeSet<String>,
         (until, caching): (Option<usize>, Option<Caching<'_>>),
-    ) -> Result<std::result::Result<(Made, End), Want>> {
+    ) -> Result<std::result::Result<(Made, PartEnd), Want>> {
         self.read(|import, network, options| {
             begin(import, network, options, at, given, by_value, caching)?;
             let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
@@ -316,7 +316,7 @@ impl GraphSource for OnnxSource {
                 Ok(()) => import.end_before(network, options, until, at, given).map(Ok),
             }
         })?;
-        let End { results, at, form } = match ended {
+        let PartEnd { results, at, form } = match ended {
             Ok(end) => end,
             Err((index, reason)) => return Err(self.refusal(index, reason)?),
         };
@@ -354,7 +354,7 @@ impl OnnxSource {
         let mut on_host = false;
         loop {
             let want = match self.attempt(at, given, &by_value, (until, caching))? {
-                Ok((Made { graph, adds, apart }, End { results, at, form })) => {
+                Ok((Made { graph, adds, apart }, PartEnd { results, at, form })) => {
                     let is_last = until.is_none();
                     if let (true, Some(mut caching)) = (is_last, caching) {
                         if caching.way == Filling::Apart && !apart {

@@ -6,7 +6,7 @@ use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
 
 /// How many there are of one kind, and where the first one is.
-struct Found {
+struct Occurrences {
     count: usize,
     first: usize,
     place: String,
@@ -16,7 +16,7 @@ struct Found {
 pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<String> {
     let outputs: Vec<&str> = network.outputs.iter().map(|output| output.name).collect();
     let needed = super::import::needed(&network.nodes, &outputs);
-    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    let mut found: BTreeMap<String, Occurrences> = BTreeMap::new();
     let mut called = HashSet::new();
     for (_, node) in network.nodes.iter().enumerate().filter(|(place, _)| needed[*place]) {
         // Functions may call others, as many as there are.
@@ -30,14 +30,18 @@ pub(super) fn unsupported(import: &Import<'_>, network: &Network<'_>) -> Option<
             } else if (import.handlers.find)(inner.domain, inner.op).is_none() {
                 let entry = found.entry(kind(inner));
                 entry
-                    .or_insert_with(|| Found { count: 0, first: node.index, place: place(inner, node.index) })
+                    .or_insert_with(|| Occurrences {
+                        count: 0,
+                        first: node.index,
+                        place: place(inner, node.index),
+                    })
                     .count += 1;
             }
         }
     }
-    let mut found: Vec<(String, Found)> = found.into_iter().collect();
+    let mut found: Vec<(String, Occurrences)> = found.into_iter().collect();
     sorted::sort_by_key(&mut found, |(_, found)| found.first);
-    let line = |(what, Found { count, place, .. }): (String, Found)| match count {
+    let line = |(what, Occurrences { count, place, .. }): (String, Occurrences)| match count {
         1 => format!("{what} (1, {place})"),
         count => format!("{what} ({count}, first {place})"),
     };

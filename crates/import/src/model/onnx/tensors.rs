@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::model::budget::Budget;
 use crate::model::build::{Kind, floats, integers};
 use crate::model::constant::{Constant, Integers, dims_of, elements_of};
-use crate::model::constant_cache::{self, Kept};
+use crate::model::constant_cache::{self, ConstantCache};
 use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
 use half::{bf16, f16};
@@ -23,7 +23,7 @@ const MAX_RANK: usize = 16;
 /// The files beside the model, which may hold its weights.
 #[derive(Default)]
 pub(super) struct Files {
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<ConstantCache>>,
     /// The model's own path, if it is read from one.
     model: Option<PathBuf>,
     /// The files that came with the model, by the names that the model has for them.
@@ -43,7 +43,7 @@ impl Files {
     pub(super) fn keeping(
         model: Option<&Path>,
         given: &BTreeMap<String, Arc<[u8]>>,
-        kept: Arc<Kept>,
+        kept: Arc<ConstantCache>,
     ) -> Self {
         Files { kept: Some(kept), ..Files::new(model, given) }
     }
@@ -208,7 +208,7 @@ fn blobs(model: &Path, folder: &Path) -> Option<PathBuf> {
 }
 
 /// What is kept under a name of what was made of these constants; none if one of them is not kept.
-fn name_of(kept: &Kept, name: &str, sources: &[Constant]) -> Option<String> {
+fn name_of(kept: &ConstantCache, name: &str, sources: &[Constant]) -> Option<String> {
     let sources = sources.iter().map(|own| kept.identity(own)).collect::<Option<Vec<String>>>()?;
     Some(format!("{name} of {}", sources.join(" | ")))
 }

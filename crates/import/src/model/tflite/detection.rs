@@ -71,7 +71,7 @@ impl Detection {
 }
 
 /// What was found: `n 4`, `n`, `n`, and a number.
-struct Found {
+struct Detections {
     boxes: Value,
     classes: Value,
     scores: Value,
@@ -183,7 +183,7 @@ fn of_the_best_class(
     scores: Value,
     n: usize,
     options: &Detection,
-) -> Result<Found, Reason> {
+) -> Result<Detections, Reason> {
     let (most, each) = (options.most, options.classes_of_each);
     let classes = each.min(options.classes);
     let name = parts.part("best")?;
@@ -208,7 +208,7 @@ fn of_the_best_class(
         let tiled = parts.graph.tile(&name, one, &[1, each, 1])?;
         boxes = parts.reshape("corners", tiled, &[most * each, 4])?;
     }
-    Ok(Found { boxes, classes, scores, count: counted(parts, places, most)? })
+    Ok(Detections { boxes, classes, scores, count: counted(parts, places, most)? })
 }
 
 /// Boxes are compared class by class, and the best of all classes are taken.
@@ -219,7 +219,7 @@ fn of_each_class(
     n: usize,
     options: &Detection,
     per_class: usize,
-) -> Result<Found, Reason> {
+) -> Result<Detections, Reason> {
     let (rows, most) = (options.classes, options.most);
     let all = rows
         .checked_mul(per_class)
@@ -249,7 +249,7 @@ fn of_each_class(
     let mut filled = |part: &str, value: Value| {
         if more == 0 { Ok(value) } else { parts.extended(part, value, 0, more, 0.0) }
     };
-    Ok(Found {
+    Ok(Detections {
         boxes: filled("more_boxes", boxes)?,
         classes: filled("more_labels", classes)?,
         scores: filled("more_scores", scores)?,

@@ -2,7 +2,7 @@
 
 use super::LoadOptions;
 use super::constant::{Constant, Integers, whole};
-use super::frame::End;
+use super::frame::OutputName;
 use super::import::Import;
 use super::names;
 use super::schema::{Model, OperatorCode};
@@ -45,7 +45,7 @@ impl<'a> Import<'a> {
         }
         for &output in outputs {
             let Ok(position) = self.tensors.position(output) else {
-                self.ends.push(End { name: String::new(), again: false });
+                self.ends.push(OutputName { name: String::new(), again: false });
                 continue;
             };
             let again = !named.insert(position);
@@ -56,7 +56,7 @@ impl<'a> Import<'a> {
             };
             let kept = first.unwrap_or_else(|| name.clone());
             self.frame.signature.insert(position, kept);
-            self.ends.push(End { name, again });
+            self.ends.push(OutputName { name, again });
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl<'a> Import<'a> {
     /// Makes the tensor of an output one of the graph.
     pub(super) fn output(&mut self, index: i32, place: usize) -> Result<(), Reason> {
         let position = self.tensors.position(index)?;
-        let End { name, again } = self.ends.get(place).cloned().unwrap_or_default();
+        let OutputName { name, again } = self.ends.get(place).cloned().unwrap_or_default();
         let mut value = match self.resolved(position)? {
             Input::Value(value) => value,
             // What operators write whose inputs have no elements is known.

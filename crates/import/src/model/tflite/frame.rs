@@ -39,7 +39,7 @@ pub(super) struct Frame<'a> {
 
 /// An output of the network.
 #[derive(Debug, Clone, Default)]
-pub(super) struct End {
+pub(super) struct OutputName {
     /// Its name in the graph.
     pub(super) name: String,
     /// Whether its tensor is an input or an output before it.

@@ -1,6 +1,6 @@
 //! A graph in the making: the operators of a network one after the other.
 
-use super::frame::{End, Frame};
+use super::frame::{Frame, OutputName};
 use super::names;
 use super::options::Operator;
 use super::schema::{Model, OperatorCode};
@@ -49,7 +49,7 @@ pub(super) struct Import<'a> {
     /// Whether operators of floats with weights of 8-bit integers are computed on these.
     pub(super) integers: bool,
     /// The network's outputs, in the order of the file.
-    pub(super) ends: Vec<End>,
+    pub(super) ends: Vec<OutputName>,
 }
 
 impl<'a> Deref for Import<'a> {

@@ -12,7 +12,7 @@ use super::{LoadOptions, Loaded};
 use crate::compute::Prepare;
 use crate::error::{Error, Result};
 use crate::model::build::Builder;
-use crate::model::constant_cache::Kept;
+use crate::model::constant_cache::ConstantCache;
 use crate::model::reason::Reason;
 use crate::model::{ModelInfo, Quantised};
 use crate::source::{OpenInput, Port};
@@ -41,7 +41,7 @@ pub(super) fn load_or_want(
     file: &str,
     model: &Model<'_>,
     bytes: &[u8],
-    (options, kept): (&LoadOptions, Option<&Arc<Kept>>),
+    (options, kept): (&LoadOptions, Option<&Arc<ConstantCache>>),
     prepare: Prepare,
 ) -> std::result::Result<Loaded, Failed> {
     let error = |op, reason: Reason| reason.in_file(file, op);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::model::ModelInfo;
 use crate::model::build::Wanted;
-use crate::model::constant_cache::Kept;
+use crate::model::constant_cache::ConstantCache;
 use crate::model::input_dependence;
 use crate::model::reason::Reason;
 use crate::source::{
@@ -28,7 +28,7 @@ pub struct TfliteSource {
     options: LoadOptions,
     inputs: Vec<OpenInput>,
     outputs: Vec<Port>,
-    kept: Arc<Kept>,
+    kept: Arc<ConstantCache>,
     prepare: Prepare,
 }
 

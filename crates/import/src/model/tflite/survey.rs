@@ -7,7 +7,7 @@ use crate::sorted;
 use std::collections::{BTreeMap, HashSet};
 
 /// How many there are of one kind, and where the first one is.
-struct Found {
+struct Occurrences {
     count: usize,
     first: usize,
     place: String,
@@ -18,7 +18,7 @@ fn look<'a>(
     import: &mut Import<'a>,
     rank: usize,
     network: Option<usize>,
-    operators: &mut BTreeMap<String, Found>,
+    operators: &mut BTreeMap<String, Occurrences>,
     tensor: &mut dyn FnMut(&Import<'a>, i32),
 ) -> Result<Vec<i32>, Reason> {
     let mut called = Vec::new();
@@ -32,7 +32,7 @@ fn look<'a>(
                 None => format!("op {index}"),
                 Some(network) => format!("op {index} of network {network}"),
             };
-            let found = Found { count: 0, first: rank + index, place };
+            let found = Occurrences { count: 0, first: rank + index, place };
             operators.entry(op.name).or_insert(found).count += 1;
             continue;
         }
@@ -62,8 +62,8 @@ fn check_input(import: &Import<'_>, position: usize) -> Result<(), Reason> {
 
 /// What of the file is not supported, as one sentence; `None` if everything is.
 pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Option<String>, Reason> {
-    let mut operators: BTreeMap<String, Found> = BTreeMap::new();
-    let mut types: BTreeMap<String, Found> = BTreeMap::new();
+    let mut operators: BTreeMap<String, Occurrences> = BTreeMap::new();
+    let mut types: BTreeMap<String, Occurrences> = BTreeMap::new();
     let mut seen = HashSet::new();
     let mut tensor = |import: &Import<'_>, index: i32, is_input: bool| {
         let Ok(position) = import.tensors.position(index) else { return };
@@ -79,7 +79,7 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
             let kind = kind.trim_start_matches(": ").to_owned();
             let place = || import.tensors.describe(position);
             let entry = types.entry(kind);
-            entry.or_insert_with(|| Found { count: 0, first: position, place: place() }).count += 1;
+            entry.or_insert_with(|| Occurrences { count: 0, first: position, place: place() }).count += 1;
         }
     };
     for &input in inputs {
@@ -99,10 +99,10 @@ pub(super) fn unsupported(import: &mut Import<'_>, inputs: &[i32]) -> Result<Opt
             called.extend(found?);
         }
     }
-    let list = |found: BTreeMap<String, Found>| {
+    let list = |found: BTreeMap<String, Occurrences>| {
         let mut found: Vec<_> = found.into_iter().collect();
         sorted::sort_by_key(&mut found, |(_, found)| found.first);
-        let line = |(what, Found { count, place, .. }): (String, Found)| match count {
+        let line = |(what, Occurrences { count, place, .. }): (String, Occurrences)| match count {
             1 => format!("{what} (1, {place})"),
             count => format!("{what} ({count}, first {place})"),
         };

@@ -2,7 +2,7 @@
 //! `vpdpbusd` adds four products to the sum of each channel.
 
 use super::Finish;
-use super::channels::GROUP;
+use super::GROUP;
 use std::arch::x86_64::*;
 
 /// The bytes of one pixel, from those of its taps, whose number is a multiple of four.

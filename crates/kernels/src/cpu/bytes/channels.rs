@@ -4,11 +4,8 @@
 use super::avx512_channels as avx512;
 #[cfg(target_arch = "aarch64")]
 use super::neon_channels as neon;
-use super::{Finish, Vectors, bytes};
+use super::{Finish, GROUP, Vectors, bytes};
 use crate::cpu::aligned::Aligned;
-
-/// Taps whose products are added at once.
-pub(crate) const GROUP: usize = 4;
 
 /// Bytes of a vector's part, within which bytes change places.
 const PART: usize = 16;

@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `tile` | the sums of some pixels and some channels, from lines of words of four bytes |
+//! | `tile`, `sums` | the sums of some pixels and some channels, from lines of words of four bytes |
 //! | `channels` | sums over windows of each channel by itself |
 //! | `lookup` | bytes of a table |
 //! | `avx512`, `avx512_channels`, `avx2` | the sums in the vectors of x86-64 |
@@ -26,10 +26,14 @@ mod neon_dot;
 #[cfg(target_arch = "aarch64")]
 mod neon_i8mm;
 mod plain;
+mod sums;
 pub(crate) mod tile;
 
 /// Bytes of a word.
 pub const LANES: usize = 4;
+
+/// Taps whose products are added at once.
+pub(crate) const GROUP: usize = 4;
 
 /// The bytes that words hold.
 pub fn bytes(words: &[f32]) -> &[u8] {

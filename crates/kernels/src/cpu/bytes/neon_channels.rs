@@ -2,7 +2,7 @@
 //! four taps interleaved, so that an instruction adds four products to the sum of each channel.
 
 use super::Finish;
-use super::channels::GROUP;
+use super::GROUP;
 use super::neon::eight;
 use super::neon_dot::{sdot, usdot};
 use std::arch::aarch64::*;

@@ -165,7 +165,7 @@ fn with_helpers(helpers: usize, work: &(dyn Fn() + Sync)) {
         }
         *step = Some(Step { work, room: helpers, inside: 0 });
     }
-    let _end = End;
+    let _end = EndOfStep;
     STEPS.fetch_add(1, Ordering::Release);
     for helper in HELPERS.iter().map_while(OnceLock::get).take(helpers) {
         helper.unpark();
@@ -174,9 +174,9 @@ fn with_helpers(helpers: usize, work: &(dyn Fn() + Sync)) {
 }
 
 /// Ends a step: nobody joins it any more, and those who have are waited for.
-struct End;
+struct EndOfStep;
 
-impl Drop for End {
+impl Drop for EndOfStep {
     fn drop(&mut self) {
         loop {
             let mut step = held(&STEP);

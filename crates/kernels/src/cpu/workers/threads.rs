@@ -314,14 +314,14 @@ impl Drop for Finished<'_> {
 /// that is not free in time has no part in it.
 fn in_pool<T>(threads: usize, work: impl FnOnce() -> T) -> T {
     /// Ends a run, also if it panics.
-    struct End(Arc<AtomicBool>);
-    impl Drop for End {
+    struct EndOfRun(Arc<AtomicBool>);
+    impl Drop for EndOfRun {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
             RUNS.set(RUNS.get() - 1);
         }
     }
-    let end = End(Arc::default());
+    let end = EndOfRun(Arc::default());
     RUNS.set(RUNS.get() + 1);
     let _restore = Restore::team_of(threads);
     for _ in 1..threads {

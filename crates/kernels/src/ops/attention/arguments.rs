@@ -1,6 +1,6 @@
 //! What the kernels of `attention` are given.
 
-use super::{Added, AttentionOp, Place, Rules};
+use super::{Added, AttentionOp, RowStrides, Rules};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Scalar, Value};
 use crate::ops::kernel::Constants;
@@ -65,7 +65,7 @@ impl AttentionOp {
             ("none", Scalar::F32(f32::NEG_INFINITY)),
         ];
         for (operand, names) in PLACES {
-            let Place { first, steps: [batch, head, group, row] } = *self.place(operand);
+            let RowStrides { first, steps: [batch, head, group, row] } = *self.place(operand);
             let numbers = names.into_iter().zip([first, batch, head, group, row]);
             let named = numbers.filter(|(name, _)| !name.is_empty());
             params.extend(named.map(|(name, number)| (name, unsigned(number / lanes))));

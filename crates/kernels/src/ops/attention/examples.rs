@@ -1,6 +1,6 @@
 //! Problems that between them use every kernel and every rule.
 
-use super::{Added, Attention, AttentionOp, MaskRule, OP, Place, Rules, Strided};
+use super::{Added, Attention, AttentionOp, MaskRule, OP, RowStrides, Rules, Strided};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
@@ -12,10 +12,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a node is given.
-type Given<'a> = &'a [(Operand, &'a [usize], DType)];
+type NodeInputs<'a> = &'a [(Operand, &'a [usize], DType)];
 
 /// The op of a node with these inputs.
-pub(super) fn of_node(options: &Attention, given: Given<'_>, precision: Precision) -> Result<AttentionOp> {
+pub(super) fn of_node(
+    options: &Attention,
+    given: NodeInputs<'_>,
+    precision: Precision,
+) -> Result<AttentionOp> {
     let argument = |&(operand, dims, dtype): &(Operand, &[usize], DType)| {
         Ok(Argument { operand, dims: Dims::new(dims)?, dtype })
     };
@@ -110,7 +114,7 @@ fn packed(precision: Precision, [key, query]: [usize; 2]) -> Result<AttentionOp>
         precision,
     )?;
     let wide = heads * depth;
-    let place = |part: usize| Place { first: part * wide, steps: [0, depth, 0, 3 * wide] };
+    let place = |part: usize| RowStrides { first: part * wide, steps: [0, depth, 0, 3 * wide] };
     let strided = Strided {
         sizes: own.sizes,
         query: place(0),

@@ -43,7 +43,7 @@ mod tiled;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Strided;
-pub use places::{Added, Place, Sizes};
+pub use places::{Added, RowStrides, Sizes};
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -147,10 +147,10 @@ impl Rules {
 pub struct AttentionOp {
     sizes: Sizes,
     /// Where queries, keys, values and results lie.
-    query: Place,
-    key: Place,
-    value: Place,
-    dst: Place,
+    query: RowStrides,
+    key: RowStrides,
+    value: RowStrides,
+    dst: RowStrides,
     bias: Option<Added>,
     mask: Option<Added>,
     rules: Rules,
@@ -289,7 +289,7 @@ impl AttentionOp {
         batch * heads * self.all_rows() * (width + self.strided().tail())
     }
 
-    fn place(&self, operand: Operand) -> &Place {
+    fn place(&self, operand: Operand) -> &RowStrides {
         match operand {
             Operand::Query => &self.query,
             Operand::Key => &self.key,

@@ -1,6 +1,6 @@
 //! An attention as a node of a graph: `Query`, `Key`, `Value`, and where given `Bias`, `Mask`, `Begins` and `Ends`.
 
-use super::{Added, Attention, AttentionOp, OP, Place, Rules, Sizes};
+use super::{Added, Attention, AttentionOp, OP, RowStrides, Rules, Sizes};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Strided {
     pub sizes: Sizes,
-    pub query: Place,
-    pub key: Place,
-    pub value: Place,
-    pub dst: Place,
+    pub query: RowStrides,
+    pub key: RowStrides,
+    pub value: RowStrides,
+    pub dst: RowStrides,
     pub bias: Option<Added>,
     pub mask: Option<Added>,
     pub rules: Rules,
@@ -43,7 +43,7 @@ impl Strided {
         let Sizes { batch, heads, group, rows, width, .. } = self.sizes;
         let row = width + self.tail();
         let dst =
-            Place { first: 0, steps: [heads * group * rows * row, group * rows * row, rows * row, row] };
+            RowStrides { first: 0, steps: [heads * group * rows * row, group * rows * row, rows * row, row] };
         let output = Dims::new(&[parts, batch * heads * group * rows, row])?;
         Ok(Strided { dst: dst.reduced(self.sizes.of(Operand::Dst)), parts, output, ..self.clone() })
     }
@@ -88,7 +88,7 @@ impl Attention {
                 true => (features, heads * group * features),
                 false => (places * features, features),
             };
-            Place { first: 0, steps: [heads * group * places * features, head * group, head, row] }
+            RowStrides { first: 0, steps: [heads * group * places * features, head * group, head, row] }
         };
         let output = match self.places_first {
             true => Dims::new(&[batch, rows, many, width])?,

@@ -73,14 +73,14 @@ impl Sizes {
 /// Where rows lie: element `d` of a row at `first + d` and the steps times the places along batch, head of keys, head that
 /// shares it, and place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct RowStrides {
     #[doc(hidden)]
     pub first: usize,
     #[doc(hidden)]
     pub steps: [usize; 4],
 }
 
-impl Place {
+impl RowStrides {
     /// Where element 0 of a row lies.
     pub(crate) fn at(&self, [b, h, g, row]: [usize; 4]) -> usize {
         let [batch, head, group, place] = self.steps;
@@ -93,14 +93,14 @@ impl Place {
     }
 
     /// Steps along axes of one element are of no account.
-    pub(super) fn reduced(&self, extents: [usize; 5]) -> Place {
+    pub(super) fn reduced(&self, extents: [usize; 5]) -> RowStrides {
         let mut steps = self.steps;
         for (step, extent) in steps.iter_mut().zip(extents) {
             if extent == 1 {
                 *step = 0;
             }
         }
-        Place { first: self.first, steps }
+        RowStrides { first: self.first, steps }
     }
 
     /// Refuses rows that do not lie within `dims`.

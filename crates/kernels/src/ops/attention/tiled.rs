@@ -24,7 +24,7 @@ const MOST_LOADS: usize = 16;
 const FEW: usize = 5;
 
 /// Vec4s that a work-group keeps.
-struct Kept {
+struct LocalMemory {
     queries: usize,
     staged: usize,
     shares: usize,
@@ -36,12 +36,12 @@ const fn odd(vec4s: usize) -> usize {
     vec4s | 1
 }
 
-fn kept(op: &AttentionOp, choice: &Choice) -> Kept {
+fn kept(op: &AttentionOp, choice: &Choice) -> LocalMemory {
     let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
     let [x, y, groups, rows] = [x, y, groups, rows].map(|extent| extent as usize);
     let (rows, keys4) = (rows * y, groups * x);
     let Sizes { depth, width, .. } = op.sizes;
-    Kept {
+    LocalMemory {
         queries: rows * odd(depth / 4),
         staged: (4 * keys4 * odd(depth / 4)).max(keys4 * width),
         shares: rows * odd(keys4),
@@ -104,7 +104,7 @@ impl Kernel<AttentionOp> for Tiled {
             let found = format!("{keys} vec4s of keys and {values} of values");
             return Some(format!("{found} for an invocation at a time, wanted at most {MOST_LOADS}"));
         }
-        let Kept { queries, staged, shares, largest } = kept(op, choice);
+        let LocalMemory { queries, staged, shares, largest } = kept(op, choice);
         let bytes = 16 * (queries + staged + shares + largest) as u64;
         local_obstacle(bytes, limits)
     }
@@ -115,7 +115,7 @@ impl Kernel<AttentionOp> for Tiled {
     }
 
     fn effort(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
-        let Kept { queries, staged, shares, largest } = kept(op, choice);
+        let LocalMemory { queries, staged, shares, largest } = kept(op, choice);
         let bytes = extent(16 * (queries + staged + shares + largest));
         let [_, keys, values] = loads(op, choice);
         Some(effort::tiled(op, choice, self.grid(op, choice.tile), bytes, extent(keys + values)))
@@ -130,7 +130,7 @@ impl Kernel<AttentionOp> for Tiled {
     }
 
     fn constants(&self, op: &AttentionOp, choice: &Choice, _limits: &Limits) -> Constants {
-        let Kept { queries, staged, shares, largest } = kept(op, choice);
+        let LocalMemory { queries, staged, shares, largest } = kept(op, choice);
         let ([x, y, _], [groups, rows, _]) = (choice.work_group, choice.tile);
         let [x, y, groups, rows] = [x, y, groups, rows].map(|extent| extent as usize);
         let Sizes { depth, width, .. } = op.sizes;

@@ -4,7 +4,7 @@ use super::{AttentionJoinOp, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::error::Result;
-use crate::ops::attention::{Place, Rules, Sizes, Strided};
+use crate::ops::attention::{RowStrides, Rules, Sizes, Strided};
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) fn of_extents(
     nan_if_nothing: bool,
 ) -> Result<AttentionJoinOp> {
     let sizes = Sizes { batch: 1, heads, group: 1, rows, keys: 8 * parts, depth, width };
-    let place = |features: usize| Place { first: 0, steps: [0, features, 0, heads * features] };
+    let place = |features: usize| RowStrides { first: 0, steps: [0, features, 0, heads * features] };
     let whole = Strided {
         sizes,
         query: place(depth),

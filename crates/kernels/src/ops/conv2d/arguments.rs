@@ -2,8 +2,8 @@
 
 use crate::emit::Operand;
 use crate::ops::convolution::Convolution;
-use crate::ops::map_product::Given;
 use crate::ops::spec::{self, Params, unsigned};
+use crate::ops::text_arguments::TextArguments;
 
 /// Slices of output channels, in whole tiles, so that the kernel reads zeros beyond the last.
 pub(super) fn slices(problem: &Convolution, tile: [u32; 3]) -> usize {
@@ -37,7 +37,7 @@ pub(super) fn params(problem: &Convolution, tile: [u32; 3], without: &[&str]) ->
 }
 
 /// What the texts of the kernels that are matrix products are given.
-pub(super) const OF_PRODUCTS: Given = Given {
+pub(super) const OF_PRODUCTS: TextArguments = TextArguments {
     windows: true,
     params: |problem, _tile| params(problem, [1; 3], &["dst_tiles", "src_slices", "src_c4"]),
 };

@@ -3,9 +3,10 @@
 
 use super::arguments::params;
 use crate::ops::kernel::{Ordinary, VariantEntry};
-use crate::ops::map_product::{Given, Split};
+use crate::ops::map_product::Split;
 use crate::ops::spec::unsigned;
 use crate::ops::split;
+use crate::ops::text_arguments::TextArguments;
 
 pub(super) const SPLIT: Split = Split {
     entry: VariantEntry::wgsl("split", crate::emit::text!("../../../shaders/conv2d/split.wgsl"))
@@ -13,7 +14,7 @@ pub(super) const SPLIT: Split = Split {
     preference: [2, 3],
     tiles: &[[4, 1], [4, 2], [2, 2]],
     small_tiles: &[],
-    given: Given {
+    given: TextArguments {
         windows: true,
         params: |problem, tile| {
             let mut params = params(problem, tile, &["dst_tiles", "src_slices"]);

@@ -2,7 +2,8 @@
 //! lie between rows padded with zeros.
 
 use crate::cpu::blocks::{cut_panels, with_scratch};
-use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::micro::Rows;
+use crate::cpu::panels::Panels;
 use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::for_each_tile;

@@ -1,6 +1,6 @@
 //! Windows within the input and beyond it, products of rows, sums and numbers.
 
-use super::{DynamicConv2d, DynamicConv2dOp, Given, OP};
+use super::{DynamicConv2d, DynamicConv2dOp, EpilogueOperands, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Activation;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let plain = DynamicConv2d::new();
     let same = DynamicConv2d { padding: Padding::Same, ..plain };
-    let [none, all] = [false, true].map(|has| Given { bias: has, residual: has });
+    let [none, all] = [false, true].map(|has| EpilogueOperands { bias: has, residual: has });
     let of = |activation| DynamicConv2d { activation, ..same };
     let cases = [
         (Shape::nhwc(2, 7, 9, 3), [20, 3, 3], 2, of(Activation::Relu6), all),

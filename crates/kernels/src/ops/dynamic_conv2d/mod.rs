@@ -73,7 +73,7 @@ impl Default for DynamicConv2d {
 
 /// What a node has beside its input and weights.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Given {
+pub(super) struct EpilogueOperands {
     bias: bool,
     residual: bool,
 }
@@ -97,7 +97,7 @@ impl DynamicConv2dOp {
     /// # Errors
     /// If the shapes do not fit each other, or pixels of one window have several ranges.
     pub fn new(input: Shape, weights: Shape, ranges: Dims, options: &DynamicConv2d) -> Result<Self> {
-        Self::with(input, weights, ranges, options, Given::default())
+        Self::with(input, weights, ranges, options, EpilogueOperands::default())
     }
 
     fn with(
@@ -105,7 +105,7 @@ impl DynamicConv2dOp {
         weights: Shape,
         ranges: Dims,
         options: &DynamicConv2d,
-        given: Given,
+        given: EpilogueOperands,
     ) -> Result<Self> {
         let DynamicConv2d { stride, dilation, padding, sums, activation } = *options;
         if weights.c != input.c {

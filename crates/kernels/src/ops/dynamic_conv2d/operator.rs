@@ -1,7 +1,7 @@
 //! A convolution of bytes of ranges of a run as a node of a graph: `Src`, `Weights`, `Arg(0)`, and where given `Scale`, `Bias`,
 //! `Slope` and `Residual`.
 
-use super::{DynamicConv2d, DynamicConv2dOp, Given, OP};
+use super::{DynamicConv2d, DynamicConv2dOp, EpilogueOperands, OP};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ impl Options for DynamicConv2d {
         let [input, weights] = bytes::maps(OP, arguments)?;
         let [bias, residual] = operator::extras(arguments);
         let ranges = arguments.need(OP, Operand::Arg(0))?;
-        let op = DynamicConv2dOp::with(input, weights, ranges, self, Given { bias, residual })?;
+        let op = DynamicConv2dOp::with(input, weights, ranges, self, EpilogueOperands { bias, residual })?;
         let scale =
             arguments.get(Operand::Scale).map(|dims| (dims.elements(), arguments.dtype(Operand::Scale)));
         let wanted = (!self.sums).then_some((weights.n, DType::F32));

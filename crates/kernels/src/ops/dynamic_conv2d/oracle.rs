@@ -77,7 +77,7 @@ mod tests {
     use crate::dims::Dims;
     use crate::dtype::DType;
     use crate::emit::Activation;
-    use crate::ops::dynamic_conv2d::{DynamicConv2d, Given};
+    use crate::ops::dynamic_conv2d::{DynamicConv2d, EpilogueOperands};
     use crate::ops::expected::on_cpu;
     use crate::ops::operands::of;
     use crate::shape::{Padding, Shape};
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(word::numbers(DType::I32, &on_host), wanted);
 
         let options = DynamicConv2d { activation: Activation::Relu, ..options };
-        let given = Given { bias: true, residual: true };
+        let given = EpilogueOperands { bias: true, residual: true };
         let op = DynamicConv2dOp::with(input, weights_of, ranges, &options, given).expect("fits");
         let residual = [1000.0; 8];
         let all = [

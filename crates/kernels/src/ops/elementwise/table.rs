@@ -21,10 +21,10 @@ pub(super) enum Text {
 
 /// The largest error of a function's own, from its arguments, the largest magnitude of its result and what
 /// one rounding is.
-pub(super) type Own = fn(&[Interval; 3], f64, &Unit) -> f64;
+pub(super) type RoundingError = fn(&[Interval; 3], f64, &Unit) -> f64;
 
 /// What a function makes of none: only what its arguments bring along.
-const CHOICE: Own = |_, _, _| 0.0;
+const CHOICE: RoundingError = |_, _, _| 0.0;
 
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident $word:literal ($($arg:ident),+)
@@ -79,7 +79,7 @@ macro_rules! functions {
                 }
             }
 
-            pub(super) fn own(self) -> Own {
+            pub(super) fn own(self) -> RoundingError {
                 match self {
                     $(Function::$name => $own,)*
                 }
@@ -136,8 +136,8 @@ const AT_ZERO: Enclosure = Points(&[0.0]);
 /// It has a pole at zero.
 const POLE: Enclosure = Points(&[-0.0, 0.0]);
 
-const ROUNDED: Own = |_, f, u| u.v * f;
-const QUOTIENT: Own = |_, f, u| 2.5 * u.v * f;
+const ROUNDED: RoundingError = |_, f, u| u.v * f;
+const QUOTIENT: RoundingError = |_, f, u| 2.5 * u.v * f;
 
 /// Of the functions that are computed in f32, `by` off, and then rounded to what the kernel computes in.
 fn in_f32(by: f64, f: f64, u: &Unit) -> f64 {

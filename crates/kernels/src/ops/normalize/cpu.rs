@@ -43,7 +43,7 @@ pub(super) struct NormalizeKernel {
 
 /// What an image of a finished normalisation is given.
 #[derive(Debug, Clone, Copy, Default)]
-struct Given<'a> {
+struct ImageOperands<'a> {
     scale: Option<&'a [f32]>,
     bias: Option<&'a [f32]>,
     /// The number of the image, and the moments of all.
@@ -187,7 +187,7 @@ impl NormalizeKernel {
     }
 
     /// Columns of whole rows of channels, one mean for each column.
-    fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: Given<'_>) {
+    fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: ImageOperands<'_>) {
         let count = (src.len() / columns) as f32;
         let origins = self.origins(src, columns);
         let [means, squares] = match given.moments {
@@ -239,7 +239,7 @@ impl NormalizeKernel {
         };
         for (n, (dst, src)) in dst.chunks_exact_mut(image).zip(src.chunks_exact(image)).enumerate() {
             let own = |all: &'_ [f32]| n * channels..all.len().min((n + 1) * channels);
-            let given = Given {
+            let given = ImageOperands {
                 scale: scale.and_then(|all| all.get(own(all))),
                 bias: bias.and_then(|all| all.get(own(all))),
                 moments: moments.map(|(moments, all)| (n, moments, all)),
@@ -372,7 +372,7 @@ impl CpuKernel for NormalizeKernel {
         } else if kept[2].step == 1 && one_run && (one_block || kept[0].extent == 1) {
             let columns = kept[2].extent;
             for (dst, src) in dst.chunks_exact_mut(count * columns).zip(src.chunks_exact(count * columns)) {
-                self.columns(src, dst, columns, Given::default());
+                self.columns(src, dst, columns, ImageOperands::default());
             }
         } else {
             self.one_by_one(src, dst);

@@ -111,7 +111,7 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
 
 /// What parts add up to, and how far off that may be.
 #[derive(Debug, Clone, Copy)]
-struct Whole {
+struct SummedMoments {
     mean: f64,
     of_mean: f64,
     variance: f64,
@@ -120,7 +120,7 @@ struct Whole {
 
 /// The mean and the variance of output `out`, from those of its parts: `p` of them are added up, each a product of
 /// a whole number, and divided.
-fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> Whole {
+fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> SummedMoments {
     let given = get(operands, Operand::Arg(2)).unwrap_or_default();
     let (moments, channels, map) = (op.moments(), op.channels(), op.dims.shape());
     let (n, c, t) = (out / channels, out % channels, (map.h * map.w) as f64);
@@ -144,7 +144,7 @@ fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> Whole {
         absolute += (squares.abs() + count * off * off) / t;
         passed_on += count * (2.0 * off * of_off + of_off * of_off) / t;
     }
-    Whole { mean, of_mean, variance, of_variance: passed_on + gamma * (absolute + passed_on) }
+    SummedMoments { mean, of_mean, variance, of_variance: passed_on + gamma * (absolute + passed_on) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::{OP, PointwiseOp};
 use crate::cpu::blocks::cut_panels;
-use crate::cpu::panels::{Panels, Rows};
+use crate::cpu::micro::Rows;
+use crate::cpu::panels::Panels;
 use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::{Tile, for_each_tile};

@@ -8,18 +8,18 @@ use crate::emit::Value;
 use crate::limits::Limits;
 use crate::ops::effort::{self, Effort};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
-use crate::ops::map_product::Given;
 use crate::ops::plan::Choice;
 use crate::ops::registers::{self, Registers};
 use crate::ops::split;
+use crate::ops::text_arguments::TextArguments;
 use crate::ops::windowed::ConvolutionOptions;
 
 #[derive(Debug)]
 pub(super) struct Micro;
 
 /// What the texts of the kernels that are matrix products are given.
-pub(super) const OF_PRODUCTS: Given =
-    Given { windows: false, params: |problem, _tile| Pointwise::params(problem) };
+pub(super) const OF_PRODUCTS: TextArguments =
+    TextArguments { windows: false, params: |problem, _tile| Pointwise::params(problem) };
 
 impl Kernel<PointwiseOp> for Micro {
     fn entry(&self) -> VariantEntry {

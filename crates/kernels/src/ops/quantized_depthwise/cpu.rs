@@ -2,8 +2,8 @@
 
 use super::{OP, QuantizedDepthwiseOp};
 use crate::cpu::blocks::{independent_rows, products};
-use crate::cpu::bytes::channels::{Channels, GROUP};
-use crate::cpu::bytes::{Finish, LANES, bytes, bytes_mut};
+use crate::cpu::bytes::channels::Channels;
+use crate::cpu::bytes::{Finish, GROUP, LANES, bytes, bytes_mut};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::emit::Operand;

@@ -1,6 +1,6 @@
 //! Problems that between them use every kernel, every way to give zero points, and every edge.
 
-use super::{Given, OP, QuantizedGemm, QuantizedGemmOp, packed_words};
+use super::{OP, OperandDims, QuantizedGemm, QuantizedGemmOp, packed_words};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
@@ -23,7 +23,7 @@ pub(super) fn of_node(
         true => (Dims::new(&[n, packed_words(options.bits, blocks)])?, DType::U32),
         false => (Dims::new(&[n, blocks])?, DType::F32),
     };
-    let given = Given {
+    let given = OperandDims {
         src: Dims::new(&[m, k])?,
         weights: Dims::new(&[n, packed_words(options.bits, k)])?,
         scales: Dims::new(&[n, blocks])?,

@@ -97,7 +97,7 @@ pub struct QuantizedGemmOp {
 }
 
 /// What a product is made of.
-struct Given {
+struct OperandDims {
     src: Dims,
     weights: Dims,
     scales: Dims,
@@ -108,7 +108,7 @@ struct Given {
 
 impl QuantizedGemmOp {
     /// Checks the extents.
-    fn new(options: &QuantizedGemm, given: &Given, precision: Precision) -> Result<Self> {
+    fn new(options: &QuantizedGemm, given: &OperandDims, precision: Precision) -> Result<Self> {
         let refuse = |found: String, wanted: String| Err(Error::shape(OP, found, wanted));
         let QuantizedGemm { bits, block, zero, activation } = *options;
         if ![2, 4, 8].contains(&bits) {
@@ -211,7 +211,7 @@ mod tests {
         scales: &[usize],
     ) -> Result<QuantizedGemmOp> {
         let (src, weights, scales) = (dims(src), dims(weights), dims(scales));
-        let given = Given { src, weights, scales, zeros: None, bias: false, residual: false };
+        let given = OperandDims { src, weights, scales, zeros: None, bias: false, residual: false };
         QuantizedGemmOp::new(&options, &given, Precision::F32)
     }
 
@@ -239,7 +239,7 @@ mod tests {
             let found = found.expect_err(wanted).to_string();
             assert!(found.contains(wanted), "{found}");
         }
-        let given = |zeros| Given {
+        let given = |zeros| OperandDims {
             src: dims(&[2, 40]),
             weights: dims(&[5, 5]),
             scales: dims(&[5, 3]),

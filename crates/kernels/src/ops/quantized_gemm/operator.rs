@@ -1,7 +1,7 @@
 //! A product with quantized weights as a node of a graph: `Src`, `Weights`, `Scales`, and where given `Zeros`, `Bias`, `Slope`
 //! and `Residual`.
 
-use super::{Given, OP, QuantizedGemm, QuantizedGemmOp};
+use super::{OP, OperandDims, QuantizedGemm, QuantizedGemmOp};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Activation, Operand};
@@ -21,7 +21,7 @@ impl Options for QuantizedGemm {
                 return Err(Error::shape(OP, format!("{} of {found}", operand.name()), wanted.to_string()));
             }
         }
-        let given = Given {
+        let given = OperandDims {
             src: arguments.need(OP, Operand::Src)?,
             weights: arguments.need(OP, Operand::Weights)?,
             scales: arguments.need(OP, Operand::Scales)?,

@@ -1,6 +1,6 @@
 //! The resize on the CPU: each output row is the mean of two input rows, then of neighbours within it.
 
-use super::{OP, ResizeMode, ResizeOp, Source};
+use super::{Neighbours, OP, ResizeMode, ResizeOp};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows, with_scratch};
 use crate::cpu::panels::lanes_for;
@@ -14,8 +14,8 @@ use pulp::{Simd, WithSimd};
 #[derive(Debug, Clone)]
 pub(super) struct ResizeKernel {
     op: ResizeOp,
-    rows: Vec<Source>,
-    columns: Vec<Source>,
+    rows: Vec<Neighbours>,
+    columns: Vec<Neighbours>,
     arch: Arch,
 }
 

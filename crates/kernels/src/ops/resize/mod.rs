@@ -79,7 +79,7 @@ pub struct ResizeOp {
 
 /// Where an output element lies along one axis of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Source {
+struct Neighbours {
     /// The pixel, or the one before.
     first: usize,
     /// The one behind; the same where it lies on a pixel.
@@ -126,7 +126,7 @@ impl ResizeOp {
     }
 
     /// Where output element `out` lies along an axis.
-    fn source(&self, axis: usize, out: usize) -> Source {
+    fn source(&self, axis: usize, out: usize) -> Neighbours {
         let last = self.extents(axis)[0] - 1;
         let half = if self.options.half_pixel_centers { 0.5 } else { 0.0 };
         let scaled = (out as f32 + half) * self.scale(axis);
@@ -134,10 +134,10 @@ impl ResizeOp {
             let floor = scaled.floor();
             let up = self.options.align_corners && scaled >= floor + 0.5;
             let nearest = (floor as usize + usize::from(up)).min(last);
-            return Source { first: nearest, second: nearest, part: 0.0 };
+            return Neighbours { first: nearest, second: nearest, part: 0.0 };
         }
         let place = (scaled - half).clamp(0.0, last as f32);
         let [first, second] = [place.floor(), place.ceil()];
-        Source { first: first as usize, second: second as usize, part: place - first }
+        Neighbours { first: first as usize, second: second as usize, part: place - first }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn oracle(op: &ResizeOp, src: &[f32]) -> Reference {
             let row = |i: usize| mix(at(n, i, u.first, c), at(n, i, u.second, c), u.part);
             let mixed = mix(row(v.first), row(v.second), v.part);
             // What may be mixed, and whether that is more than is mixed without rounding.
-            let around = |source: super::Source, extent: usize| {
+            let around = |source: super::Neighbours, extent: usize| {
                 let off = 4.0 * unit * extent as f64;
                 let (down, up) = (f64::from(source.part) <= off, f64::from(source.part) >= 1.0 - off);
                 let first = if down { source.first.saturating_sub(1) } else { source.first };

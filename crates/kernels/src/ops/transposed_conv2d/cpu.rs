@@ -4,9 +4,11 @@
 use super::{OP, TransposedConv2dOp};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{independent_rows, with_scratch};
-use crate::cpu::panels::{Finish, Panels, Rows};
+use crate::cpu::finish::{After, Finish};
+use crate::cpu::micro::Rows;
+use crate::cpu::panels::Panels;
 use crate::cpu::shelf::Shelf;
-use crate::cpu::tail::{After, Tail};
+use crate::cpu::tail::Tail;
 use crate::cpu::tile::Tile;
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};

@@ -4,13 +4,13 @@
 use super::super::flexbuffer::tests::map;
 use super::super::options;
 use super::layers_expected::EXPECTED;
-use super::operators::{Given, compare, fields, float, none, of};
+use super::operators::{TestInput, compare, fields, float, none, of};
 use super::writer::{Field, FileSpec, NetworkSpec, OpSpec, OptionsSpec, TensorSpec, code};
 use crate::dims::Dims;
 use crate::host::HostTensor;
 use crate::model::tflite::names::element;
 use Field::{Bool, Byte, Float, Floats, Int, Text};
-use Given::{Input, Integers};
+use TestInput::{Input, Integers};
 use diptych::Session;
 use diptych::SessionOptions;
 use diptych::{Backend, Context};

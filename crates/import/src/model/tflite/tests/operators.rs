@@ -12,7 +12,7 @@ use diptych::{Backend, Context};
 use diptych::{LoadOptions, Model};
 
 /// Extents and elements that TensorFlow Lite gives.
-type Wanted = (&'static str, &'static [(&'static [usize], &'static [f32])]);
+type ExpectedOutputs = (&'static str, &'static [(&'static [usize], &'static [f32])]);
 
 /// The elements of an input: the same in any language.
 fn ramp(input: usize, elements: usize) -> Vec<f32> {
@@ -20,13 +20,13 @@ fn ramp(input: usize, elements: usize) -> Vec<f32> {
 }
 
 /// An input of an operator.
-pub(super) enum Given<'v> {
+pub(super) enum TestInput<'v> {
     /// A further input of the network, of this shape.
     Input(&'v [i32]),
     Floats(&'v [i32], &'v [f32]),
     Integers(&'v [i32], &'v [i32]),
 }
-use Given::{Floats, Input, Integers};
+use TestInput::{Floats, Input, Integers};
 
 /// The ops of the steps that the CPU runs for a file.
 pub(super) fn steps(bytes: &[u8], load: &LoadOptions, session: SessionOptions) -> Vec<&'static str> {
@@ -48,7 +48,7 @@ pub(super) fn fields(tag: u8, fields: &[(u16, Field)]) -> OptionsSpec {
 pub(super) fn of(
     name: &str,
     x: &[i32],
-    others: &[Given<'_>],
+    others: &[TestInput<'_>],
     options: OptionsSpec,
     outputs: usize,
     kind: i8,
@@ -61,7 +61,7 @@ pub(super) fn of(
     finish(file, name, &inputs, options, outputs, kind)
 }
 
-pub(super) fn add(file: &mut FileSpec, index: usize, from: &Given<'_>) -> i32 {
+pub(super) fn add(file: &mut FileSpec, index: usize, from: &TestInput<'_>) -> i32 {
     let name = format!("in{index}");
     match from {
         Input(shape) => {
@@ -95,12 +95,12 @@ fn finish(
 }
 
 /// One float output.
-pub(super) fn float(name: &str, x: &[i32], others: &[Given<'_>], options: OptionsSpec) -> FileSpec {
+pub(super) fn float(name: &str, x: &[i32], others: &[TestInput<'_>], options: OptionsSpec) -> FileSpec {
     of(name, x, others, options, 1, element::FLOAT32)
 }
 
 /// An operator with its constants before `x`.
-fn behind(name: &str, x: &[i32], before: &[Given<'_>], options: OptionsSpec, outputs: usize) -> FileSpec {
+fn behind(name: &str, x: &[i32], before: &[TestInput<'_>], options: OptionsSpec, outputs: usize) -> FileSpec {
     let mut file = FileSpec::with_input("x", x);
     let mut inputs: Vec<i32> =
         before.iter().enumerate().map(|(index, from)| add(&mut file, index, from)).collect();
@@ -558,10 +558,10 @@ pub(super) fn files() -> Vec<(String, FileSpec)> {
 }
 
 /// Extents and elements.
-type Found = (Vec<usize>, Vec<f32>);
+type TestOutput = (Vec<usize>, Vec<f32>);
 
 /// What the file gives on the CPU: the extents and elements of each output.
-fn outputs(file: &FileSpec) -> Result<Vec<Found>, String> {
+fn outputs(file: &FileSpec) -> Result<Vec<TestOutput>, String> {
     let model =
         Model::from_bytes(&file.bytes(), &LoadOptions::default()).map_err(|error| error.to_string())?;
     let context = Context::new(Backend::Cpu).map_err(|error| error.to_string())?;
@@ -583,7 +583,7 @@ fn outputs(file: &FileSpec) -> Result<Vec<Found>, String> {
 }
 
 /// The first difference, if there is one.
-fn difference(found: &[Found], wanted: &[(&[usize], &[f32])]) -> Option<String> {
+fn difference(found: &[TestOutput], wanted: &[(&[usize], &[f32])]) -> Option<String> {
     if found.len() != wanted.len() {
         return Some(format!("{} outputs, wanted {}", found.len(), wanted.len()));
     }
@@ -607,7 +607,7 @@ fn every_file_gives_what_tensorflow_lite_gives() {
 }
 
 /// Each file's outputs with what is expected of it.
-pub(super) fn compare(files: &[(String, FileSpec)], expected: &[Wanted]) {
+pub(super) fn compare(files: &[(String, FileSpec)], expected: &[ExpectedOutputs]) {
     if let Some(folder) = std::env::var_os("DIPTYCH_WRITE_FILES") {
         for (name, file) in files {
             let path = std::path::Path::new(&folder).join(format!("{name}.tflite"));
