@@ -172,18 +172,23 @@ pub(crate) fn chosen<'c>(runs: Vec<Run<'c>>, turn: &Turn) -> Vec<Run<'c>> {
             shown[text].insert(*numbers.entry(fact).or_insert(next));
         }
     }
-    let mut left = shown.clone();
+    let mut texts_with = vec![Vec::new(); numbers.len()];
+    for (text, facts) in shown.iter().enumerate() {
+        facts.iter().for_each(|&fact| texts_with[fact].push(text));
+    }
+    // How many facts of each text no text that was taken shows.
+    let mut left: Vec<u64> = shown.iter().map(|facts| facts.len() as u64).collect();
+    let mut is_shown = vec![false; numbers.len()];
     let mut taken = Vec::new();
     // More facts for a cost: a / b > c / d where a * d > c * b.
-    let for_its_cost = |a: &(usize, &BTreeSet<usize>), b: &(usize, &BTreeSet<usize>)| {
-        (a.1.len() as u64 * costs[b.0]).cmp(&(b.1.len() as u64 * costs[a.0]))
-    };
-    while let Some((text, facts)) = left.iter().enumerate().rev().max_by(for_its_cost)
-        && !facts.is_empty()
+    let for_its_cost = |a: &(usize, u64), b: &(usize, u64)| (a.1 * costs[b.0]).cmp(&(b.1 * costs[a.0]));
+    while let Some((text, facts)) = left.iter().copied().enumerate().rev().max_by(for_its_cost)
+        && facts > 0
     {
-        let facts = facts.clone();
         taken.push(text);
-        left.iter_mut().for_each(|facts_of_text| facts_of_text.retain(|fact| !facts.contains(fact)));
+        for &fact in shown[text].iter().filter(|fact| !std::mem::replace(&mut is_shown[**fact], true)) {
+            texts_with[fact].iter().for_each(|&other| left[other] -= 1);
+        }
     }
     // What those taken later show as well needs no text of its own.
     let mut times: HashMap<usize, usize> = HashMap::new();

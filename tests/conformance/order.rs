@@ -34,21 +34,20 @@ fn choices(op: &dyn Op, device: &dyn Device) -> BTreeMap<&'static str, Vec<Choic
 
 /// The first choice, and others that are said to compute like it.
 fn alike(op: &dyn Op, device: &dyn Device, choices: &[Choice]) -> Vec<Choice> {
-    let planned = |choice: &Choice| -> Option<(KernelSpec, KernelSource)> {
+    let planned = |choice: &Choice| -> Option<(Choice, KernelSpec, KernelSource)> {
         let spec = op.plan(choice, &device.info().limits).ok()?.spec;
-        Some((spec, written(device, op, choice).ok()?))
+        Some((*choice, spec, written(device, op, choice).ok()?))
     };
+    let planned: Vec<_> = choices.iter().filter_map(planned).collect();
     let mut best = Vec::new();
-    for (index, first) in choices.iter().enumerate() {
-        let Some((spec, text)) = planned(first) else { continue };
-        let mut texts = vec![text.text.clone()];
+    for (index, (first, spec, text)) in planned.iter().enumerate() {
+        let mut texts = vec![&text.text];
         let mut own = vec![*first];
-        for other in &choices[index + 1..] {
-            let Some((other_spec, other_text)) = planned(other) else { continue };
-            let is_new = own.len() < MOST && !texts.contains(&other_text.text);
-            if is_new && other_spec.computes_like(&spec, text.computes_alone()) {
+        for (other, other_spec, other_text) in &planned[index + 1..] {
+            let is_new = own.len() < MOST && !texts.contains(&&other_text.text);
+            if is_new && other_spec.computes_like(spec, text.computes_alone()) {
                 own.push(*other);
-                texts.push(other_text.text);
+                texts.push(&other_text.text);
             }
         }
         if own.len() > best.len() {
