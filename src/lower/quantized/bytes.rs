@@ -197,12 +197,9 @@ impl Pass<'_, '_> {
         }
         let reads: Vec<Value> = unit.reads().collect();
         if let (Some(&Pool { window, stride, padding, .. }), [x]) = (values::operator(&unit), &reads[..]) {
-            let Some(x) = self.bytes_of(Quantized { value: *x, grid })? else { return Ok(None) };
             let (pooling, range) = (QuantizedPooling::Max, ByteRange::all(grid.zero));
             let options = QuantizedPool { pooling, window, stride, padding, range };
-            let name = format!("{}/bytes", unit.name);
-            let value = self.add(&name, options, &[(Operand::Src, x.value)])?;
-            return Ok(Some(Bytes { value, ..x }));
+            return self.pooled(&format!("{}/bytes", unit.name), Quantized { value: *x, grid }, options);
         }
         if let Some(&Concat { axis }) = values::operator(&unit) {
             let mut parts = Vec::with_capacity(reads.len());

@@ -33,7 +33,7 @@ use crate::graph::Value;
 use crate::ops::bytes::ByteRange;
 use crate::ops::dequantize::Dequantize;
 use crate::ops::operator::Argument;
-use crate::ops::quantization::{Linear, Quantization};
+use crate::ops::quantization::{Linear, Quantization, Rounding};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ pub(super) fn compute_on_bytes(network: &mut Network<'_>, alone: &dyn Fn(&str) -
     if !network.units().iter().any(is_quantizing) {
         return Ok(());
     }
-    let mut pass = Pass { network, alone, added: Vec::new(), bytes: HashMap::new(), at: 0 };
+    let mut pass =
+        Pass { network, alone, added: Vec::new(), bytes: HashMap::new(), at: 0, rounding: Rounding::Even };
     let mut changed: HashMap<usize, Unit> = HashMap::new();
     for index in 0..pass.network.units().len() {
         pass.at = index;
@@ -52,7 +53,8 @@ pub(super) fn compute_on_bytes(network: &mut Network<'_>, alone: &dyn Fn(&str) -
             continue;
         }
         let (bytes, quantization) = match linear {
-            Linear::Quantize(own, _) => {
+            Linear::Quantize(own, rounding) => {
+                pass.rounding = rounding;
                 let Some(grid) = Grid::of(own) else { continue };
                 let Some(bytes) = pass.quantized(index, input, grid)? else { continue };
                 let output = pass.network.units()[index].outputs[0];
@@ -154,6 +156,8 @@ struct Pass<'p, 'g> {
     bytes: HashMap<Value, Bytes>,
     /// The unit that is looked at.
     at: usize,
+    /// How it rounds.
+    rounding: Rounding,
 }
 
 impl Pass<'_, '_> {

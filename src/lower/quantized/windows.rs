@@ -14,11 +14,15 @@ use crate::ops::depthwise::Depthwise;
 use crate::ops::gemm::Gemm;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::pool::{Pool, Pooling};
+use crate::ops::quantization::Rounding;
 use crate::ops::quantized_conv2d::QuantizedConv2d;
 use crate::ops::quantized_depthwise::QuantizedDepthwise;
 use crate::ops::quantized_pool::{QuantizedPool, QuantizedPooling};
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::shape::{Border, Padding};
+
+/// The most elements of a window whose sums have 32 bits.
+const MOST_TAPS: usize = 1 << 22;
 
 /// A convolution's windows over bytes.
 struct Windows {
@@ -55,10 +59,19 @@ impl Pass<'_, '_> {
         if let Some(&Pool { pooling, window, stride, padding, activation }) = operator(&unit) {
             let Some(own) = activation_bounds(activation) else { return Ok(None) };
             let Some(x) = self.source(&unit, Operand::Src) else { return Ok(None) };
-            let pooling = match pooling {
-                _ if x.grid != grid => return Ok(None),
-                Pooling::Max => QuantizedPooling::Max,
-                Pooling::Average => QuantizedPooling::Mean(grid.offset as u8),
+            let taps = window.iter().product::<usize>();
+            // TensorFlow Lite rounds halves away from the stored 0. A change of scale wants whole windows.
+            let whole = padding == Padding::Valid;
+            let pooling = match (pooling, self.rounding) {
+                (Pooling::Max, _) if x.grid == grid => QuantizedPooling::Max,
+                (Pooling::Average, Rounding::Away) if x.grid == grid => {
+                    QuantizedPooling::Mean(grid.offset as u8)
+                }
+                (Pooling::Average, Rounding::Even | Rounding::EvenOfReciprocal) if whole => {
+                    let factor = x.grid.scale / grid.scale * (1.0 / taps as f32);
+                    QuantizedPooling::Scaled { zero: x.grid.zero, factor: Bits(factor) }
+                }
+                _ => return Ok(None),
             };
             let range = grid.range(both(own, bounds));
             let options = QuantizedPool { pooling, window, stride, padding, range };
@@ -83,11 +96,17 @@ impl Pass<'_, '_> {
         self.quantization(unit.input(operand).ok()?.value()?)
     }
 
-    fn pooled(&mut self, name: &str, x: Quantized, options: QuantizedPool) -> Result<Option<Bytes>> {
-        let Some(bytes) = self.bytes_of(x)? else { return Ok(None) };
-        if self.network.dims(bytes.value)?.rank() != 4 {
+    /// A pooling of quantized maps.
+    pub(super) fn pooled(
+        &mut self,
+        name: &str,
+        x: Quantized,
+        options: QuantizedPool,
+    ) -> Result<Option<Bytes>> {
+        if self.network.dims(x.value)?.rank() != 4 || options.window.iter().product::<usize>() > MOST_TAPS {
             return Ok(None);
         }
+        let Some(bytes) = self.bytes_of(x)? else { return Ok(None) };
         let value = self.add(name, options, &[(Operand::Src, bytes.value)])?;
         Ok(Some(Bytes { value, ..bytes }))
     }

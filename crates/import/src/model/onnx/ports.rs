@@ -209,6 +209,9 @@ impl<'a> Import<'a> {
                 })
                 .collect();
             crate::model::constant::elements_of(&fixed)?;
+            let dims: Vec<Dim> = fixed.iter().map(|&extent| Dim::Fixed(extent)).collect();
+            self.graph.typed_input(input.name, kind.dtype(), &dims)?;
+            self.names.insert(input.name.to_owned());
             let empty = Constant::Integers(Integers::new(fixed, Vec::new()));
             return self.insert(input.name, Operand::Constant(empty, kind));
         }
