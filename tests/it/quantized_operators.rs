@@ -321,3 +321,17 @@ fn what_no_integers_are_stays_in_floats() {
         assert!(ops.contains(&"conv2d"), "{ops:?}");
     }
 }
+
+#[test]
+fn a_bias_that_is_no_integers_of_the_scales_is_added_in_floats() {
+    let own = weights(&[5, 2, 2, 8], 0, true, 127, 3);
+    let bias = HostTensor::vector((0..5).map(|output| 0.3 * output as f32 - 0.777).collect::<Vec<f32>>());
+    let extras = Extras::bias(bias.expect("a bias"));
+    let graph = between(&[1, 5, 4, 8], WIDE, |graph, x| graph.conv2d("c", x, own, extras, Conv2d::default()));
+    let x = noise(Shape::nhwc(1, 5, 4, 8), 5);
+    let context = Context::new(Backend::Cpu).expect("the CPU");
+    let (ops, found) = run(&context, &graph, SessionOptions::new(), &[("x", &x)]);
+    assert!(!ops.contains(&"quantized_conv2d"), "{ops:?}");
+    let (_, wanted) = run(&context, &graph, SessionOptions::new().with_dequantize(true), &[("x", &x)]);
+    assert_eq!(found, wanted);
+}

@@ -172,9 +172,10 @@ impl Pass<'_, '_> {
 
     /// The bytes that unit `index` rounds `x` to, if `x` is a function of each element of one quantized value.
     pub(super) fn looked_up(&mut self, index: usize, x: Value, grid: Grid) -> Result<Option<Bytes>> {
-        let Some((source, exact)) = self.only_source(x) else { return Ok(None) };
-        // A table gives the same integers everywhere. Functions that do so anyway are worth one where there are bytes already.
-        if exact && self.bytes_of_ops(source)?.is_none() {
+        let Some((source, arithmetic)) = self.only_source(x) else { return Ok(None) };
+        // A table gives the same integers everywhere. Arithmetic does so without one, and joins what is around it: it is worth a
+        // table where there are bytes already.
+        if arithmetic && self.bytes_of_ops(source)?.is_none() {
             return Ok(None);
         }
         let units = self.network.units();
@@ -195,13 +196,13 @@ impl Pass<'_, '_> {
         self.seen_as(bytes, x)
     }
 
-    /// The quantized value, if there is one alone, that `x` is a function of, element by element; and whether every device computes
-    /// that function to the bit.
+    /// The quantized value, if there is one alone, that `x` is a function of, element by element; and whether
+    /// that function is arithmetic alone.
     fn only_source(&self, x: Value) -> Option<(Quantized, bool)> {
         let (mut open, mut known, mut source): (Vec<Value>, Vec<Value>, Option<Quantized>) =
             (vec![x], Vec::new(), None);
         let elements = self.network.dims(x).ok()?.elements();
-        let mut exact = true;
+        let mut arithmetic = true;
         while let Some(value) = open.pop() {
             let root = self.root(value)?;
             if self.network.dims(root).ok()?.elements() != elements {
@@ -221,7 +222,7 @@ impl Pass<'_, '_> {
             let unit = self.network.units().get(self.network.writer(root)?)?;
             let own = operator::<Elementwise>(unit);
             let own = own.filter(|_| known.len() <= MOST_UNITS && !(self.alone)(&unit.name))?;
-            exact &= own.program().steps().iter().all(|step| is_exact(step.function));
+            arithmetic &= own.program().steps().iter().all(|step| is_arithmetic(step.function));
             for (_, input) in &unit.inputs {
                 match input {
                     Input::Value(value) => open.push(*value),
@@ -230,7 +231,7 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        Some((source?, exact))
+        Some((source?, arithmetic))
     }
 
     /// What an element of `x` is where that of the source is `number`.
@@ -259,10 +260,15 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Whether every device computes a function to the bit.
-fn is_exact(function: Function) -> bool {
-    use Function::{Abs, Add, Clamp, Maximum, Minimum, Mul, Neg, Relu, Relu6, ReluN1To1, Sub};
-    matches!(function, Abs | Add | Clamp | Maximum | Minimum | Mul | Neg | Relu | Relu6 | ReluN1To1 | Sub)
+/// Whether devices compute a function to the bit, or to its last one: arithmetic, and what is chosen.
+fn is_arithmetic(function: Function) -> bool {
+    use Function::{
+        Abs, Add, Clamp, Div, Maximum, Minimum, Mul, Neg, Reciprocal, Relu, Relu6, ReluN1To1, Rsqrt, Square,
+        SquaredDifference, Sub,
+    };
+    let sums = matches!(function, Add | Sub | Mul | Neg | Square | SquaredDifference);
+    let quotients = matches!(function, Div | Reciprocal | Rsqrt);
+    sums || quotients || matches!(function, Abs | Clamp | Maximum | Minimum | Relu | Relu6 | ReluN1To1)
 }
 
 /// A constant as bytes, if it is one of integers of 8 bits times a scale.

@@ -162,3 +162,43 @@ impl ByteWeights {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_come_back_from_numbers_up_to_the_largest() {
+        for scale in [0.037f32, 7.87e-12, 1.5] {
+            for integer in [0, 1, -7, 127, 65_535, -123_456, i32::MAX, i32::MIN + 1] {
+                let found = whole(integer as f32 * scale, scale).expect("an integer");
+                let off = (i64::from(found) - i64::from(integer)).abs();
+                assert!(off <= i64::from(integer).abs() >> 22, "{found} for {integer} times {scale}");
+            }
+            assert_eq!(whole(3.5 * scale, scale), None);
+        }
+        assert_eq!(whole(i32::MAX as f32, 1.0), Some(i32::MAX));
+        assert_eq!(whole(f32::NAN, 1.0), None);
+        assert_eq!(whole(1e30, 1.0), None);
+    }
+
+    #[test]
+    fn a_bias_of_other_steps_is_none_of_integers() {
+        let bias = HostTensor::vector(vec![0.5, 0.3]).expect("two");
+        assert_eq!(whole_bias(Some(&bias), &[0.25], 1.0), None);
+        let bias = HostTensor::vector(vec![0.5, 0.75]).expect("two");
+        assert_eq!(whole_bias(Some(&bias), &[0.25], 0.5), Some(Some(vec![4, 6])));
+        assert_eq!(whole_bias(None, &[0.25], 0.5), Some(None));
+    }
+
+    #[test]
+    fn scales_of_another_axis_are_not_those_of_outputs() {
+        let dims = Dims::new(&[2, 1, 1, 2]).expect("small");
+        let weights = HostTensor::new(dims, vec![0.5, 1.0, -0.5, 2.0]).expect("four");
+        assert!(ByteWeights::of(&weights, None, 1.0, false).is_none());
+        let along = |axis| weights.clone().with_scales(vec![0.5, 0.25], axis);
+        let found = ByteWeights::of(&along(0), None, 1.0, false).expect("integers");
+        assert_eq!((found.values, found.outputs), (vec![1, 2, -2, 8], 2));
+        assert!(ByteWeights::of(&along(3), None, 1.0, false).is_none());
+    }
+}
