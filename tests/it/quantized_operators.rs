@@ -276,7 +276,8 @@ fn windows_means_and_moves_run_on_bytes() {
 
 #[test]
 fn operands_that_are_moved_before_are_rounded_to_the_same_integers() {
-    let moves: [(&str, fn(&mut Graph, Value) -> diptych::Result<Value>); 5] = [
+    type Move = fn(&mut Graph, Value) -> diptych::Result<Value>;
+    let moves: [(&str, Move); 5] = [
         ("transposed", |graph, x| graph.transpose("move", x, &[0, 2, 1, 3])),
         ("sliced", |graph, x| graph.slice("move", x, 1, 1..4)),
         ("padded", |graph, x| graph.pad("move", x, &[0, 1, 1, 0], &[0, 1, 1, 0], diptych::nn::PadMode::Edge)),

@@ -677,7 +677,7 @@ fn operators_of_integers_are_computed_on_them_unless_floats_are_asked_for() {
     let load = |dequantize| LoadOptions { dequantize, ..LoadOptions::default() };
     let on_bytes = steps(&bytes, &load(false), SessionOptions::default());
     for op in ["quantized_conv2d", "quantized_pool", "quantized_binary", "dequantize"] {
-        assert!(on_bytes.iter().any(|name| *name == op), "no {op}: {on_bytes:?}");
+        assert!(on_bytes.contains(&op), "no {op}: {on_bytes:?}");
     }
     assert!(!on_bytes.iter().any(|name| *name == "conv2d" || *name == "pointwise"), "{on_bytes:?}");
     for (load, session) in [(load(true), SessionOptions::default()), (load(false), of_session)] {
