@@ -93,9 +93,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// let all = graph.concat("all", &[past, next], 0)?;
 /// graph.output(all)?;
 /// let mut session = Session::new(&Context::new(Backend::Cpu)?, &graph, SessionOptions::default())?;
-/// let (past, next) = (HostTensor::matrix(1, 0, 2, vec![])?, HostTensor::new(Dims::new(&[1, 2])?, vec![3.0, 4.0])?);
-/// let past = past.reshaped(Dims::new(&[0, 2])?)?;
-/// assert_eq!(session.run(&[("past", &past), ("next", &next)])?[0].f32s()?, [3.0, 4.0]);
+/// let past = HostTensor::new(Dims::new(&[0, 2])?, vec![])?;
+/// let next = HostTensor::new(Dims::new(&[1, 2])?, vec![3.0, 4.0])?;
+/// assert_eq!(*session.run(&[("past", &past), ("next", &next)])?[0].to_f32(), [3.0, 4.0]);
 /// # Ok::<(), diptych::Error>(())
 /// ```
 #[derive(Debug, Clone)]
