@@ -12,9 +12,22 @@ use std::sync::Arc;
 /// What lies between the names of nodes that run as one.
 pub(super) const TOGETHER: &str = " + ";
 
-/// Whether `name` can be that of a step: of a node, or of nodes that run as one.
+/// What lies behind the name of a node whose result is computed on bytes, and of one whose numbers are made of bytes.
+pub(super) const ON_BYTES: &str = "/bytes";
+pub(super) const OF_BYTES: &str = "/numbers";
+
+/// Whether `name` can be that of a step: of a node, of nodes that run as one, or of a node on bytes, perhaps with a part of it
+/// behind that.
 pub(crate) fn can_be_a_step(name: &str, is_node: &dyn Fn(&str) -> bool) -> bool {
-    is_node(name) || name.contains(TOGETHER) && name.split(TOGETHER).all(is_node)
+    let is_step = |name: &str| {
+        let cut = |of: &'static str| name.match_indices(of).map(move |(at, _)| (at, at + of.len()));
+        let is_on_bytes = |(at, end): (usize, usize)| {
+            let (node, part) = (name.get(..at), name.get(end..).unwrap_or_default());
+            node.is_some_and(is_node) && (part.is_empty() || part.starts_with('/'))
+        };
+        is_node(name) || cut(ON_BYTES).chain(cut(OF_BYTES)).any(is_on_bytes)
+    };
+    is_step(name) || name.contains(TOGETHER) && name.split(TOGETHER).all(is_step)
 }
 
 /// A stored value: an index into [`Program::stored`](super::Program::stored).

@@ -336,3 +336,30 @@ fn a_bias_that_is_no_integers_of_the_scales_is_added_in_floats() {
     let (_, wanted) = run(&context, &graph, SessionOptions::new().with_dequantize(true), &[("x", &x)]);
     assert_eq!(found, wanted);
 }
+
+#[test]
+fn what_is_said_of_a_step_of_bytes_leaves_it_one() {
+    let own = weights(&[5, 2, 2, 8], 0, true, 127, 3);
+    let graph = between(&[1, 5, 4, 8], WIDE, |graph, x| {
+        graph.conv2d("c", x, own, Extras::default(), Conv2d::default())
+    });
+    for context in in_turns().into_iter().filter(|context| context.info().backend != Backend::Cpu) {
+        let session = Session::new(&context, &graph, SessionOptions::new()).expect("a session");
+        let steps = session.steps();
+        let step = steps.iter().find(|step| step.op == "quantized_conv2d").expect("a convolution of bytes");
+        let choice = step.choice.expect("a choice");
+        // Every step keeps its name and its op under the choices of all.
+        let all = steps.iter().filter_map(|step| Some((step.name.clone(), step.choice?)));
+        let mut options = SessionOptions::new();
+        options.choices.extend(all.filter(|(name, _)| name.contains("/bytes") || name.contains("/numbers")));
+        assert!(options.choices.len() > 2, "{:?}", options.choices);
+        let chosen = Session::new(&context, &graph, options).expect("a session");
+        let names = |steps: &[diptych::Step]| -> Vec<(String, &'static str)> {
+            steps.iter().map(|step| (step.name.clone(), step.op)).collect()
+        };
+        let own = chosen.steps();
+        assert_eq!(names(&own), names(&steps));
+        let own = own.iter().find(|own| own.name == step.name).expect("the step");
+        assert_eq!((own.choice, own.source.as_str()), (Some(choice), "by hand"));
+    }
+}

@@ -7,6 +7,7 @@ use crate::emit::{Bits, Operand};
 use crate::error::{Error, Result};
 use crate::graph::{TensorType, Value};
 use crate::host::HostTensor;
+use crate::lower::step::ON_BYTES;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::bytes::{ByteRange, LANES, words_of_rows};
 use crate::ops::concat::Concat;
@@ -133,7 +134,7 @@ impl Pass<'_, '_> {
             return Ok(None);
         }
         let bytes = match self.integers(value) {
-            Some(q) => self.bytes_of_integers(q, grid.offset)?,
+            Some(q) => self.bytes_of_integers(q, value, grid.offset)?,
             None => match self.root(value).filter(|&root| root != value) {
                 Some(root) => {
                     let root = self.bytes_of(Quantized { value: root, grid })?;
@@ -151,7 +152,7 @@ impl Pass<'_, '_> {
 
     /// The bytes that the numbers of a value are rounded to.
     fn rounded_value(&mut self, own: Quantized) -> Result<Bytes> {
-        let name = format!("{}/bytes", self.network.value_name(own.value));
+        let name = format!("{}{ON_BYTES}", self.network.value_name(own.value));
         self.rounded(&name, own.value, own.grid.scale, ByteRange::all(own.grid.zero))
     }
 
@@ -199,7 +200,7 @@ impl Pass<'_, '_> {
         if let (Some(&Pool { window, stride, padding, .. }), [x]) = (values::operator(&unit), &reads[..]) {
             let (pooling, range) = (QuantizedPooling::Max, ByteRange::all(grid.zero));
             let options = QuantizedPool { pooling, window, stride, padding, range };
-            return self.pooled(&format!("{}/bytes", unit.name), Quantized { value: *x, grid }, options);
+            return self.pooled(&format!("{}{ON_BYTES}", unit.name), Quantized { value: *x, grid }, options);
         }
         if let Some(&Concat { axis }) = values::operator(&unit) {
             let mut parts = Vec::with_capacity(reads.len());
@@ -207,17 +208,18 @@ impl Pass<'_, '_> {
                 let Some(x) = self.bytes_of(Quantized { value: x, grid })? else { return Ok(None) };
                 parts.push(x);
             }
-            return self.joined(&format!("{}/bytes", unit.name), &parts, axis);
+            return self.joined(&format!("{}{ON_BYTES}", unit.name), &parts, axis);
         }
         Ok(None)
     }
 
-    /// The bytes of integers of 8 bits in f32, to which `offset` is added.
-    fn bytes_of_integers(&mut self, q: Value, offset: i32) -> Result<Bytes> {
+    /// The bytes of integers of 8 bits in f32, whose numbers are `value`; `offset` is added to them.
+    fn bytes_of_integers(&mut self, q: Value, value: Value, offset: i32) -> Result<Bytes> {
         if let Some(&known) = self.bytes.get(&q) {
             return Ok(known);
         }
-        let name = format!("{}/bytes", self.network.value_name(q));
+        let named = if self.network.writer(q).is_some() { q } else { value };
+        let name = format!("{}{ON_BYTES}", self.network.value_name(named));
         let unit = self.network.writer(q).and_then(|place| self.network.units().get(place));
         let bytes = match unit.and_then(linear) {
             Some((Linear::Quantize(own, Rounding::Even | Rounding::EvenOfReciprocal), x)) => {

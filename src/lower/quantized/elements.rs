@@ -170,8 +170,8 @@ impl Pass<'_, '_> {
         Ok(Some(Bytes { value, ..bytes }))
     }
 
-    /// The bytes that unit `index` rounds `x` to, if `x` is a function of each element of one quantized value.
-    pub(super) fn looked_up(&mut self, index: usize, x: Value, grid: Grid) -> Result<Option<Bytes>> {
+    /// The bytes that the unit which is looked at rounds `x` to, if `x` is a function of each element of one quantized value.
+    pub(super) fn looked_up(&mut self, name: &str, x: Value, grid: Grid) -> Result<Option<Bytes>> {
         let Some((source, arithmetic)) = self.only_source(x) else { return Ok(None) };
         // A table gives the same integers everywhere. Arithmetic does so without one, and joins what is around it: it is worth a
         // table where there are bytes already.
@@ -179,7 +179,7 @@ impl Pass<'_, '_> {
             return Ok(None);
         }
         let units = self.network.units();
-        let Some(rounding) = units.get(index).and_then(operator::<Elementwise>) else { return Ok(None) };
+        let Some(rounding) = units.get(self.at).and_then(operator::<Elementwise>) else { return Ok(None) };
         let of = |byte: u8| {
             let number = self.function(x, source.value, source.grid.number(byte), &mut HashMap::new())?;
             Some(match Operator::linear(rounding) {
@@ -191,8 +191,7 @@ impl Pass<'_, '_> {
             })
         };
         let Some(table) = (0..=u8::MAX).map(of).collect::<Option<Vec<u8>>>() else { return Ok(None) };
-        let name = self.network.units()[index].name.clone();
-        let Some(bytes) = self.lookup(&name, source, &table)? else { return Ok(None) };
+        let Some(bytes) = self.lookup(name, source, &table)? else { return Ok(None) };
         self.seen_as(bytes, x)
     }
 

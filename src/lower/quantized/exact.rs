@@ -9,7 +9,7 @@ use super::{Bytes, Grid, Pass};
 use crate::dims::Dims;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{Derived, Value};
 use crate::host::HostTensor;
 use crate::lower::unit::Unit;
 use crate::ops::conv2d::Conv2d;
@@ -35,7 +35,12 @@ struct Whole {
 
 /// The whole weights and bias of a unit, whose outputs are counted along an axis of the weights; nothing if they are no constants of
 /// integers, or sums may be too large.
-fn whole_weights(unit: &Unit, operand: Operand, axis: usize, [x, y]: [Grid; 2]) -> Option<Whole> {
+fn whole_weights(
+    derived: &Derived,
+    unit: &Unit,
+    operand: Operand,
+    (axis, [x, y]): (usize, [Grid; 2]),
+) -> Option<Whole> {
     let weights = constant(unit, operand)?;
     let dims = weights.dims();
     let outputs = *dims.extents().get(axis)?;
@@ -61,7 +66,9 @@ fn whole_weights(unit: &Unit, operand: Operand, axis: usize, [x, y]: [Grid; 2]) 
         own.map_or(0.0, |own| x.scale * own / y.scale)
     };
     Some(Whole {
-        weights: HostTensor::new(dims, floats(&values)).ok()?,
+        weights: derived
+            .joined("whole numbers of scales", &[weights], |_, _| HostTensor::new(dims, floats(&values)))
+            .ok()?,
         bias: bias.map(|list| HostTensor::vector(floats(&list))).transpose().ok()?,
         factors: (0..outputs).map(factor).collect(),
     })
@@ -98,7 +105,8 @@ impl Pass<'_, '_> {
         if !reads_only(unit, &[Operand::Src, Operand::Weights]) {
             return Ok(None);
         }
-        let Some(whole) = whole_weights(unit, Operand::Weights, axis, [x.grid, grid]) else {
+        let derived = self.network.graph.derived();
+        let Some(whole) = whole_weights(derived, unit, Operand::Weights, (axis, [x.grid, grid])) else {
             return Ok(None);
         };
         let Some(bytes) = self.bytes_of(x)? else { return Ok(None) };

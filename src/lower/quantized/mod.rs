@@ -25,6 +25,7 @@ mod values;
 mod windows;
 
 use super::network::Network;
+use super::step::{OF_BYTES, ON_BYTES};
 use super::unit::{Input, Unit};
 use crate::dtype::DType;
 use crate::emit::{Bits, Operand};
@@ -43,8 +44,8 @@ pub(super) fn compute_on_bytes(network: &mut Network<'_>, alone: &dyn Fn(&str) -
     if !network.units().iter().any(is_quantizing) {
         return Ok(());
     }
-    let mut pass =
-        Pass { network, alone, added: Vec::new(), bytes: HashMap::new(), at: 0, rounding: Rounding::Even };
+    let (grids, added, bytes) = (values::grids(network), Vec::new(), HashMap::new());
+    let mut pass = Pass { network, alone, grids, added, bytes, at: 0, rounding: Rounding::Even };
     let mut changed: HashMap<usize, Unit> = HashMap::new();
     for index in 0..pass.network.units().len() {
         pass.at = index;
@@ -150,6 +151,8 @@ struct Quantized {
 struct Pass<'p, 'g> {
     network: &'p mut Network<'g>,
     alone: &'p dyn Fn(&str) -> bool,
+    /// The quantized values that units write.
+    grids: HashMap<Value, values::Depth>,
     /// New units, each with the place of the unit that it goes before, in order.
     added: Vec<(usize, Unit)>,
     /// The bytes of integers and of the numbers that they stand for, by value.
@@ -163,7 +166,8 @@ struct Pass<'p, 'g> {
 impl Pass<'_, '_> {
     /// The bytes of what unit `index` rounds, `x`, if an op of bytes computes them.
     fn quantized(&mut self, index: usize, x: Value, grid: Grid) -> Result<Option<Bytes>> {
-        let name = self.network.units()[index].name.clone();
+        // No node has this name: what is said of a step by its name is said of this unit alone.
+        let name = format!("{}{ON_BYTES}", self.network.units()[index].name);
         if let Some(own) = self.quantization(x) {
             if own.grid == grid {
                 return self.bytes_of_ops(own);
@@ -176,7 +180,7 @@ impl Pass<'_, '_> {
                 return self.seen_as(bytes, x);
             }
         }
-        if let Some(bytes) = self.looked_up(index, x, grid)? {
+        if let Some(bytes) = self.looked_up(&name, x, grid)? {
             return Ok(Some(bytes));
         }
         Ok(None)
@@ -191,7 +195,7 @@ impl Pass<'_, '_> {
         let operator = Arc::new(Dequantize { scale: Bits(scale), zero, channels });
         let inputs = vec![(operand, Input::Value(bytes.value))];
         let arguments = vec![Argument { operand, dims, dtype: DType::U32 }];
-        let (name, outputs) = (unit.name.clone(), unit.outputs.clone());
+        let (name, outputs) = (format!("{}{OF_BYTES}", unit.name), unit.outputs.clone());
         Ok(Some(Unit::of_arguments(name, operator, (inputs, arguments), outputs)))
     }
 }

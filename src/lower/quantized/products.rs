@@ -4,22 +4,36 @@ use super::bytes::of_words;
 use super::{Grid, Pass};
 use crate::dims::Dims;
 use crate::emit::Operand;
-use crate::error::Result;
-use crate::graph::Value;
+use crate::error::{Error, Result};
+use crate::graph::{Derived, Value};
 use crate::host::{HostTensor, Scales};
 use crate::ops::bytes::{LANES, words_of_rows};
+use std::hash::{DefaultHasher, Hasher};
+
+/// How the channels of a convolution's input meet its outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Channels {
+    /// Each output has all channels.
+    Mixed,
+    /// Each output has the channel of its place.
+    Apart,
+    /// There is one channel, which all outputs have; the outputs are last.
+    One,
+}
 
 /// The weights of a convolution or a matrix product of bytes.
 #[derive(Debug, Clone)]
 pub(super) struct ByteWeights {
-    /// `o kh kw c`, or `1 kh kw c` for a depthwise convolution.
-    values: Vec<i8>,
+    /// `o kh kw ceil(c / 4)`, or `1 kh kw ceil(c / 4)` for a depthwise convolution.
+    words: HostTensor,
+    /// Of each output's weights.
+    sums: Vec<i32>,
+    /// The extents of the bytes.
     extents: [usize; 4],
     /// One for all, or one for each output channel.
     scales: Vec<f32>,
     /// One for each output channel.
     bias: Option<Vec<i32>>,
-    outputs: usize,
 }
 
 /// How far a number may be from a whole one, in proportion, because it was multiplied by a scale in f32.
@@ -63,65 +77,121 @@ pub(super) fn whole_bias(bias: Option<&HostTensor>, scales: &[f32], input: f32) 
     values.iter().enumerate().map(whole).collect::<Option<Vec<i32>>>().map(Some)
 }
 
+/// How the integers of a constant become those of weights.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// The order of the constant.
+    Same,
+    /// From one row for each output to one column.
+    Turned { outputs: usize, depth: usize },
+}
+
+/// The words of a constant's integers, in another order, and the sum of each output: made once for all graphs that share the
+/// constant. Nothing if they have not 8 bits.
+fn packed(
+    derived: &Derived,
+    tensor: &HostTensor,
+    (extents, order, depthwise): ([usize; 4], Order, bool),
+) -> Option<(HostTensor, Vec<i32>)> {
+    let values = || -> Result<Vec<i8>> {
+        let wrong = || Error::Internal("constants that are no integers of 8 bits".to_owned());
+        let own = integers(tensor).ok_or_else(wrong)?;
+        let at = |index: usize| own.get(index).and_then(|&value| i8::try_from(value).ok()).ok_or_else(wrong);
+        match order {
+            Order::Same => (0..own.len()).map(at).collect(),
+            Order::Turned { outputs, depth } => {
+                (0..outputs).flat_map(|o| (0..depth).map(move |k| k * outputs + o)).map(at).collect()
+            }
+        }
+    };
+    let [outer, height, width, channels] = extents;
+    let mut hasher = DefaultHasher::new();
+    for scale in tensor.scales()?.values.iter() {
+        hasher.write_u32(scale.to_bits());
+    }
+    let how = format!("bytes {extents:?} {order:?} {depthwise} {:x}", hasher.finish());
+    let words = |values: Vec<i8>| {
+        let bytes: Vec<u8> = values.into_iter().map(i8::cast_unsigned).collect();
+        HostTensor::of::<u32>(of_words(&extents)?, words_of_rows(&bytes, channels, 0))
+    };
+    let words = derived.joined(&how, &[tensor], |_, _| words(values()?)).ok()?;
+    let count = if depthwise { channels } else { outer };
+    let sums = |values: Vec<i8>| {
+        let mut sums = vec![0i32; count];
+        for (at, value) in values.into_iter().enumerate() {
+            let output = if depthwise { at % channels } else { at / (height * width * channels) };
+            if let Some(sum) = sums.get_mut(output) {
+                *sum += i32::from(value);
+            }
+        }
+        HostTensor::of::<i32>(Dims::new(&[count])?, sums)
+    };
+    let sums = derived.joined(&format!("{how} sums"), &[tensor], |_, _| sums(values()?)).ok()?;
+    Some((words, sums.elements::<i32>()?.to_vec()))
+}
+
 impl ByteWeights {
-    /// The weights of a convolution: `o kh kw c`, or with outputs last. Nothing if they or the bias are no such integers.
+    /// The weights of a convolution: `o kh kw c`; or, where each channel is by itself, `1 kh kw c`; or with outputs last for one
+    /// input channel. Nothing if they or the bias are no such integers.
     pub(super) fn of(
+        derived: &Derived,
         weights: &HostTensor,
         bias: Option<&HostTensor>,
         input: f32,
-        outputs_last: bool,
+        kind: Channels,
     ) -> Option<ByteWeights> {
-        let extents: [usize; 4] = weights.dims().extents().try_into().ok()?;
-        let axis = if outputs_last { 3 } else { 0 };
-        let scales = weights.scales().filter(|own| own.values.len() == 1 || own.axis == axis)?;
-        let outputs = extents[axis];
-        let values = integers(weights)?.into_iter().map(|value| i8::try_from(value).ok());
-        let values = values.collect::<Option<Vec<i8>>>()?;
-        let bias = whole_bias(bias, &scales.values, input)?;
-        if bias.as_ref().is_some_and(|bias| bias.len() != outputs) {
-            return None;
-        }
-        Some(ByteWeights { values, extents, scales: scales.values.to_vec(), bias, outputs })
+        let own: [usize; 4] = weights.dims().extents().try_into().ok()?;
+        let [outer, height, width, inner] = own;
+        let (axis, outputs) = if kind == Channels::Mixed { (0, outer) } else { (3, inner) };
+        let (extents, order) = match kind {
+            Channels::Mixed | Channels::Apart => (own, Order::Same),
+            Channels::One => {
+                ([inner, height, width, 1], Order::Turned { outputs: inner, depth: height * width })
+            }
+        };
+        let shape = (extents, order, kind == Channels::Apart);
+        Self::with_bias(derived, weights, bias, (input, axis, outputs), shape)
     }
 
     /// A matrix `k n`, or `n k`.
     pub(super) fn of_matrix(
+        derived: &Derived,
         matrix: &HostTensor,
         transposed: bool,
         bias: Option<&HostTensor>,
         input: f32,
     ) -> Option<ByteWeights> {
-        let extents = matrix.dims();
-        let &[.., rows, columns] = extents.extents() else { return None };
+        let dims = matrix.dims();
+        let &[.., rows, columns] = dims.extents() else { return None };
         let (outputs, depth) = if transposed { (rows, columns) } else { (columns, rows) };
-        let axis = extents.rank() - if transposed { 2 } else { 1 };
-        let scales = matrix.scales().filter(|own| own.values.len() == 1 || own.axis == axis)?;
-        let own = integers(matrix)?;
-        let at = |o: usize, k: usize| if transposed { o * depth + k } else { k * outputs + o };
-        let values = (0..outputs).flat_map(|o| (0..depth).map(move |k| at(o, k)));
-        let values = values.map(|at| own.get(at).and_then(|&value| i8::try_from(value).ok()));
-        let values = values.collect::<Option<Vec<i8>>>()?;
+        let axis = dims.rank() - if transposed { 2 } else { 1 };
+        let order = if transposed { Order::Same } else { Order::Turned { outputs, depth } };
+        let shape = ([outputs, 1, 1, depth], order, false);
+        Self::with_bias(derived, matrix, bias, (input, axis, outputs), shape)
+    }
+
+    fn with_bias(
+        derived: &Derived,
+        weights: &HostTensor,
+        bias: Option<&HostTensor>,
+        (input, axis, outputs): (f32, usize, usize),
+        shape: ([usize; 4], Order, bool),
+    ) -> Option<ByteWeights> {
+        let scales = weights.scales().filter(|own| own.values.len() == 1 || own.axis == axis)?;
         let bias = whole_bias(bias, &scales.values, input)?;
         if bias.as_ref().is_some_and(|bias| bias.len() != outputs) {
             return None;
         }
-        let scales = scales.values.to_vec();
-        Some(ByteWeights { values, extents: [outputs, 1, 1, depth], scales, bias, outputs })
+        let (words, sums) = packed(derived, weights, shape)?;
+        Some(ByteWeights { words, sums, extents: shape.0, scales: scales.values.to_vec(), bias })
     }
 
     pub(super) fn outputs(&self) -> usize {
-        self.outputs
+        self.sums.len()
     }
 
     pub(super) fn depth(&self) -> usize {
         self.extents[3]
-    }
-
-    /// Weights `1 kh kw o` of one input channel as `o kh kw 1`.
-    pub(super) fn with_outputs_first(self) -> ByteWeights {
-        let ByteWeights { values, extents: [_, kernel_h, kernel_w, outputs], .. } = &self;
-        let turned = (0..*outputs).flat_map(|o| values.iter().skip(o).step_by(*outputs)).copied();
-        ByteWeights { values: turned.collect(), extents: [*outputs, *kernel_h, *kernel_w, 1], ..self }
     }
 
     /// What a convolution of bytes takes beside them: sums of `x - 128` want what the input's zero point adds in their bias.
@@ -131,32 +201,21 @@ impl ByteWeights {
         [x, y]: [Grid; 2],
         depthwise: bool,
     ) -> Result<[(Operand, Value); 3]> {
-        let [_, kernel_h, kernel_w, channels] = self.extents;
-        let taps = kernel_h * kernel_w;
-        let mut sums = vec![0i32; self.outputs];
-        for (at, &value) in self.values.iter().enumerate() {
-            let output = if depthwise { at % channels } else { at / (taps * channels) };
-            if let Some(sum) = sums.get_mut(output) {
-                *sum += i32::from(value);
-            }
-        }
         // A depthwise convolution has numbers for the bytes of the last word, too.
-        let padded = if depthwise { channels.next_multiple_of(LANES) } else { self.outputs };
+        let padded = if depthwise { self.outputs().next_multiple_of(LANES) } else { self.outputs() };
         let at_128 = 128 - i32::from(x.zero);
         let bias = (0..padded).map(|output| {
             let own = self.bias.as_ref().and_then(|bias| bias.get(output)).copied().unwrap_or(0);
-            own.wrapping_add(sums.get(output).map_or(0, |sum| sum.wrapping_mul(at_128)))
+            own.wrapping_add(self.sums.get(output).map_or(0, |sum| sum.wrapping_mul(at_128)))
         });
         let scale = (0..padded).map(|output| {
             let own = if self.scales.len() == 1 { self.scales.first() } else { self.scales.get(output) };
             own.map_or(0.0, |own| x.scale * own / y.scale)
         });
         let (bias, scale): (Vec<i32>, Vec<f32>) = (bias.collect(), scale.collect());
-        let values: Vec<u8> = self.values.iter().map(|value| value.cast_unsigned()).collect();
-        let weights = HostTensor::of::<u32>(of_words(&self.extents)?, words_of_rows(&values, channels, 0))?;
         let bias = HostTensor::of::<i32>(Dims::new(&[padded])?, bias)?;
         Ok([
-            (Operand::Weights, pass.constant(weights)),
+            (Operand::Weights, pass.constant(self.words.clone())),
             (Operand::Bias, pass.constant(bias)),
             (Operand::Scale, pass.constant(HostTensor::vector(scale)?)),
         ])
@@ -195,10 +254,26 @@ mod tests {
     fn scales_of_another_axis_are_not_those_of_outputs() {
         let dims = Dims::new(&[2, 1, 1, 2]).expect("small");
         let weights = HostTensor::new(dims, vec![0.5, 1.0, -0.5, 2.0]).expect("four");
-        assert!(ByteWeights::of(&weights, None, 1.0, false).is_none());
+        let derived = Derived::default();
+        let of = |weights: &HostTensor, kind| ByteWeights::of(&derived, weights, None, 1.0, kind);
+        assert!(of(&weights, Channels::Mixed).is_none());
         let along = |axis| weights.clone().with_scales(vec![0.5, 0.25], axis);
-        let found = ByteWeights::of(&along(0), None, 1.0, false).expect("integers");
-        assert_eq!((found.values, found.outputs), (vec![1, 2, -2, 8], 2));
-        assert!(ByteWeights::of(&along(3), None, 1.0, false).is_none());
+        let found = of(&along(0), Channels::Mixed).expect("integers");
+        assert_eq!((found.sums, found.scales), (vec![3, 6], vec![0.5, 0.25]));
+        let words = found.words.elements::<u32>().expect("words").to_vec();
+        assert_eq!(words, [[1, 2, 0, 0], [254, 8, 0, 0]].map(u32::from_le_bytes));
+        assert!(of(&along(3), Channels::Mixed).is_none());
+    }
+
+    #[test]
+    fn words_are_made_once_for_graphs_that_share_a_constant() {
+        let derived = Derived::default();
+        let dims = Dims::new(&[2, 3]).expect("small");
+        let matrix = HostTensor::new(dims, vec![1.0, 2.0, 3.0, -1.0, -2.0, -3.0]).expect("six");
+        let matrix = matrix.with_scales(vec![1.0], 0);
+        let of = |transposed| ByteWeights::of_matrix(&derived, &matrix, transposed, None, 1.0);
+        let (one, two) = (of(false).expect("integers"), of(false).expect("integers"));
+        assert_eq!(one.words.place(), two.words.place());
+        assert_eq!((one.sums, of(true).expect("integers").sums), (vec![0, 0, 0], vec![6, -6]));
     }
 }

@@ -3,18 +3,20 @@
 use super::{Grid, Linear, Pass, Quantized, linear};
 use crate::emit::{Activation, Operand};
 use crate::graph::Value;
+use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::concat::Concat;
 use crate::ops::elementwise::{Elementwise, Function, Source};
 use crate::ops::pool::{Pool, Pooling};
 use crate::ops::remap::{Pad, PadMode};
 use std::any::Any;
+use std::collections::HashMap;
 
-/// The most units from one quantized value to another.
+/// The most units that only move elements, one behind the other: what looks for bytes goes back through them.
 const DEEPEST: usize = 16;
 
 /// Operators whose results are elements of their first input.
-const MOVES: [&str; 12] = [
+const MOVES: [&str; 11] = [
     "batch_to_space",
     "broadcast_to",
     "depth_to_space",
@@ -26,13 +28,52 @@ const MOVES: [&str; 12] = [
     "strided_slice",
     "tile",
     "transpose",
-    "copy",
 ];
 
 /// The operator of a unit, if it is one of this type.
 pub(super) fn operator<T: Any>(unit: &Unit) -> Option<&T> {
     let operator: &dyn Any = unit.operator()?;
     operator.downcast_ref()
+}
+
+/// The numbers that a value's elements are, and how many units only moved them since they were computed from integers.
+pub(super) type Depth = (Grid, usize);
+
+/// The quantized values that the units of a network write.
+pub(super) fn grids(network: &Network<'_>) -> HashMap<Value, Depth> {
+    let mut grids: HashMap<Value, Depth> = HashMap::new();
+    for unit in network.units() {
+        let &[output] = &unit.outputs[..] else { continue };
+        let own = match linear(unit) {
+            Some((Linear::Dequantize(own), _)) => Grid::of(own).map(|grid| (grid, 0)),
+            _ => {
+                let of = |value: Value| grids.get(&network.resolve(value).of).copied();
+                moved(unit, &of).filter(|(_, depth)| *depth < DEEPEST)
+            }
+        };
+        grids.extend(own.map(|own| (output, own)));
+    }
+    grids
+}
+
+/// What a unit writes that moves elements of quantized values, or chooses among them; `of` says which values are quantized.
+fn moved(unit: &Unit, of: &dyn Fn(Value) -> Option<Depth>) -> Option<Depth> {
+    let reads: Option<Vec<Depth>> = match operator::<Concat>(unit) {
+        Some(_) => unit.inputs.iter().map(|(_, input)| of(input.value()?)).collect(),
+        None => unit.inputs.first().and_then(|(_, input)| of(input.value()?)).map(|first| vec![first]),
+    };
+    let reads = reads?;
+    let (grid, _) = *reads.first()?;
+    let is_move = if let Some(Pool { pooling, activation, .. }) = operator(unit) {
+        (pooling, activation) == (&Pooling::Max, &Activation::None)
+    } else if let Some(Pad { mode, .. }) = operator(unit) {
+        // The number 0 is one of the grid.
+        !matches!(mode, PadMode::Constant(number) if number.0 != 0.0)
+    } else {
+        operator::<Concat>(unit).is_some() || MOVES.contains(&unit.operator()?.name())
+    };
+    let deepest = reads.iter().map(|(_, depth)| *depth).max()?;
+    (is_move && reads.iter().all(|(own, _)| *own == grid)).then_some((grid, deepest + 1))
 }
 
 impl Pass<'_, '_> {
@@ -57,34 +98,8 @@ impl Pass<'_, '_> {
 
     /// The numbers that a value's elements are, if it is quantized.
     pub(super) fn quantization(&self, value: Value) -> Option<Quantized> {
-        Some(Quantized { value, grid: self.grid(value, DEEPEST)? })
-    }
-
-    fn grid(&self, value: Value, deepest: usize) -> Option<Grid> {
-        let deeper = deepest.checked_sub(1)?;
-        let unit = self.network.units().get(self.network.writer(self.network.resolve(value).of)?)?;
-        if let Some((Linear::Dequantize(own), _)) = linear(unit) {
-            return Grid::of(own);
-        }
-        let first = |unit: &Unit| unit.reads().next().and_then(|value| self.grid(value, deeper));
-        if let Some(Pool { pooling: Pooling::Max, activation: Activation::None, .. }) = operator(unit) {
-            return first(unit);
-        }
-        if operator::<Concat>(unit).is_some() {
-            let grid = first(unit)?;
-            let all = unit
-                .inputs
-                .iter()
-                .all(|(_, input)| input.value().is_some_and(|value| self.grid(value, deeper) == Some(grid)));
-            return all.then_some(grid);
-        }
-        if let Some(Pad { mode, .. }) = operator(unit) {
-            // The number 0 is one of the grid.
-            let is_zero = !matches!(mode, PadMode::Constant(number) if number.0 != 0.0);
-            return first(unit).filter(|_| is_zero);
-        }
-        let is_move = unit.operator().is_some_and(|own| MOVES.contains(&own.name()));
-        if is_move && matches!(unit.inputs.first(), Some((_, Input::Value(_)))) { first(unit) } else { None }
+        let (grid, _) = self.grids.get(&self.network.resolve(value).of)?;
+        Some(Quantized { value, grid: *grid })
     }
 
     /// The unit that computes `x`, without the bounds behind it: what it writes, and the bounds.

@@ -1,6 +1,6 @@
 //! Convolutions and poolings of quantized values.
 
-use super::products::ByteWeights;
+use super::products::{ByteWeights, Channels};
 use super::values::{activation_bounds, both, operator};
 use super::{Bytes, Grid, Pass, Quantized};
 use crate::emit::{Bits, Operand};
@@ -172,16 +172,17 @@ impl Pass<'_, '_> {
         };
         let channels = self.network.dims(x.value)?.extents().last().copied().unwrap_or(0);
         // Several outputs of each channel have no op of bytes; of one channel they are a convolution of all.
-        let depthwise = depthwise && (channels > 1 || weights.shape().c == 1);
-        if depthwise && weights.shape().c != channels {
+        let kind = match (depthwise, weights.shape().c) {
+            (false, _) => Channels::Mixed,
+            (true, outputs) if outputs == channels => Channels::Apart,
+            (true, _) if channels == 1 => Channels::One,
+            (true, _) => return Ok(None),
+        };
+        let (derived, bias) = (self.network.graph.derived(), constant(unit, Operand::Bias));
+        let Some(weights) = ByteWeights::of(derived, weights, bias, x.grid.scale, kind) else {
             return Ok(None);
-        }
-        let outputs_last = operator::<Depthwise>(unit).is_some();
-        let weights = ByteWeights::of(weights, constant(unit, Operand::Bias), x.grid.scale, outputs_last);
-        let Some(mut weights) = weights else { return Ok(None) };
-        if outputs_last && !depthwise {
-            weights = weights.with_outputs_first();
-        }
+        };
+        let depthwise = kind == Channels::Apart;
         let Some(bytes) = self.bytes_of(x)? else { return Ok(None) };
         self.convolve(
             name,
@@ -233,16 +234,11 @@ impl Pass<'_, '_> {
         let (Some(x), Some(matrix)) = (self.source(unit, Operand::A), constant(unit, Operand::B)) else {
             return Ok(None);
         };
-        if !reads_only(unit, &[Operand::A, Operand::B])
-            || matrix.dims().elements() != {
-                let shape = matrix.shape();
-                shape.w * shape.c
-            }
-        {
+        if !reads_only(unit, &[Operand::A, Operand::B]) || matrix.shape().n * matrix.shape().h != 1 {
             return Ok(None);
         }
-        let weights =
-            ByteWeights::of_matrix(matrix, options.transpose_b, constant(unit, Operand::Bias), x.grid.scale);
+        let (derived, bias) = (self.network.graph.derived(), constant(unit, Operand::Bias));
+        let weights = ByteWeights::of_matrix(derived, matrix, options.transpose_b, bias, x.grid.scale);
         let Some(weights) = weights else { return Ok(None) };
         let extents = self.network.dims(x.value)?.extents().to_vec();
         let depth = extents.last().copied().unwrap_or(1);
