@@ -26,6 +26,9 @@ impl TryFrom<&RgbImage> for HostTensor {
 
     fn try_from(picture: &RgbImage) -> Result<Self> {
         let dims = Dims::new(&[1, picture.height() as usize, picture.width() as usize, 3])?;
+        if dims.elements() == 0 {
+            return Err(Error::shape("picture", dims.to_string(), "at least one pixel"));
+        }
         alloc::expect::<u8>(dims.elements(), "a picture")?;
         // What lies behind the last pixel is no part of the picture.
         let bytes = picture.as_raw().get(..dims.elements());
@@ -48,7 +51,7 @@ impl TryFrom<&RgbImage> for HostTensor {
 /// ```
 ///
 /// # Errors
-/// If the tensor has other extents, its elements are not of [`DType::U8`], or there is no memory for a copy.
+/// If the tensor has other extents or no elements, its elements are not of [`DType::U8`], or there is no memory for a copy.
 impl TryFrom<&HostTensor> for RgbImage {
     type Error = Error;
 
@@ -56,9 +59,12 @@ impl TryFrom<&HostTensor> for RgbImage {
         let dims = tensor.dims();
         let refused = || {
             let found = format!("{} of shape {dims}", tensor.dtype());
-            Error::shape("picture", found, format!("{} of shape 1 h w 3", DType::U8))
+            Error::shape("picture", found, format!("{} of shape 1 h w 3 with at least one pixel", DType::U8))
         };
         let &[1, h, w, 3] = dims.extents() else { return Err(refused()) };
+        if h == 0 || w == 0 {
+            return Err(refused());
+        }
         let bytes = tensor.elements_in_nhwc::<u8>().map_err(|_| refused())?;
         let (Ok(width), Ok(height)) = (u32::try_from(w), u32::try_from(h)) else { return Err(refused()) };
         RgbImage::from_raw(width, height, bytes).ok_or_else(refused)
@@ -94,11 +100,15 @@ mod tests {
             let dims = Dims::new(extents).expect("small");
             let tensor = HostTensor::of(dims, vec![0_u8; dims.elements()]).expect("zeros");
             let error = RgbImage::try_from(&tensor).expect_err("no picture").to_string();
-            assert_eq!(error, format!("picture: found u8 of shape {dims}, wanted u8 of shape 1 h w 3"));
+            assert_eq!(error, format!("picture: found u8 of shape {dims}, wanted u8 of shape 1 h w 3 with at least one pixel"));
         }
         let floats = HostTensor::new(Dims::new(&[1, 1, 1, 3]).expect("small"), vec![0.5; 3]).expect("three");
         let error = RgbImage::try_from(&floats).expect_err("floats").to_string();
         assert!(error.contains("f32 of shape 1x1x1x3"), "{error}");
-        assert!(HostTensor::try_from(&RgbImage::new(0, 4)).is_err());
+        let error = HostTensor::try_from(&RgbImage::new(0, 4)).expect_err("no pixels").to_string();
+        assert_eq!(error, "picture: found 1x4x0x3, wanted at least one pixel");
+        let empty = HostTensor::of(Dims::new(&[1, 4, 0, 3]).expect("small"), Vec::<u8>::new()).expect("no elements");
+        let error = RgbImage::try_from(&empty).expect_err("no pixels").to_string();
+        assert_eq!(error, "picture: found u8 of shape 1x4x0x3, wanted u8 of shape 1 h w 3 with at least one pixel");
     }
 }
