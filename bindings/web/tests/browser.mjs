@@ -85,7 +85,7 @@ test("without WebGPU a sentence says so", NO_GPU, async (open) => {
   await ready(page);
   const told = (page) => page.evaluate(() => ["note", "device"].map((id) => document.getElementById(id).textContent));
   const [note, device] = await told(page);
-  ensure(/CPU.*no WebGPU.*one thread.*must send.*chrome:\/\/gpu/.test(note), `the page says ${note}`);
+  ensure(/CPU.*no (?:WebGPU|GPU).*one thread.*must send.*chrome:\/\/gpu/.test(note), `the page says ${note}`);
   ensure(note.split("(").length === 2 && note.split(")").length === 2, `more than one pair of brackets: ${note}`);
   ensure(/on one thread$/.test(device), `the page says ${device}`);
   // As `scripts/web serve` serves it.
