@@ -100,15 +100,24 @@ mod tests {
             let dims = Dims::new(extents).expect("small");
             let tensor = HostTensor::of(dims, vec![0_u8; dims.elements()]).expect("zeros");
             let error = RgbImage::try_from(&tensor).expect_err("no picture").to_string();
-            assert_eq!(error, format!("picture: found u8 of shape {dims}, wanted u8 of shape 1 h w 3 with at least one pixel"));
+            assert_eq!(
+                error,
+                format!(
+                    "picture: found u8 of shape {dims}, wanted u8 of shape 1 h w 3 with at least one pixel"
+                )
+            );
         }
         let floats = HostTensor::new(Dims::new(&[1, 1, 1, 3]).expect("small"), vec![0.5; 3]).expect("three");
         let error = RgbImage::try_from(&floats).expect_err("floats").to_string();
         assert!(error.contains("f32 of shape 1x1x1x3"), "{error}");
         let error = HostTensor::try_from(&RgbImage::new(0, 4)).expect_err("no pixels").to_string();
         assert_eq!(error, "picture: found 1x4x0x3, wanted at least one pixel");
-        let empty = HostTensor::of(Dims::new(&[1, 4, 0, 3]).expect("small"), Vec::<u8>::new()).expect("no elements");
+        let empty =
+            HostTensor::of(Dims::new(&[1, 4, 0, 3]).expect("small"), Vec::<u8>::new()).expect("no elements");
         let error = RgbImage::try_from(&empty).expect_err("no pixels").to_string();
-        assert_eq!(error, "picture: found u8 of shape 1x4x0x3, wanted u8 of shape 1 h w 3 with at least one pixel");
+        assert_eq!(
+            error,
+            "picture: found u8 of shape 1x4x0x3, wanted u8 of shape 1 h w 3 with at least one pixel"
+        );
     }
 }
