@@ -237,6 +237,9 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::packed::rows() {
         table.push(name, problem, breadth);
     }
+    for (name, problem, breadth) in crate::loops::rows() {
+        table.push(name, problem, breadth);
+    }
     for (name, problem, breadth) in crate::moves::rows() {
         table.push(name, problem, breadth);
     }

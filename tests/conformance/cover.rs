@@ -121,13 +121,13 @@ pub(crate) struct Turn(BTreeSet<String>);
 impl Turn {
     /// Of the facts of templates that devices of both limits show, those that are not for the first. One in six is shown
     /// in WGSL, the others in OpenCL C: PoCL compiles many texts as one program, in about half the time that Mesa's Vulkan
-    /// driver takes for them one by one. A function of the element-wise operators is written otherwise in each language, so
+    /// driver takes for them one by one. What statements an op makes is written otherwise in each language, so
     /// both show all.
     pub(crate) fn between(cases: &[Case], own: &Limits, other: &Limits) -> Self {
         let facts = |limits: &Limits| {
             let runs = runs(cases, limits);
             let from_tiles = from_tiles(&runs);
-            let rows = runs.iter().filter(|run| run.spec.op != "elementwise");
+            let rows = runs.iter().filter(|run| !["elementwise", "loops"].contains(&run.spec.op));
             rows.flat_map(|run| run.facts_of_template(&from_tiles)).collect::<BTreeSet<_>>()
         };
         let shared = facts(own).intersection(&facts(other)).cloned().collect::<Vec<_>>();

@@ -25,6 +25,7 @@ mod gates;
 mod gpu;
 mod integers;
 mod large;
+mod loops;
 mod mlps;
 mod moves;
 mod order;
@@ -96,7 +97,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather
-    one_hot random integer cumsum top_k suppress elementwise resize reduce arg softmax mlp moments normalize gate glu squeeze
+    one_hot random integer loops cumsum top_k suppress elementwise resize reduce arg softmax mlp moments normalize gate glu squeeze
     update_slice
     dynamic_conv2d dynamic_quantize dynamic_range quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
@@ -254,6 +255,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("squeeze", [4, 4]),
     ("gemm", [39, 53]),
     ("integer", [1, 1]),
+    ("loops", [20, 20]),
     ("one_hot", [1, 1]),
     ("mlp", [9, 9]),
     ("moments", [1, 1]),

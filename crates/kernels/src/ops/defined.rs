@@ -6,6 +6,7 @@ use super::definition::{Definition, computed};
 use super::effort::Effort;
 use super::halves::{Reach, Reaches};
 use super::kernel::{Kernel, Offer, VariantEntry};
+use super::loops::Nest;
 use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
@@ -108,6 +109,10 @@ impl<O: Definition> Op for O {
 
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
         Definition::in_place(self)
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Definition::nest(self)
     }
 
     fn record_layout(&self) -> Layout {

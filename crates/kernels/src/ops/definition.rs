@@ -2,6 +2,7 @@
 
 use super::halves::{Reach, Reaches};
 use super::kernel::Kernel;
+use super::loops::Nest;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands};
 use super::plan::Choice;
@@ -143,6 +144,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     fn in_place(&self) -> Option<(Arc<dyn Op>, Operand)> {
+        None
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
         None
     }
 

@@ -26,6 +26,7 @@ pub mod gather;
 pub mod gemm;
 pub mod glu;
 pub mod integer;
+pub mod loops;
 pub mod mlp;
 pub mod moments;
 pub mod normalize;

@@ -2,6 +2,7 @@
 
 use super::bound::{BoundKernel, Kernels};
 use super::halves::{Reach, Reaches};
+use super::loops::Nest;
 use super::operands::{OperandInfo, Operands};
 use super::plan::{Choice, Launch};
 use super::reference::Reference;
@@ -145,6 +146,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
     /// The layout of its feature maps that the tuner's record names where a choice says C4.
     fn record_layout(&self) -> Layout {
         Layout::C4
+    }
+
+    /// What it computes as a nest of loops, and which operand each of the nest's sources is; none of what is no such nest.
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        None
     }
 
     /// Its kernels.

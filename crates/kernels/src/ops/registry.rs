@@ -22,6 +22,7 @@ use super::gemm::{self, GemmOp};
 use super::glu::{self, GluOp};
 use super::integer::{self, IntegerOp};
 use super::kernel::VariantEntry;
+use super::loops::{self, LoopsOp};
 use super::mlp::{self, MlpOp};
 use super::moments::{self, MomentsOp};
 use super::normalize::{self, NormalizeOp};
@@ -90,6 +91,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
     OpEntry::of::<GluOp>(glu::examples, glu::NUMBERS),
     OpEntry::of::<IntegerOp>(integer::examples, integer::NUMBERS),
+    OpEntry::of::<LoopsOp>(loops::examples, loops::NUMBERS),
     OpEntry::of::<MlpOp>(mlp::examples, mlp::NUMBERS),
     OpEntry::of::<MomentsOp>(moments::examples, moments::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),

@@ -5,9 +5,9 @@ use super::unit::Unit;
 
 /// `lo ..= hi`; both NaN where a value is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Interval {
-    pub(super) lo: f64,
-    pub(super) hi: f64,
+pub(in crate::ops) struct Interval {
+    pub(in crate::ops) lo: f64,
+    pub(in crate::ops) hi: f64,
 }
 
 /// What a function makes of intervals.
@@ -23,36 +23,36 @@ pub(super) enum Enclosure {
 
 impl Interval {
     /// A value that every kernel has.
-    pub(super) const fn exact(value: f64) -> Self {
+    pub(in crate::ops) const fn exact(value: f64) -> Self {
         Interval { lo: value, hi: value }
     }
 
     /// The smallest interval that contains `values`; those that are NaN are left out.
-    pub(super) fn hull(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(in crate::ops) fn hull(values: impl IntoIterator<Item = f64>) -> Self {
         let grow = |hull: Interval, value: f64| Interval { lo: hull.lo.min(value), hi: hull.hi.max(value) };
         values.into_iter().fold(Interval::exact(f64::NAN), grow)
     }
 
     /// The interval with `by` more on both sides.
-    pub(super) fn widened(self, by: f64) -> Self {
+    pub(in crate::ops) fn widened(self, by: f64) -> Self {
         Interval { lo: self.lo - by, hi: self.hi + by }
     }
 
     /// The largest absolute value.
-    pub(super) fn magnitude(self) -> f64 {
+    pub(in crate::ops) fn magnitude(self) -> f64 {
         self.lo.abs().max(self.hi.abs())
     }
 
-    pub(super) fn is_exact(self) -> bool {
+    pub(in crate::ops) fn is_exact(self) -> bool {
         self.lo == self.hi
     }
 
-    pub(super) fn contains(self, value: f64) -> bool {
+    pub(in crate::ops) fn contains(self, value: f64) -> bool {
         self.lo <= value && value <= self.hi
     }
 
     /// How far a value within may be from `value`.
-    pub(super) fn distance(self, value: f64) -> f64 {
+    pub(in crate::ops) fn distance(self, value: f64) -> f64 {
         (self.hi - value).abs().max((value - self.lo).abs())
     }
 }

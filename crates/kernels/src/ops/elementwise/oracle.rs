@@ -1,10 +1,10 @@
 //! The program of each element in f64, and where correct kernels may be (`tolerance.rs`).
 
-use super::ElementwiseOp;
 use super::interval::{self, Interval};
 use super::program::{Program, Source};
 use super::tolerance::Units;
 use super::unit::Unit;
+use super::{ElementwiseOp, Function};
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::ops::operands::{Operands, get};
@@ -70,20 +70,27 @@ fn element(program: &Program, inputs: &[(f64, Interval)], units: &Units) -> (f64
             None => (0.0, Interval::exact(0.0)),
         };
         let given = [0, 1, 2].map(|place| of(step.arguments.get(place)));
-        let function = step.function;
-        let exact = function.reference(given.map(|(value, _)| value));
-        let intervals = given.map(|(_, interval)| interval);
-        let evaluate = |arguments| function.reference(arguments);
-        let unit = &units.sums;
-        let image = interval::enclose(&evaluate, function.enclosure(), function.arity(), &intervals, unit);
-        // Of infinite arguments and results it is no number: those are exact.
-        let own = Some(function.own()(&intervals, image.magnitude(), unit)).filter(|own| !own.is_nan());
-        let own = if exact.is_finite() { own.unwrap_or(0.0) } else { 0.0 };
-        let widened = if own > 0.0 { image.widened(own + unit.tiny) } else { image };
-        steps.push((exact, unit.limited(widened)));
+        steps.push(applied(step.function, given, &units.sums));
     }
     let (exact, interval) = steps.last().copied().unwrap_or((f64::NAN, Interval::exact(f64::NAN)));
     (exact, units.store.map_or(interval, |unit| unit.rounded(interval)))
+}
+
+/// A function of arguments that lie in intervals: the exact result, and where correct kernels have it.
+pub(in crate::ops) fn applied(
+    function: Function,
+    arguments: [(f64, Interval); 3],
+    unit: &Unit,
+) -> (f64, Interval) {
+    let exact = function.reference(arguments.map(|(value, _)| value));
+    let intervals = arguments.map(|(_, interval)| interval);
+    let evaluate = |arguments| function.reference(arguments);
+    let image = interval::enclose(&evaluate, function.enclosure(), function.arity(), &intervals, unit);
+    // Of infinite arguments and results it is no number: those are exact.
+    let own = Some(function.own()(&intervals, image.magnitude(), unit)).filter(|own| !own.is_nan());
+    let own = if exact.is_finite() { own.unwrap_or(0.0) } else { 0.0 };
+    let widened = if own > 0.0 { image.widened(own + unit.tiny) } else { image };
+    (exact, unit.limited(widened))
 }
 
 #[cfg(test)]
@@ -91,7 +98,6 @@ mod tests {
     use super::*;
     use crate::dims::Dims;
     use crate::emit::Bits;
-    use crate::ops::elementwise::Function;
     use crate::ops::elementwise::program::Step;
     use crate::ops::operands::of;
 

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -66,5 +67,9 @@ impl Definition for ElementwiseOp {
 
     fn is_singular(&self, inputs: &Reaches<'_>) -> bool {
         self.program.is_singular(inputs)
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, (0..self.inputs.len()).map(|input| Operand::Arg(input as u8)).collect()))
     }
 }

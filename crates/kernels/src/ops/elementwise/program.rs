@@ -258,17 +258,10 @@ impl Program {
     /// The statements that make `y` of the inputs `x0`, `x1`, ..., computed in `accumulator`: as vec4s if
     /// `wide`, else as scalars.
     pub(in crate::ops) fn body(&self, accumulator: DType, wide: bool) -> Body {
-        let (scalar, suffix) = if accumulator == DType::F16 { ("f16", 'h') } else { ("f32", 'f') };
-        let of = |scalar: &str| if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
-        let (ty, f32) = (of(scalar), of("f32"));
+        let scalar = if accumulator == DType::F16 { "f16" } else { "f32" };
+        let ty = if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
         let numbers = self.numbers();
         let mut body = Body::default();
-        let mut called: Vec<&'static str> = Vec::new();
-        let mut call = |function: &'static str| {
-            if !called.contains(&function) {
-                called.push(function);
-            }
-        };
         for (index, _) in numbers.iter().enumerate() {
             body.statements.push(format!("let k{index}: {ty} = {ty}({scalar}(params.number{index}));"));
         }
@@ -281,32 +274,10 @@ impl Program {
                 }
             };
             let names: Vec<String> = step.arguments.iter().map(name).collect();
-            let text = match step.function.text() {
-                Text::Of(activation) => {
-                    activation.call().into_iter().for_each(&mut call);
-                    let constant = |value: f32| format!("{ty}({value:?}{suffix})");
-                    let in_f32 = |function: &str, x: &str| format!("{ty}({function}({f32}({x})))");
-                    let slope = names.get(1).map_or("", |slope| slope);
-                    let is_nan = |x: &str| format!("is_nan({f32}({x}))");
-                    activation.text(&names[0], slope, &constant, &in_f32, &is_nan)
-                }
-                Text::Wgsl(text) => {
-                    let calls = CALLS.into_iter().filter(|call| {
-                        let all = [format!("({call}(@"), format!(" {call}(@")];
-                        all.iter().any(|call| text.contains(call))
-                    });
-                    calls.for_each(&mut call);
-                    let mut text = spelled(text, &ty, suffix).replace('@', &f32);
-                    for (place, name) in ["{a}", "{b}", "{c}"].iter().zip(&names) {
-                        text = text.replace(place, name);
-                    }
-                    text
-                }
-            };
+            let text = step.function.expression(&names, accumulator, wide, &mut body.calls);
             body.statements.push(format!("let s{index}: {ty} = {text};"));
         }
         body.statements.push(format!("let y: {ty} = s{};", self.steps.len() - 1));
-        body.calls = called;
         body
     }
 
@@ -338,6 +309,49 @@ impl Program {
             texts.push(text);
         }
         key + texts.last().map_or("", |text| text)
+    }
+}
+
+impl Function {
+    /// The function of arguments with these names, computed in `accumulator`: as vec4s if `wide`, else as scalars. Functions
+    /// of `shaders/shared/functions.wgsl` that it calls are added to `calls`.
+    pub(in crate::ops) fn expression(
+        self,
+        names: &[String],
+        accumulator: DType,
+        wide: bool,
+        calls: &mut Vec<&'static str>,
+    ) -> String {
+        let (scalar, suffix) = if accumulator == DType::F16 { ("f16", 'h') } else { ("f32", 'f') };
+        let of = |scalar: &str| if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
+        let (ty, f32) = (of(scalar), of("f32"));
+        let mut call = |function: &'static str| {
+            if !calls.contains(&function) {
+                calls.push(function);
+            }
+        };
+        match self.text() {
+            Text::Of(activation) => {
+                activation.call().into_iter().for_each(&mut call);
+                let constant = |value: f32| format!("{ty}({value:?}{suffix})");
+                let in_f32 = |function: &str, x: &str| format!("{ty}({function}({f32}({x})))");
+                let [x, slope] = [0, 1].map(|place| names.get(place).map_or("", |name| name));
+                let is_nan = |x: &str| format!("is_nan({f32}({x}))");
+                activation.text(x, slope, &constant, &in_f32, &is_nan)
+            }
+            Text::Wgsl(text) => {
+                let called = CALLS.into_iter().filter(|call| {
+                    let all = [format!("({call}(@"), format!(" {call}(@")];
+                    all.iter().any(|call| text.contains(call))
+                });
+                called.for_each(&mut call);
+                let mut text = spelled(text, &ty, suffix).replace('@', &f32);
+                for (place, name) in ["{a}", "{b}", "{c}"].iter().zip(names) {
+                    text = text.replace(place, name);
+                }
+                text
+            }
+        }
     }
 }
 

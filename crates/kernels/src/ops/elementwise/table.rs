@@ -87,7 +87,7 @@ macro_rules! functions {
 
             /// The function of each element on the CPU: a loop for each, so that it is compiled to vectors.
             #[inline(always)]
-            pub(super) fn each(self, arguments: [&[f32]; 3], out: &mut [f32]) {
+            pub(in crate::ops) fn each(self, arguments: [&[f32]; 3], out: &mut [f32]) {
                 match self {
                     $(Function::$name => {
                         let [$($arg,)+ ..] = arguments;

@@ -34,7 +34,7 @@ use crate::dtype::{DType, Precision};
 
 impl Unit {
     /// What an interval becomes where it is rounded once to this type.
-    pub(super) fn rounded(&self, interval: Interval) -> Interval {
+    pub(in crate::ops) fn rounded(&self, interval: Interval) -> Interval {
         if interval.lo == 0.0 && interval.hi == 0.0 {
             return interval;
         }
@@ -42,7 +42,7 @@ impl Unit {
     }
 
     /// The interval, infinite where it reaches beyond the largest number.
-    pub(super) fn limited(&self, Interval { lo, hi }: Interval) -> Interval {
+    pub(in crate::ops) fn limited(&self, Interval { lo, hi }: Interval) -> Interval {
         let lo = if lo < -self.largest { f64::NEG_INFINITY } else { lo };
         let hi = if hi > self.largest { f64::INFINITY } else { hi };
         Interval { lo, hi }

@@ -27,6 +27,7 @@ mod examples;
 mod finished;
 mod kept;
 mod maps;
+mod nest;
 mod operator;
 mod oracle;
 mod parts;

@@ -10,6 +10,7 @@ use crate::ops::convolution;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
 use crate::ops::reference::Reference;
@@ -106,5 +107,9 @@ impl Definition for NormalizeOp {
             Vector::Given => normalized.plus(inputs(Operand::Arg(1))),
         };
         halves::finished(&self.epilogue, sum, inputs, constants)
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        self.as_nest()
     }
 }

@@ -16,6 +16,7 @@ mod examples;
 mod integers;
 pub(super) mod maps;
 mod maps_last;
+mod nest;
 mod operator;
 mod oracle;
 mod plan;

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -74,6 +75,10 @@ impl Definition for ReduceOp {
             Reduction::Any | Reduction::All => Reach::new(0.0, 1.0),
             Reduction::Product => Reach::ALL,
         }
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, vec![Operand::Src]))
     }
 }
 

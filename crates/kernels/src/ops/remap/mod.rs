@@ -17,6 +17,7 @@ mod cpu;
 mod examples;
 mod lanes;
 mod maps;
+mod nest;
 mod operators;
 mod oracle;
 mod plan;

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -78,5 +79,9 @@ impl Definition for RemapOp {
         // Halves have an infinity too.
         let fill = if self.fill().is_infinite() { 0.0 } else { f64::from(self.fill()) };
         inputs(Operand::Src).hull(Reach::new(fill, fill))
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, vec![Operand::Src]))
     }
 }

@@ -14,6 +14,7 @@
 pub(super) mod cpu;
 mod examples;
 mod maps;
+mod nest;
 mod operator;
 mod oracle;
 mod plan;

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -69,5 +70,9 @@ impl Definition for SoftmaxOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::SoftmaxKernel::new(self)))
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, vec![Operand::Src]))
     }
 }

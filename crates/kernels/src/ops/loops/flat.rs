@@ -1,0 +1,128 @@
+//! `flat`: an element of the result per invocation, or four where the last axis has whole vec4s, in lines.
+
+use super::LoopsOp;
+use super::nest::{Nest, Node};
+use super::text::{Stored, Text, is_whole};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Access, Binding, Body, Element, Operand};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use crate::ops::plan::Choice;
+use crate::ops::rows::{line_width, lines};
+use crate::ops::spec::{Params, binding, unsigned};
+
+#[derive(Debug)]
+pub(super) struct Flat;
+
+/// The axis along which an invocation has four elements, if it has.
+pub(super) fn lanes(nest: &Nest) -> Option<usize> {
+    let &axis = nest.written.last()?;
+    let reads_whole = |node: &Node| match node {
+        Node::Read { source, at, .. } => is_whole(at, axis) && nest.sources[*source].elements() % 4 == 0,
+        _ => false,
+    };
+    (nest.extents[axis].is_multiple_of(4) && nest.nodes.iter().any(reads_whole)).then_some(axis)
+}
+
+/// How each source is bound: in vec4s where all of its reads that depend on the lane are whole ones.
+pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
+    let nest = &*op.nest;
+    let wide = |source: usize| {
+        let Some(axis) = lanes else { return false };
+        let reads = nest.nodes.iter().filter_map(|node| match node {
+            Node::Read { source: own, at, guards, .. } if *own == source => Some((at, guards)),
+            _ => None,
+        });
+        let (mut some, mut all) = (false, true);
+        for (at, guards) in reads {
+            let whole =
+                is_whole(at, axis) && guards.iter().all(|guard| guard.index.axes() & (1 << axis) == 0);
+            some |= whole;
+            all &= whole || at.axes() & (1 << axis) == 0;
+        }
+        some && all && nest.sources[source].elements().is_multiple_of(4)
+    };
+    let dtype = op.precision.storage();
+    (0..nest.sources.len()).map(|source| Stored { dtype, is_wide: wide(source) }).collect()
+}
+
+pub(super) const fn element(stored: Stored) -> Element {
+    if stored.is_wide { Element::Vec4(stored.dtype) } else { Element::Scalar(stored.dtype) }
+}
+
+/// The bindings of sources bound so, and of a result.
+pub(super) fn bindings(sources: &[Stored], result: Stored) -> Vec<Binding> {
+    let source = |(place, &stored): (usize, &Stored)| {
+        binding(Operand::Arg(place as u8), element(stored), Access::Read)
+    };
+    let result = binding(Operand::Dst, element(result), Access::Write);
+    sources.iter().enumerate().map(source).chain([result]).collect()
+}
+
+fn result(op: &LoopsOp) -> Stored {
+    Stored { dtype: op.precision.storage(), is_wide: lanes(&op.nest).is_some() }
+}
+
+/// Elements of an invocation.
+fn width(op: &LoopsOp) -> usize {
+    if lanes(&op.nest).is_some() { 4 } else { 1 }
+}
+
+/// The statements, and the scalars that they name.
+fn text(op: &LoopsOp) -> (Body, Option<Params>) {
+    let (nest, lanes) = (&*op.nest, lanes(&op.nest));
+    let sources = sources(op, lanes);
+    let mut text = Text::new(nest, lanes, &sources);
+    text.places(&nest.written.clone(), "i");
+    let value = text.value(nest.value);
+    let stored = match (result(op), lanes) {
+        (Stored { dtype: DType::F16, .. }, Some(_)) => format!("pack_half4({value})"),
+        (Stored { dtype: DType::F16, .. }, None) => format!("f16({value})"),
+        _ => value,
+    };
+    text.line(&format!("dst[i] = {stored};"));
+    let params = text.params();
+    (text.body, params)
+}
+
+impl Kernel<LoopsOp> for Flat {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("flat", crate::emit::text!("../../../shaders/loops/flat.wgsl"))
+            .in_rows()
+            .with_ordinary(Ordinary::Size([64, 1, 1]))
+    }
+
+    fn offers(&self, op: &LoopsOp, _limits: &Limits) -> Vec<Offer> {
+        if op.nest.reduces() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+    }
+
+    fn grid(&self, op: &LoopsOp, _tile: [u32; 3]) -> [u32; 3] {
+        lines(op.nest.target.elements() / width(op))
+    }
+
+    fn obstacle(&self, op: &LoopsOp, _limits: &Limits) -> Option<String> {
+        text(op).1.is_none().then(|| "more scalars than a kernel takes".to_owned())
+    }
+
+    fn precision(&self, op: &LoopsOp) -> Option<Precision> {
+        Some(op.precision)
+    }
+
+    fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
+        bindings(&sources(op, lanes(&op.nest)), result(op))
+    }
+
+    fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {
+        let mut params = vec![("elements", unsigned(op.nest.target.elements() / width(op)))];
+        params.extend(text(op).1.unwrap_or_default());
+        params
+    }
+
+    fn body(&self, op: &LoopsOp, _choice: &Choice) -> Body {
+        text(op).0
+    }
+
+    fn constants(&self, op: &LoopsOp, _choice: &Choice, _limits: &Limits) -> Constants {
+        vec![line_width(), ("WIDE", crate::emit::Value::U32(u32::from(width(op) == 4)))]
+    }
+}

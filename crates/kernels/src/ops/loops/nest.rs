@@ -1,0 +1,414 @@
+//! What a nest of loops computes: reads, functions and reductions over axes.
+
+use super::OP;
+use super::index::{AxisSet, Index};
+use crate::dims::Dims;
+use crate::emit::Bits;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+
+/// The most operands that a nest reads: a kernel binds one more.
+pub(in crate::ops) const MAX_SOURCES: usize = 7;
+
+/// The most axes of a nest.
+pub(in crate::ops) const MAX_AXES: usize = 16;
+
+/// The most nodes of a nest.
+pub(in crate::ops) const MAX_NODES: usize = 96;
+
+/// A node, by its place among those of its nest: nodes read earlier ones alone.
+pub(in crate::ops) type NodeId = usize;
+
+/// That an index is from 0 on and below `below`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::ops) struct Guard {
+    pub(in crate::ops) index: Index,
+    pub(in crate::ops) below: i64,
+}
+
+/// A number for each place along the axes on which it depends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::ops) enum Node {
+    Number(Bits),
+    /// An element of a source; `otherwise` where a guard does not hold.
+    Read {
+        source: usize,
+        at: Index,
+        guards: Vec<Guard>,
+        otherwise: Bits,
+    },
+    /// A function of as many nodes as it takes.
+    Apply(Function, Vec<NodeId>),
+    /// What the values of a node along these axes are together.
+    Reduce {
+        reduction: Reduction,
+        of: NodeId,
+        over: AxisSet,
+    },
+    /// One node where all guards hold, else the other.
+    Choose {
+        guards: Vec<Guard>,
+        then: NodeId,
+        otherwise: NodeId,
+    },
+}
+
+impl Node {
+    /// The nodes that it reads.
+    pub(in crate::ops) fn arguments(&self) -> Vec<NodeId> {
+        match self {
+            Node::Number(_) | Node::Read { .. } => Vec::new(),
+            Node::Apply(_, arguments) => arguments.clone(),
+            Node::Reduce { of, .. } => vec![*of],
+            Node::Choose { then, otherwise, .. } => vec![*then, *otherwise],
+        }
+    }
+
+    /// The indices in it.
+    pub(in crate::ops) fn indices(&self) -> Vec<&Index> {
+        let (at, guards): (Option<&Index>, &[Guard]) = match self {
+            Node::Read { at, guards, .. } => (Some(at), guards),
+            Node::Choose { guards, .. } => (None, guards),
+            _ => (None, &[]),
+        };
+        at.into_iter().chain(guards.iter().map(|guard| &guard.index)).collect()
+    }
+
+    /// The node with other indices and arguments.
+    pub(in crate::ops) fn mapped(
+        &self,
+        index: &dyn Fn(&Index) -> Index,
+        argument: &dyn Fn(NodeId) -> NodeId,
+    ) -> Node {
+        let guard = |guard: &Guard| Guard { index: index(&guard.index), below: guard.below };
+        match self {
+            Node::Number(number) => Node::Number(*number),
+            Node::Read { source, at, guards, otherwise } => Node::Read {
+                source: *source,
+                at: index(at),
+                guards: guards.iter().map(guard).collect(),
+                otherwise: *otherwise,
+            },
+            Node::Apply(function, arguments) => {
+                Node::Apply(*function, arguments.iter().map(|&own| argument(own)).collect())
+            }
+            Node::Reduce { reduction, of, over } => {
+                Node::Reduce { reduction: *reduction, of: argument(*of), over: *over }
+            }
+            Node::Choose { guards, then, otherwise } => Node::Choose {
+                guards: guards.iter().map(guard).collect(),
+                then: argument(*then),
+                otherwise: argument(*otherwise),
+            },
+        }
+    }
+}
+
+/// `y[axes] = f(...)`: one element of the result for each place along the result's axes.
+///
+/// Nodes are functions of the places along axes. A reduction takes the values of a node along its own axes; what it gives
+/// depends on the others alone. The axes on which reductions depend are those of a *row*: all that is reduced for one row is
+/// known before the row's results are written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Nest {
+    /// The extents of the axes.
+    pub(in crate::ops) extents: Vec<usize>,
+    /// The result's axes, outermost first: its elements lie behind each other along them.
+    pub(in crate::ops) written: Vec<usize>,
+    pub(in crate::ops) sources: Vec<Dims>,
+    pub(in crate::ops) nodes: Vec<Node>,
+    /// The node that is written.
+    pub(in crate::ops) value: NodeId,
+    pub(in crate::ops) target: Dims,
+}
+
+/// The axes of a set, in ascending order.
+pub(in crate::ops) fn axes_of(set: AxisSet) -> impl Iterator<Item = usize> {
+    (0..AxisSet::BITS as usize).filter(move |axis| set & (1 << axis) != 0)
+}
+
+/// Where the element at the places along all axes of rows is.
+pub(in crate::ops) fn element(extents: &[usize]) -> Index {
+    let (mut at, mut stride) = (Index::default(), 1);
+    for (axis, &extent) in extents.iter().enumerate().rev() {
+        at = at.plus(&Index::axis(axis), stride);
+        stride *= extent as i64;
+    }
+    at
+}
+
+impl Nest {
+    /// The nest of `nodes`, of which `value` is written along the axes of `written` as `target`.
+    ///
+    /// # Errors
+    /// If it is no nest that kernels compute.
+    pub(in crate::ops) fn new(
+        extents: Vec<usize>,
+        written: Vec<usize>,
+        sources: Vec<Dims>,
+        nodes: Nodes,
+        value: NodeId,
+        target: Dims,
+    ) -> Result<Self> {
+        // Of nothing there is nothing to compute.
+        for dims in sources.iter().chain([&target]) {
+            dims.checked(OP)?;
+        }
+        Nest { extents, written, sources, nodes: nodes.nodes, value, target }.tidied().checked()
+    }
+
+    /// The nest, checked.
+    ///
+    /// # Errors
+    /// If it has too many axes, sources or nodes, its axes do not make up the result, an element beyond a source may be read,
+    /// or a reduction depends on an axis over which another one loops.
+    pub(in crate::ops) fn checked(self) -> Result<Self> {
+        let refuse =
+            |found: String, wanted: String| Err(Error::unsupported(OP, format!("{found}, wanted {wanted}")));
+        let [axes, sources, nodes] = [self.extents.len(), self.sources.len(), self.nodes.len()];
+        if axes > MAX_AXES || sources > MAX_SOURCES || nodes > MAX_NODES || sources == 0 {
+            let found = format!("{axes} axes, {sources} sources, {nodes} nodes");
+            return refuse(found, format!("at most {MAX_AXES}, 1 to {MAX_SOURCES}, and at most {MAX_NODES}"));
+        }
+        for dims in self.sources.iter().chain([&self.target]) {
+            dims.checked(OP)?;
+        }
+        let elements = self.written.iter().try_fold(1usize, |product, &axis| {
+            product.checked_mul(self.extents.get(axis).copied().unwrap_or_default())
+        });
+        if elements != Some(self.target.elements()) {
+            return refuse(format!("{elements:?} elements along the axes"), self.target.to_string());
+        }
+        let written = self.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+        if written.count_ones() as usize != self.written.len() {
+            return refuse("an axis that is written twice".to_owned(), "each once".to_owned());
+        }
+        let depends = self.dependences();
+        for (id, node) in self.nodes.iter().enumerate() {
+            if node.arguments().iter().any(|&argument| argument >= id) {
+                return refuse(format!("node {id} that reads a later one"), "earlier ones".to_owned());
+            }
+            for index in node.indices() {
+                if !index.divides_unsigned(&self.extents) {
+                    return refuse(
+                        format!("a quotient of what may be negative in {index:?}"),
+                        "none".to_owned(),
+                    );
+                }
+            }
+            match node {
+                Node::Read { source, at, .. } => {
+                    let Some(dims) = self.sources.get(*source) else {
+                        return refuse(format!("source {source}"), format!("one of {sources}"));
+                    };
+                    let [least, most] = at.range(&self.extents);
+                    if least < 0 || most >= dims.elements() as i64 {
+                        let found = format!("elements {least} to {most} of {dims}");
+                        return refuse(found, format!("0 to {}", dims.elements() - 1));
+                    }
+                }
+                Node::Apply(function, arguments) if arguments.len() != function.arity() => {
+                    let found = format!("{} arguments of {}", arguments.len(), function.name());
+                    return refuse(found, function.arity().to_string());
+                }
+                _ => {}
+            }
+        }
+        let row = self.row_axes();
+        let crossed =
+            self.nodes.iter().any(|node| matches!(node, Node::Reduce { over, .. } if over & row != 0));
+        if crossed || row & !written != 0 || depends.get(self.value).is_none_or(|own| own & !written != 0) {
+            let found = "a reduction, or a result, that depends on an axis of a loop".to_owned();
+            return refuse(found, "axes of the result".to_owned());
+        }
+        Ok(self)
+    }
+
+    /// The dimensions of what it reads.
+    pub fn sources(&self) -> &[Dims] {
+        &self.sources
+    }
+
+    /// The dimensions of its result.
+    pub fn target(&self) -> Dims {
+        self.target
+    }
+
+    /// The axes on which each node depends.
+    pub(in crate::ops) fn dependences(&self) -> Vec<AxisSet> {
+        let mut depends: Vec<AxisSet> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let own = node.indices().into_iter().fold(0, |all, index| all | index.axes());
+            let of = |id: &NodeId| depends.get(*id).copied().unwrap_or_default();
+            let all = node.arguments().iter().fold(own, |all, id| all | of(id));
+            depends.push(match node {
+                Node::Reduce { over, .. } => all & !over,
+                _ => all,
+            });
+        }
+        depends
+    }
+
+    /// The axes of a row: all on which a reduction depends.
+    pub(in crate::ops) fn row_axes(&self) -> AxisSet {
+        let depends = self.dependences().into_iter().zip(&self.nodes);
+        depends.filter(|(_, node)| matches!(node, Node::Reduce { .. })).fold(0, |all, (own, _)| all | own)
+    }
+
+    /// Whether it reduces anything.
+    pub(in crate::ops) fn reduces(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Reduce { .. }))
+    }
+
+    /// For each node how many reductions come one behind the other up to it, itself included.
+    pub(in crate::ops) fn stages(&self) -> Vec<usize> {
+        let mut stages: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let before = node.arguments().iter().map(|&id| stages[id]).max().unwrap_or_default();
+            stages.push(before + usize::from(matches!(node, Node::Reduce { .. })));
+        }
+        stages
+    }
+
+    /// The product of the extents of a set of axes.
+    pub(in crate::ops) fn count(&self, axes: AxisSet) -> usize {
+        axes_of(axes).map(|axis| self.extents[axis]).product()
+    }
+
+    /// Places along the written axes of which element `index` of the result is.
+    pub(in crate::ops) fn place(&self, index: usize, at: &mut [usize]) {
+        let mut rest = index;
+        for &axis in self.written.iter().rev() {
+            at[axis] = rest % self.extents[axis];
+            rest /= self.extents[axis];
+        }
+    }
+
+    /// Elements of the result from one place to the next along each axis; 0 along those that it has not.
+    pub(in crate::ops) fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![0; self.extents.len()];
+        let mut stride = 1;
+        for &axis in self.written.iter().rev() {
+            strides[axis] = stride;
+            stride *= self.extents[axis];
+        }
+        strides
+    }
+
+    /// What is computed, in one line without spaces.
+    pub(in crate::ops) fn formula(&self) -> String {
+        let mut texts: Vec<String> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let text = |id: &NodeId| texts[*id].clone();
+            let own = match node {
+                Node::Number(number) => format!("{:?}", number.0),
+                Node::Read { source, .. } => format!("x{source}"),
+                Node::Apply(function, arguments) => {
+                    let arguments: Vec<String> = arguments.iter().map(text).collect();
+                    format!("{}({})", function.name(), arguments.join(","))
+                }
+                Node::Reduce { reduction, of, .. } => format!("{}({})", reduction.name(), text(of)),
+                Node::Choose { then, otherwise, .. } => format!("either({},{})", text(then), text(otherwise)),
+            };
+            // What is long was said before.
+            texts.push(if own.len() > 160 { format!("v{}", texts.len()) } else { own });
+        }
+        texts.get(self.value).cloned().unwrap_or_default()
+    }
+
+    /// All that the nest is, in one line of words.
+    pub(in crate::ops) fn key(&self) -> String {
+        let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        let sources: Vec<String> = self.sources.iter().map(Dims::to_string).collect();
+        let mut key =
+            format!("along{} to{} from{}", numbers(&self.extents), numbers(&self.written), sources.join(","));
+        let mut places: Vec<String> = Vec::new();
+        for node in &self.nodes {
+            let guarded = |guards: &[Guard]| {
+                let each = guards.iter().map(|guard| format!("?{}<{}", guard.index, guard.below));
+                each.collect::<String>()
+            };
+            match node {
+                Node::Read { source, at, guards, otherwise } => {
+                    let fill = if guards.is_empty() { String::new() } else { format!(":{}", otherwise.0) };
+                    places.push(format!("x{source}[{at}{}{fill}]", guarded(guards)));
+                }
+                Node::Choose { guards, .. } => places.push(guarded(guards)),
+                Node::Reduce { over, .. } => {
+                    places.push(format!("over{}", numbers(&axes_of(*over).collect::<Vec<_>>())));
+                }
+                _ => {}
+            }
+        }
+        key.push_str(&format!(" {} {}", self.formula(), places.join(" ")));
+        key
+    }
+
+    /// The operations of one run: a function or a term of a reduction counts one.
+    pub(in crate::ops) fn operations(&self) -> u64 {
+        let (depends, loops) = (self.dependences(), self.loops());
+        let each = self.nodes.iter().enumerate().map(|(id, node)| match node {
+            Node::Apply(..) => loops[id] * self.count(depends[id]) as u64,
+            Node::Reduce { over, .. } => self.count(depends[id] | over) as u64,
+            _ => 0,
+        });
+        each.sum()
+    }
+
+    /// In how many loops each node is computed: once for each stage of reductions that needs it, and once more for the result.
+    pub(in crate::ops) fn loops(&self) -> Vec<u64> {
+        let (depends, stages, row) = (self.dependences(), self.stages(), self.row_axes());
+        let mut needed = vec![0u64; self.nodes.len()];
+        let mut wanted = vec![0u64; self.nodes.len()];
+        wanted[self.value] |= 1 << 63;
+        for id in (0..self.nodes.len()).rev() {
+            let of_row = depends[id] & !row == 0;
+            if let Node::Reduce { of, .. } = self.nodes[id] {
+                wanted[of] |= 1 << stages[id].min(62);
+                needed[id] = 1;
+                continue;
+            }
+            needed[id] = if of_row { u64::from(wanted[id] != 0) } else { u64::from(wanted[id].count_ones()) };
+            for argument in self.nodes[id].arguments() {
+                wanted[argument] |= wanted[id];
+            }
+        }
+        needed
+    }
+}
+
+/// A nest as it is put together: nodes that are alike are one.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Nodes {
+    pub(in crate::ops) nodes: Vec<Node>,
+}
+
+impl Nodes {
+    pub(in crate::ops) fn add(&mut self, node: Node) -> NodeId {
+        match self.nodes.iter().position(|known| *known == node) {
+            Some(known) => known,
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    pub(in crate::ops) fn number(&mut self, number: f32) -> NodeId {
+        self.add(Node::Number(Bits(number)))
+    }
+
+    /// An element that is always there.
+    pub(in crate::ops) fn read(&mut self, source: usize, at: Index) -> NodeId {
+        self.add(Node::Read { source, at, guards: Vec::new(), otherwise: Bits(0.0) })
+    }
+
+    pub(in crate::ops) fn apply(&mut self, function: Function, arguments: &[NodeId]) -> NodeId {
+        self.add(Node::Apply(function, arguments.to_vec()))
+    }
+
+    pub(in crate::ops) fn reduce(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> NodeId {
+        self.add(Node::Reduce { reduction, of, over })
+    }
+}

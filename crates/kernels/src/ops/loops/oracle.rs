@@ -1,0 +1,197 @@
+//! The nest in f64, and where correct kernels may be: each node has an interval that contains what any of them may have
+//! there, as a function of each element has (`ops/elementwise/tolerance.rs`).
+//!
+//! A sum of `t` terms passes `t` roundings in any order: `t v` of the sum of their magnitudes, beside what the terms bring
+//! along. A mean is divided as a quotient is. A product passes `t` roundings of itself, and underflows as often. The largest and
+//! the smallest are a choice of values that exist, and so is what is true.
+
+use super::LoopsOp;
+use super::index::AxisSet;
+use super::nest::{Nest, Node, NodeId, axes_of};
+use crate::dtype::DType;
+use crate::emit::Operand;
+use crate::ops::elementwise::{Function, Interval, Unit, applied};
+use crate::ops::operands::{Operands, get};
+use crate::ops::reduce::Reduction;
+use crate::ops::reference::Reference;
+use half::f16;
+
+type Bounded = (f64, Interval);
+
+/// The result for `operands`, which were checked.
+pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
+    let nest = &*op.nest;
+    let sources: Vec<&[f32]> = (0..nest.sources.len())
+        .map(|source| get(operands, Operand::Arg(source as u8)).unwrap_or_default())
+        .collect();
+    let store = (op.precision.storage() == DType::F16).then(|| Unit::of(DType::F16));
+    let (depends, row) = (nest.dependences(), nest.row_axes());
+    let mut evaluation = Evaluation {
+        nest,
+        sources,
+        store,
+        unit: Unit::of(DType::F32),
+        at: vec![0; nest.extents.len()],
+        depends,
+        known: vec![None; nest.nodes.len()],
+    };
+    let (mut value, mut bound) = (Vec::new(), Vec::new());
+    let mut last = None;
+    for index in 0..nest.target.elements() {
+        nest.place(index, &mut evaluation.at);
+        let own: Vec<usize> = axes_of(row).map(|axis| evaluation.at[axis]).collect();
+        let same = last.as_ref() == Some(&own);
+        evaluation.forget(if same { !row } else { AxisSet::MAX });
+        last = Some(own);
+        let (exact, interval) = evaluation.node(nest.value);
+        let interval = store.map_or(interval, |unit| unit.rounded(interval));
+        value.push(exact);
+        let is_exact = interval.is_exact() && interval.lo == exact;
+        bound.push(if is_exact { 0.0 } else { interval.distance(exact) });
+    }
+    Reference::Bounded { value, bound }
+}
+
+struct Evaluation<'a> {
+    nest: &'a Nest,
+    sources: Vec<&'a [f32]>,
+    /// What halves are stored as, where they are.
+    store: Option<Unit>,
+    unit: Unit,
+    at: Vec<usize>,
+    depends: Vec<AxisSet>,
+    /// The values of nodes at these places.
+    known: Vec<Option<Bounded>>,
+}
+
+impl Evaluation<'_> {
+    /// Forgets what depends on one of `axes`, or on everything with all of them.
+    fn forget(&mut self, axes: AxisSet) {
+        for (known, depends) in self.known.iter_mut().zip(&self.depends) {
+            if axes == AxisSet::MAX || depends & axes != 0 {
+                *known = None;
+            }
+        }
+    }
+
+    fn node(&mut self, id: NodeId) -> Bounded {
+        if let Some(known) = self.known[id] {
+            return known;
+        }
+        let nest = self.nest;
+        let holds = |guards: &[super::nest::Guard], at: &[usize]| {
+            guards.iter().all(|guard| (0..guard.below).contains(&guard.index.value(at)))
+        };
+        let found = match &nest.nodes[id] {
+            Node::Number(number) => exactly(f64::from(number.0)),
+            Node::Read { source, at, guards, otherwise } => {
+                if holds(guards, &self.at) {
+                    let place = usize::try_from(at.value(&self.at)).unwrap_or(usize::MAX);
+                    let value = self.sources[*source].get(place).copied().map_or(f64::NAN, f64::from);
+                    (value, self.stored(value))
+                } else {
+                    exactly(f64::from(otherwise.0))
+                }
+            }
+            Node::Apply(function, arguments) => {
+                let mut given = [exactly(0.0); 3];
+                for (slot, &argument) in given.iter_mut().zip(arguments) {
+                    *slot = self.node(argument);
+                }
+                applied(*function, given, &self.unit)
+            }
+            Node::Choose { guards, then, otherwise } => {
+                let chosen = if holds(guards, &self.at) { *then } else { *otherwise };
+                self.node(chosen)
+            }
+            Node::Reduce { reduction, of, over } => self.reduced(*reduction, *of, *over),
+        };
+        self.known[id] = Some(found);
+        found
+    }
+
+    /// What a kernel reads where it has a value in halves: it may lie in f32 as well.
+    fn stored(&self, value: f64) -> Interval {
+        let is_half = f64::from(f16::from_f64(value)) == value;
+        match &self.store {
+            Some(unit) if !is_half => unit.rounded(Interval::exact(value)),
+            _ => Interval::exact(value),
+        }
+    }
+
+    fn reduced(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> Bounded {
+        let axes: Vec<usize> = axes_of(over).collect();
+        let before: Vec<usize> = axes.iter().map(|&axis| self.at[axis]).collect();
+        let count = self.nest.count(over);
+        let mut terms = Vec::with_capacity(count);
+        for index in 0..count {
+            let mut rest = index;
+            for &axis in axes.iter().rev() {
+                self.at[axis] = rest % self.nest.extents[axis];
+                rest /= self.nest.extents[axis];
+            }
+            self.forget(over);
+            terms.push(self.node(of));
+        }
+        for (&axis, place) in axes.iter().zip(before) {
+            self.at[axis] = place;
+        }
+        self.forget(over);
+        let unit = &self.unit;
+        let own =
+            |value: f64, lo: f64, hi: f64, by: f64| (value, unit.limited(Interval { lo, hi }.widened(by)));
+        let fold = |by: &dyn Fn(f64, f64) -> f64, first: f64| {
+            let part = |part: &dyn Fn(&Bounded) -> f64| terms.iter().map(part).fold(first, by);
+            [part(&|term| term.0), part(&|term| term.1.lo), part(&|term| term.1.hi)]
+        };
+        let steps = count as f64 * unit.v;
+        match reduction {
+            Reduction::Sum | Reduction::Mean => {
+                let [value, lo, hi] = fold(&|a, b| a + b, 0.0);
+                let magnitude: f64 = terms.iter().map(|term| term.1.magnitude()).sum();
+                let by = if count > 1 { 1.01 * steps * magnitude + count as f64 * unit.tiny } else { 0.0 };
+                let sum = own(value, lo, hi, by);
+                if reduction == Reduction::Sum {
+                    return sum;
+                }
+                applied(Function::Div, [sum, exactly(count as f64), exactly(0.0)], unit)
+            }
+            Reduction::Max => {
+                let [value, lo, hi] =
+                    fold(&|a, b| if a > b || a.is_nan() { a } else { b }, f64::NEG_INFINITY);
+                own(value, lo, hi, 0.0)
+            }
+            Reduction::Min => {
+                let [value, lo, hi] = fold(&|a, b| if a < b || a.is_nan() { a } else { b }, f64::INFINITY);
+                own(value, lo, hi, 0.0)
+            }
+            Reduction::Product => {
+                let value: f64 = terms.iter().map(|term| term.0).product();
+                let mut all = Interval::exact(1.0);
+                for (_, term) in &terms {
+                    let ends = [all.lo * term.lo, all.lo * term.hi, all.hi * term.lo, all.hi * term.hi];
+                    all = Interval::hull(ends);
+                }
+                let largest: f64 = terms.iter().map(|term| term.1.magnitude().max(1.0)).product();
+                let by = 1.01 * steps * all.magnitude() + count as f64 * unit.tiny * largest;
+                own(value, all.lo, all.hi, if count > 1 { by } else { 0.0 })
+            }
+            Reduction::Any | Reduction::All => {
+                let any = reduction == Reduction::Any;
+                // Whether it is true of the exact values, of none of the intervals, and of one at least.
+                let zero = |interval: &Interval| interval.lo == 0.0 && interval.hi == 0.0;
+                let of = |is: &dyn Fn(&Bounded) -> bool| {
+                    let truth = if any { terms.iter().any(is) } else { terms.iter().all(is) };
+                    f64::from(u8::from(truth))
+                };
+                let surely = of(&|term| !term.1.contains(0.0));
+                let perhaps = of(&|term| !zero(&term.1));
+                (of(&|term| term.0 != 0.0), Interval { lo: surely, hi: perhaps })
+            }
+        }
+    }
+}
+
+fn exactly(value: f64) -> Bounded {
+    (value, Interval::exact(value))
+}

@@ -1,0 +1,257 @@
+//! `rows`: what a reduction depends on is a row, which `tile[0]` invocations compute together: each takes every so-manieth
+//! place of a loop, and what they found is put together in local memory. `tile[1]` rows share a work-group, whose neighbours
+//! are places of a row where `tile[2]` is 1, and rows where it is 2, so that either read memory in lines.
+
+use super::LoopsOp;
+use super::flat::bindings;
+use super::index::{AxisSet, Index};
+use super::nest::{Nest, Node, NodeId, axes_of};
+use super::text::{Stored, Text, ordered};
+use crate::dtype::{DType, Precision};
+use crate::emit::{Binding, Body, Value};
+use crate::limits::Limits;
+use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
+use crate::ops::plan::Choice;
+use crate::ops::reduce::Reduction;
+use crate::ops::spec::{Params, extent};
+use std::collections::BTreeMap;
+
+/// Work-groups of a line: fewer than the 65535 that WebGPU launches along an axis.
+const GROUPS: usize = 32768;
+
+/// Invocations of a work-group.
+const SIZE: usize = 128;
+
+#[derive(Debug)]
+pub(super) struct Rows;
+
+/// Axes of rows, and those along which each row's results are written.
+struct Shape {
+    row: AxisSet,
+    along: AxisSet,
+    rows: usize,
+    /// The most places of a loop.
+    longest: usize,
+}
+
+impl Shape {
+    fn of(nest: &Nest) -> Self {
+        let row = nest.row_axes();
+        let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+        let along = written & !row;
+        let over = nest.nodes.iter().map(|node| match node {
+            Node::Reduce { over, .. } => nest.count(*over),
+            _ => 1,
+        });
+        let longest = over.chain([nest.count(along)]).max().unwrap_or(1);
+        Shape { row, along, rows: nest.count(row), longest }
+    }
+}
+
+/// Whether places of a loop that follow each other lie behind each other in the source that is read first, and those of rows do
+/// not.
+fn is_along_rows(nest: &Nest) -> bool {
+    let row = nest.row_axes();
+    let reads = nest.nodes.iter().filter_map(|node| match node {
+        Node::Read { at, .. } if at.axes() & !row != 0 => Some(at),
+        _ => None,
+    });
+    let (mut along, mut across) = (0usize, 0usize);
+    for at in reads {
+        let has = |set: AxisSet| axes_of(at.axes() & set).any(|axis| at.stride(axis) == Some(1));
+        along += usize::from(has(!row));
+        across += usize::from(has(row));
+    }
+    along >= across
+}
+
+fn sources(op: &LoopsOp) -> (Vec<Stored>, Stored) {
+    let stored = Stored { dtype: op.precision.storage(), is_wide: false };
+    (vec![stored; op.nest.sources.len()], stored)
+}
+
+/// The places of `axes`, counted in the order in which they are written.
+fn position(nest: &Nest) -> Index {
+    let strides = nest.strides();
+    let each = nest.written.iter().map(|&axis| (axis, strides[axis] as i64));
+    each.fold(Index::default(), |sum, (axis, stride)| sum.plus(&Index::axis(axis), stride))
+}
+
+/// The reductions of each stage, those over the same axes together.
+fn loops(nest: &Nest) -> BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>> {
+    let stages = nest.stages();
+    let mut loops: BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>> = BTreeMap::new();
+    for (id, node) in nest.nodes.iter().enumerate() {
+        if let Node::Reduce { reduction, of, over } = node {
+            loops.entry((stages[id], *over)).or_default().push((id, *reduction, *of));
+        }
+    }
+    loops
+}
+
+/// The statements, and the scalars that they name.
+fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
+    let nest = &*op.nest;
+    let (stored, result) = sources(op);
+    let shape = Shape::of(nest);
+    let depends = nest.dependences();
+    let mut text = Text::new(nest, None, &stored);
+    let rows = text.whole(shape.rows as i64);
+    text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
+    text.line(&format!("let stored: bool = first < {rows};"));
+    text.places(&ordered(nest, shape.row), "row");
+    for ((_, over), reductions) in loops(nest) {
+        for &(_, _, of) in &reductions {
+            text.known_of_row(of, shape.row, &depends);
+        }
+        let count = text.whole(nest.count(over) as i64);
+        for &(id, reduction, _) in &reductions {
+            let first = text.first_of(reduction);
+            text.line(&format!("var r{id}: f32 = {first};"));
+        }
+        text.block(&format!("for (var j: u32 = lane; j < {count}; j += LANES)"), &mut |text| {
+            text.places(&ordered(nest, over), "j");
+            for &(id, reduction, of) in &reductions {
+                let value = text.value(of);
+                let term = Text::term_of(reduction, &value);
+                let both = text.joined(reduction, &format!("r{id}"), &term);
+                text.line(&format!("r{id} = {both};"));
+            }
+        });
+        for &(id, reduction, _) in &reductions {
+            let own = format!("r{id}");
+            if lanes > 1 {
+                text.line(&format!("partial[slot] = {own};"));
+                text.line("workgroupBarrier();");
+                let mut half = lanes / 2;
+                while half > 0 {
+                    text.block(&format!("if (lane < {half}u)"), &mut |text| {
+                        let both = text.joined(
+                            reduction,
+                            "partial[slot]",
+                            &format!("partial[slot + {half}u * APART]"),
+                        );
+                        text.line(&format!("partial[slot] = {both};"));
+                    });
+                    text.line("workgroupBarrier();");
+                    half /= 2;
+                }
+                text.line(&format!("{own} = partial[slot - lane * APART];"));
+                text.line("workgroupBarrier();");
+            }
+            let whole = match reduction {
+                Reduction::Mean => format!("{own} / f32({count})"),
+                _ => own,
+            };
+            text.line(&format!("let v{id}: f32 = {whole};"));
+            text.known(id, &format!("v{id}"));
+        }
+    }
+    let write = |text: &mut Text<'_>| {
+        let value = text.value(nest.value);
+        let place = text.index(&position(nest));
+        let value = if result.dtype == DType::F16 { format!("f16({value})") } else { value };
+        text.line(&format!("dst[{place}] = {value};"));
+    };
+    text.known_of_row(nest.value, shape.row, &depends);
+    if shape.along == 0 {
+        text.block("if (stored && lane == 0u)", &mut |text| write(text));
+    } else {
+        let count = text.whole(nest.count(shape.along) as i64);
+        text.block(&format!("for (var j: u32 = lane; j < {count} && stored; j += LANES)"), &mut |text| {
+            text.places(&ordered(nest, shape.along), "j");
+            write(text);
+        });
+    }
+    let params = text.params();
+    (text.body, params)
+}
+
+impl Kernel<LoopsOp> for Rows {
+    fn entry(&self) -> VariantEntry {
+        VariantEntry::wgsl("rows", crate::emit::text!("../../../shaders/loops/rows.wgsl")).in_rows()
+    }
+
+    /// First as many invocations for a row as have two places each.
+    fn offers(&self, op: &LoopsOp, limits: &Limits) -> Vec<Offer> {
+        if !op.nest.reduces() {
+            return Vec::new();
+        }
+        let shape = Shape::of(&op.nest);
+        let along = is_along_rows(&op.nest);
+        let size = SIZE.min(limits.max_invocations as usize).max(1).next_power_of_two();
+        let best = (shape.longest / 2).clamp(1, size).next_power_of_two().min(size);
+        let mut found = Vec::new();
+        for lanes in [1usize, 4, 8, 16, 32, 64, 128, 256] {
+            if lanes > limits.max_invocations as usize || lanes / 2 > shape.longest {
+                continue;
+            }
+            let rows = (size / lanes).clamp(1, shape.rows.next_power_of_two());
+            for order in [1, 2] {
+                // With one row, or one invocation for each, there is one order.
+                if order == 2 && (rows == 1 || lanes == 1) {
+                    continue;
+                }
+                let usual = (order == 1) == (along || lanes == 1);
+                // What rows read in lines needs many of them side by side.
+                let wanted = if along { best } else { best.min(8) };
+                let apart = (lanes.max(wanted) / lanes.min(wanted)).ilog2();
+                let preference = apart + if usual || rows == 1 { 0 } else { 8 };
+                found.push(Offer { preference, tile: [extent(lanes), extent(rows), order] });
+            }
+        }
+        found
+    }
+
+    fn grid(&self, op: &LoopsOp, [lanes, rows, order]: [u32; 3]) -> [u32; 3] {
+        let groups = Shape::of(&op.nest).rows.div_ceil(rows as usize);
+        let [x, y] = [groups.min(GROUPS), groups.div_ceil(GROUPS)].map(extent);
+        let [width, height] = if order == 2 { [rows, lanes] } else { [lanes, rows] };
+        [x * width, y * height, 1]
+    }
+
+    fn work_groups(&self, _op: &LoopsOp, [lanes, rows, order]: [u32; 3]) -> Vec<[u32; 3]> {
+        vec![if order == 2 { [rows, lanes, 1] } else { [lanes, rows, 1] }]
+    }
+
+    fn choice_obstacle(&self, op: &LoopsOp, choice: &Choice, limits: &Limits) -> Option<String> {
+        let wanted = self.work_groups(op, choice.tile);
+        if !wanted.contains(&choice.work_group) {
+            return Some(format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group));
+        }
+        let bytes = 4 * choice.tile[0] * choice.tile[1];
+        (choice.tile[0] > 1 && bytes > limits.local_memory)
+            .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn obstacle(&self, op: &LoopsOp, _limits: &Limits) -> Option<String> {
+        text(op, 2).1.is_none().then(|| "more scalars than a kernel takes".to_owned())
+    }
+
+    fn precision(&self, op: &LoopsOp) -> Option<Precision> {
+        Some(op.precision)
+    }
+
+    fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
+        let (sources, result) = sources(op);
+        bindings(&sources, result)
+    }
+
+    fn params(&self, op: &LoopsOp, choice: &Choice) -> Params {
+        text(op, choice.tile[0]).1.unwrap_or_default()
+    }
+
+    fn body(&self, op: &LoopsOp, choice: &Choice) -> Body {
+        text(op, choice.tile[0]).0
+    }
+
+    fn constants(&self, _op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Constants {
+        let [lanes, rows, order] = choice.tile;
+        let apart = if order == 2 { rows } else { 1 };
+        [("LANES", lanes), ("ROWS", rows), ("ORDER", order), ("APART", apart), ("SLOTS", lanes * rows)]
+            .into_iter()
+            .chain([("WIDTH", extent(GROUPS))])
+            .map(|(name, value)| (name, Value::U32(value)))
+            .collect()
+    }
+}

@@ -1,0 +1,294 @@
+//! Nests beside the ops that they stand for, and beside several of them one behind the other.
+
+use super::{LoopsOp, Nest, Sources};
+use crate::dims::Dims;
+use crate::dtype::Precision;
+use crate::emit::{Bits, Operand};
+use crate::ops::elementwise::{ElementwiseOp, Function, Program, Source};
+use crate::ops::normalize::{Normalize, NormalizeOp};
+use crate::ops::op::{Answer, Op};
+use crate::ops::operands::{Operands, of};
+use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
+use crate::ops::reduce::{Reduce, ReduceOp, Reduction};
+use crate::ops::remap::{AxisRange, Pad, PadMode, StridedSlice, Transpose};
+use crate::ops::softmax::{Softmax, SoftmaxOp};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Different numbers between -1 and 1.
+fn noise(seed: usize, len: usize) -> Vec<f32> {
+    let step = |index: usize| ((index * 7919 + seed * 104_729 + 13) % 1009) as f32 / 504.5 - 1.0;
+    (0..len).map(step).collect()
+}
+
+/// What `op` gives of these operands: the oracle's values, and the CPU's.
+fn results(op: &dyn Op, operands: &Operands<'_>) -> (Vec<f64>, Vec<f32>) {
+    let reference = op.reference(operands, Answer::Exact).expect("operands of the op");
+    let mut y = vec![0.0; reference.value().len()];
+    let kernel = op.cpu(operands).expect("a kernel");
+    let given: Vec<(Operand, &[f32])> =
+        operands.iter().map(|(operand, values)| (*operand, &**values)).collect();
+    kernel.run(&given, &mut [(Operand::Dst, &mut y)]).expect("it runs");
+    (reference.value().to_vec(), y)
+}
+
+/// That the nest computes `wanted`, by its oracle and on the CPU.
+fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
+    let op = LoopsOp::new(Arc::new(nest.clone()), Precision::F32).expect("a nest");
+    let sources: Vec<(Operand, &[f32])> =
+        sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
+    let (exact, cpu) = results(&op, &of(&sources));
+    assert_eq!(exact.len(), wanted.len(), "{what}");
+    for (place, (&exact, &wanted)) in exact.iter().zip(wanted).enumerate() {
+        let same = exact == wanted || exact.is_nan() && wanted.is_nan();
+        assert!(
+            same || (exact - wanted).abs() < 1e-5 * wanted.abs().max(1.0),
+            "{what}: {exact} at {place}, wanted {wanted}"
+        );
+        let (cpu, bound) = (f64::from(cpu[place]), 3e-5 * wanted.abs().max(1.0));
+        let same = cpu == wanted || cpu.is_nan() && wanted.is_nan();
+        assert!(
+            same || (cpu - wanted).abs() < bound,
+            "{what}: the CPU has {cpu} at {place}, wanted {wanted}"
+        );
+    }
+}
+
+#[test]
+fn nests_of_ops_compute_what_the_ops_compute() {
+    let mut found = 0;
+    for entry in crate::ops::all() {
+        for example in (entry.examples)(Precision::F32).expect("examples") {
+            let Some((nest, operands)) = example.nest() else { continue };
+            let infos = example.operands();
+            let values = |operand: &Operand| {
+                let info = infos.iter().find(|info| info.operand == *operand).expect("an operand of the op");
+                // Logarithms and roots are of positive numbers.
+                let noise = noise(operands.len(), info.elements());
+                noise.iter().map(|value| value.abs() + 0.25).collect::<Vec<f32>>()
+            };
+            let sources: Vec<Vec<f32>> = operands.iter().map(values).collect();
+            let given: Vec<(Operand, &[f32])> =
+                operands.iter().zip(&sources).map(|(operand, values)| (*operand, &values[..])).collect();
+            let wanted = example.reference(&of(&given), Answer::Exact).expect("a result");
+            agrees(&nest, &sources, wanted.value(), &format!("{} {}", entry.name, example.problem_key()));
+            found += 1;
+        }
+    }
+    assert!(found > 100, "{found} nests");
+}
+
+/// An op that one of several others may follow.
+#[derive(Debug, Clone)]
+enum Kind {
+    /// A function of the value, and of a second one where it takes two: of each place, or one for each of the last axis.
+    Function(Function, bool),
+    /// With a number for each place of the last axis, or for each row.
+    Broadcast(Function, bool),
+    Transpose(usize),
+    Pad(PadMode, usize, usize),
+    Slice(usize, usize, isize),
+    Reduce(Reduction, usize, bool),
+    Softmax(usize),
+    Normalize(usize, bool),
+    /// The elements in other extents.
+    Reshape(usize),
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let functions = [Function::Sigmoid, Function::Neg, Function::Square, Function::Tanh];
+    let binary = [Function::Mul, Function::Add, Function::Sub, Function::Maximum];
+    let reductions = [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min];
+    prop_oneof![
+        2 => (0usize..4).prop_map(move |index| Kind::Function(functions[index], false)),
+        2 => (0usize..4).prop_map(move |index| Kind::Function(binary[index], true)),
+        2 => (0usize..4, any::<bool>()).prop_map(move |(index, rows)| Kind::Broadcast(binary[index], rows)),
+        3 => (1usize..6).prop_map(Kind::Transpose),
+        2 => (0usize..4, 0usize..3, 0usize..3).prop_map(|(mode, before, axis)| {
+            let mode = [PadMode::Constant(Bits(0.5)), PadMode::Reflect, PadMode::Symmetric, PadMode::Edge][mode];
+            Kind::Pad(mode, before, axis)
+        }),
+        2 => (0usize..3, 0usize..2, prop_oneof![Just(-1isize), Just(1), Just(2)])
+            .prop_map(|(axis, start, step)| Kind::Slice(axis, start, step)),
+        2 => (0usize..4, 0usize..3, any::<bool>())
+            .prop_map(move |(index, axis, keep)| Kind::Reduce(reductions[index], axis, keep)),
+        1 => (0usize..3).prop_map(Kind::Softmax),
+        1 => (0usize..3, any::<bool>()).prop_map(|(axis, centred)| Kind::Normalize(axis, centred)),
+        2 => (0usize..6).prop_map(Kind::Reshape),
+    ]
+}
+
+/// The op that `operator` is for a value of these extents.
+fn lowered(operator: &dyn Operator, dims: Dims) -> Option<Lowered> {
+    let inputs = [Argument { operand: Operand::Src, dims, dtype: crate::dtype::DType::F32 }];
+    let arguments = Arguments { inputs: &inputs, dimensions: &BTreeMap::new(), narrow: false };
+    operator.lower(arguments, Precision::F32).ok()
+}
+
+/// What comes of a value by one op: the op, its other sources, and the value's extents.
+struct Next {
+    op: Arc<dyn Op>,
+    others: Vec<Vec<f32>>,
+    dims: Dims,
+    offset: usize,
+}
+
+enum Step {
+    Op(Next),
+    /// Elements seen in other extents, from one of them on.
+    View(Dims, usize),
+    None,
+}
+
+impl Kind {
+    fn step(&self, dims: Dims, seed: usize) -> Step {
+        let rank = dims.rank();
+        let op = |op: Arc<dyn Op>, dims: Dims| Step::Op(Next { op, others: Vec::new(), dims, offset: 0 });
+        let moved = |operator: &dyn Operator, target: Option<Vec<usize>>| {
+            let Some(target) = target.and_then(|extents| Dims::new(&extents).ok()) else { return Step::None };
+            match lowered(operator, dims) {
+                Some(Lowered::Op(moved)) => op(moved, target),
+                Some(Lowered::View(view)) => Step::View(view.dims, view.offset),
+                None => Step::None,
+            }
+        };
+        match *self {
+            Kind::Function(function, two) => {
+                let arguments = (0..if two { 2 } else { 1 }).map(Source::Input).collect();
+                let program = Program::of(function, arguments).expect("a program");
+                let inputs = vec![dims; if two { 2 } else { 1 }];
+                let own = ElementwiseOp::new(program, &inputs, Precision::F32).expect("they fit");
+                let others = if two { vec![noise(seed, dims.elements())] } else { Vec::new() };
+                Step::Op(Next { op: Arc::new(own), others, dims, offset: 0 })
+            }
+            Kind::Broadcast(function, rows) => {
+                let program =
+                    Program::of(function, vec![Source::Input(0), Source::Input(1)]).expect("a program");
+                let mut extents = dims.extents().to_vec();
+                for (axis, extent) in extents.iter_mut().enumerate() {
+                    if (axis + 1 == rank) == rows {
+                        *extent = 1;
+                    }
+                }
+                let other = Dims::new(&extents).expect("small");
+                let own = ElementwiseOp::new(program, &[dims, other], Precision::F32).expect("they fit");
+                let others = vec![noise(seed, other.elements())];
+                Step::Op(Next { op: Arc::new(own), others, dims, offset: 0 })
+            }
+            Kind::Transpose(turn) => {
+                let mut permutation: Vec<usize> = (0..rank).collect();
+                permutation.rotate_left(turn % rank.max(1));
+                if turn > 2 && rank > 1 {
+                    permutation.swap(0, 1);
+                }
+                let extents = permutation.iter().map(|&axis| dims.extents()[axis]).collect();
+                moved(&Transpose { permutation }, Some(extents))
+            }
+            Kind::Pad(mode, first, axis) => {
+                let (mut before, mut after) = (vec![0; rank], vec![0; rank]);
+                let Some(own) = before.get_mut(axis) else { return Step::None };
+                (*own, after[axis]) = (first, 1);
+                let mut extents = dims.extents().to_vec();
+                extents[axis] += first + 1;
+                moved(&Pad { before, after, mode }, Some(extents))
+            }
+            Kind::Slice(axis, start, step) => {
+                let Some(&extent) = dims.extents().get(axis) else { return Step::None };
+                let mut ranges = vec![AxisRange::ALL; rank];
+                let count =
+                    if step < 0 { extent } else { extent.saturating_sub(start).div_ceil(step as usize) };
+                ranges[axis] = AxisRange { begin: (step > 0).then_some(start as isize), end: None, step };
+                let mut extents = dims.extents().to_vec();
+                extents[axis] = count;
+                moved(&StridedSlice { ranges }, Some(extents).filter(|_| count > 0))
+            }
+            Kind::Reduce(reduction, axis, keep_dims) => {
+                let options = Reduce { reduction, axes: vec![axis as isize], keep_dims };
+                let Ok(own) = ReduceOp::new(dims, &options, Precision::F32) else { return Step::None };
+                let mut extents = dims.extents().to_vec();
+                if keep_dims {
+                    extents[axis] = 1;
+                } else {
+                    extents.remove(axis);
+                }
+                op(Arc::new(own), Dims::new(&extents).expect("small"))
+            }
+            Kind::Softmax(axis) => {
+                let options = Softmax { axis: axis as isize, beta: Bits(0.5), log: false };
+                SoftmaxOp::new(dims, &options, Precision::F32)
+                    .map_or(Step::None, |own| op(Arc::new(own), dims))
+            }
+            Kind::Normalize(axis, centred) => {
+                let options = Normalize { axes: vec![axis as isize], epsilon: Bits(0.25), centred };
+                let own = NormalizeOp::new(dims, &options, false, false, Precision::F32);
+                own.map_or(Step::None, |own| op(Arc::new(own), dims))
+            }
+            Kind::Reshape(index) => {
+                let all = dims.elements();
+                let divisors: Vec<usize> = (1..=all).filter(|n| all.is_multiple_of(*n)).collect();
+                let first = divisors[index % divisors.len()];
+                Step::View(Dims::new(&[first, all / first]).expect("small"), 0)
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    /// Several ops one behind the other, views in between, are what their nest is, or no nest.
+    #[test]
+    fn a_chain_of_ops_is_one_nest(
+        extents in prop::array::uniform3(1usize..7),
+        kinds in prop::collection::vec(kind(), 2..6),
+    ) {
+        let dims = Dims::new(&extents).expect("small");
+        let mut value = noise(1, dims.elements());
+        let mut nest: Option<(Nest, Vec<Vec<f32>>)> = None;
+        let (mut dims, mut offset) = (dims, 0);
+        for (seed, kind) in kinds.iter().enumerate() {
+            let next = match kind.step(dims, seed + 2) {
+                Step::Op(next) => next,
+                Step::View(seen, first) => {
+                    (dims, offset) = (seen, offset + first);
+                    continue;
+                }
+                Step::None => continue,
+            };
+            let (own, operands) = next.op.nest().expect("a nest");
+            let shown = value[offset..offset + dims.elements()].to_vec();
+            // The value is the first operand.
+            let mut sources: Vec<Vec<f32>> = vec![shown];
+            sources.extend(next.others.iter().cloned());
+            let given: Vec<(Operand, &[f32])> =
+                operands.iter().zip(&sources).map(|(operand, values)| (*operand, &values[..])).collect();
+            let wanted = next.op.reference(&of(&given), Answer::Exact).expect("a result").value().to_vec();
+            let whole = match nest.take() {
+                None => (own, sources),
+                Some((before, inputs)) => {
+                    let mut all: Vec<Dims> = before.sources().to_vec();
+                    let first = all.len();
+                    all.extend(&own.sources()[1..]);
+                    let reader: Vec<Option<usize>> =
+                        (0..own.sources().len()).map(|place| place.checked_sub(1).map(|own| first + own)).collect();
+                    let writer: Vec<usize> = (0..first).collect();
+                    let sources = Sources { all: &all, reader: &reader, writer: &writer };
+                    match own.after(&before, offset, &sources) {
+                        Ok(both) => (both, inputs.into_iter().chain(next.others).collect()),
+                        // A loop within a loop begins anew.
+                        Err(_) => (own, sources_of(&value, offset, dims, next.others)),
+                    }
+                }
+            };
+            agrees(&whole.0, &whole.1, &wanted, &format!("{kinds:?} from {extents:?}: {}", whole.0.key()));
+            value = wanted.iter().map(|&value| value as f32).collect();
+            (dims, offset) = (next.dims, next.offset);
+            nest = Some(whole);
+        }
+    }
+}
+
+fn sources_of(value: &[f32], offset: usize, dims: Dims, others: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+    let shown = value[offset..offset + dims.elements()].to_vec();
+    std::iter::once(shown).chain(others).collect()
+}

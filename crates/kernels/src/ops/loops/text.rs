@@ -1,0 +1,404 @@
+//! What a nest computes as statements of a kernel's text.
+//!
+//! | name | what |
+//! |---|---|
+//! | `i0`, `i1`, ... | the place along an axis |
+//! | `a0`, `a1`, ... | an index, or a part of one |
+//! | `v0`, `v1`, ... | what a node gives |
+//! | `params.n0`, ... | whole numbers: extents, strides, what is divided by |
+//! | `params.f0`, ... | numbers of the formula |
+//!
+//! Whole numbers are unsigned and wrap, so that one that is negative where a guard keeps its element from being read is one
+//! beyond the guard.
+
+use super::index::{AxisSet, Index, Mirror, Term};
+use super::nest::{Guard, Nest, Node, NodeId, axes_of};
+use crate::dtype::DType;
+use crate::emit::{Bits, Body, Operand, Scalar};
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+use crate::ops::spec::Params;
+use std::collections::HashMap;
+
+macro_rules! names {
+    ($($name:literal)*) => { [$($name),*] };
+}
+
+/// Names of whole numbers as scalars of a kernel.
+const WHOLE: [&str; 80] = names!(
+    "n0" "n1" "n2" "n3" "n4" "n5" "n6" "n7" "n8" "n9" "n10" "n11" "n12" "n13" "n14" "n15" "n16" "n17" "n18" "n19"
+    "n20" "n21" "n22" "n23" "n24" "n25" "n26" "n27" "n28" "n29" "n30" "n31" "n32" "n33" "n34" "n35" "n36" "n37" "n38" "n39"
+    "n40" "n41" "n42" "n43" "n44" "n45" "n46" "n47" "n48" "n49" "n50" "n51" "n52" "n53" "n54" "n55" "n56" "n57" "n58" "n59"
+    "n60" "n61" "n62" "n63" "n64" "n65" "n66" "n67" "n68" "n69" "n70" "n71" "n72" "n73" "n74" "n75" "n76" "n77" "n78" "n79"
+);
+
+/// Names of the numbers of a formula.
+const FLOATS: [&str; 32] = names!(
+    "f0" "f1" "f2" "f3" "f4" "f5" "f6" "f7" "f8" "f9" "f10" "f11" "f12" "f13" "f14" "f15" "f16" "f17" "f18" "f19"
+    "f20" "f21" "f22" "f23" "f24" "f25" "f26" "f27" "f28" "f29" "f30" "f31"
+);
+
+/// How a source or the result is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) dtype: DType,
+    /// Whether it is bound in vec4s.
+    pub(super) is_wide: bool,
+}
+
+/// The statements of a kernel as they are written.
+pub(super) struct Text<'a> {
+    pub(super) nest: &'a Nest,
+    /// The axis along which four elements are computed at once, if they are.
+    lanes: Option<usize>,
+    sources: &'a [Stored],
+    pub(super) body: Body,
+    whole: Vec<u32>,
+    floats: Vec<Bits>,
+    scope: Scope,
+    depth: usize,
+    count: usize,
+}
+
+/// What has a name where the next statement is written.
+#[derive(Debug, Clone, Default)]
+struct Scope {
+    indices: HashMap<Index, String>,
+    values: HashMap<NodeId, String>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(nest: &'a Nest, lanes: Option<usize>, sources: &'a [Stored]) -> Self {
+        let mut body = Body::default();
+        body.statements.push(format!("// y = {}", nest.formula()));
+        let (whole, floats, scope) = (Vec::new(), Vec::new(), Scope::default());
+        Text { nest, lanes, sources, body, whole, floats, scope, depth: 0, count: 0 }
+    }
+
+    /// The scalars that the statements name; none if there are more than a kernel takes.
+    pub(super) fn params(&self) -> Option<Params> {
+        if self.whole.len() > WHOLE.len() || self.floats.len() > FLOATS.len() {
+            return None;
+        }
+        let whole = WHOLE.into_iter().zip(&self.whole).map(|(name, &number)| (name, Scalar::U32(number)));
+        let floats = FLOATS.into_iter().zip(&self.floats).map(|(name, number)| (name, Scalar::F32(number.0)));
+        Some(whole.chain(floats).collect())
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        let indent = "    ".repeat(self.depth);
+        self.body.statements.push(format!("{indent}{text}"));
+    }
+
+    /// Begins a block with `text`; what is named in it ends with it.
+    pub(super) fn block(&mut self, text: &str, inner: &mut dyn FnMut(&mut Self)) {
+        self.line(&format!("{text} {{"));
+        let scope = self.scope.clone();
+        self.depth += 1;
+        inner(self);
+        self.depth -= 1;
+        self.scope = scope;
+        self.line("}");
+    }
+
+    fn name(&mut self, letter: char) -> String {
+        self.count += 1;
+        format!("{letter}{}", self.count - 1)
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&mut self, number: i64) -> String {
+        match number {
+            0 => return "0u".to_owned(),
+            1 => return "1u".to_owned(),
+            _ => {}
+        }
+        let number = number as u32;
+        let place = self.whole.iter().position(|&known| known == number).unwrap_or_else(|| {
+            self.whole.push(number);
+            self.whole.len() - 1
+        });
+        format!("params.{}", WHOLE.get(place).unwrap_or(&"n"))
+    }
+
+    /// A number of the formula.
+    pub(super) fn float(&mut self, number: Bits) -> String {
+        if number.0.to_bits() == 0 {
+            return "0.0f".to_owned();
+        }
+        let place = self.floats.iter().position(|known| *known == number).unwrap_or_else(|| {
+            self.floats.push(number);
+            self.floats.len() - 1
+        });
+        format!("params.{}", FLOATS.get(place).unwrap_or(&"f"))
+    }
+
+    /// Gives each of these axes its place: `flat` counts them, the last one fastest, and may be counted in fours along the
+    /// axis of lanes.
+    pub(super) fn places(&mut self, axes: &[usize], flat: &str) {
+        let mut rest = flat.to_owned();
+        for (order, &axis) in axes.iter().enumerate().rev() {
+            let wide = self.lanes == Some(axis);
+            let extent = self.nest.extents[axis] / if wide { 4 } else { 1 };
+            let mut place = rest.clone();
+            if order > 0 {
+                let extent = self.whole(extent as i64);
+                place = if extent == "1u" { "0u".to_owned() } else { format!("{rest} % {extent}") };
+                let next = self.name('a');
+                self.line(&format!("let {next}: u32 = {rest} / {extent};"));
+                rest = next;
+            }
+            let place = if wide { format!("4u * ({place})") } else { place };
+            self.line(&format!("let i{axis}: u32 = {place};"));
+        }
+    }
+
+    /// An expression of an index; sums and quotients have names.
+    pub(super) fn index(&mut self, index: &Index) -> String {
+        if let Some(number) = index.as_number() {
+            return self.whole(number);
+        }
+        if let Some(Term::Axis(axis)) = index.as_term() {
+            return format!("i{axis}");
+        }
+        if let Some(known) = self.scope.indices.get(index) {
+            return known.clone();
+        }
+        let mut sum = String::new();
+        for (term, &factor) in index.terms() {
+            let term = self.term(term);
+            let product = match factor {
+                1 => term,
+                factor => format!("{} * {term}", self.whole(factor)),
+            };
+            sum = if sum.is_empty() { product } else { format!("{sum} + {product}") };
+        }
+        if index.constant() != 0 {
+            sum = format!("{sum} + {}", self.whole(index.constant()));
+        }
+        let name = self.name('a');
+        self.line(&format!("let {name}: u32 = {sum};"));
+        self.scope.indices.insert(index.clone(), name.clone());
+        name
+    }
+
+    fn term(&mut self, term: &Term) -> String {
+        match term {
+            Term::Axis(axis) => format!("i{axis}"),
+            Term::Inside(of, _) => self.index(of),
+            Term::Quotient(of, by) => format!("({} / {})", self.index(of), self.whole(*by)),
+            Term::Remainder(of, by) => format!("({} % {})", self.index(of), self.whole(*by)),
+            Term::Ruled(rule, of, extent) => {
+                let (at, extent) = (self.index(of), self.whole(*extent));
+                let name = self.name('a');
+                self.line(&format!("let {name}: i32 = i32({at});"));
+                let last = format!("i32({extent} - 1u)");
+                let mirrored = match rule {
+                    Mirror::Edge => name,
+                    Mirror::Reflect => {
+                        format!(
+                            "select(select({name}, 2 * {last} - {name}, {name} > {last}), -{name}, {name} < 0)"
+                        )
+                    }
+                    Mirror::Symmetric => {
+                        let beyond = format!("2 * {last} + 1 - {name}");
+                        format!("select(select({name}, {beyond}, {name} > {last}), -1 - {name}, {name} < 0)")
+                    }
+                };
+                format!("u32(clamp({mirrored}, 0, {last}))")
+            }
+        }
+    }
+
+    /// A condition that all guards hold.
+    fn holds(&mut self, guards: &[Guard], lane: i64) -> String {
+        let each = guards.iter().map(|guard| {
+            let index = match self.lanes {
+                Some(axis) => guard.index.shifted(axis, lane),
+                None => guard.index.clone(),
+            };
+            let (index, below) = (self.index(&index), self.whole(guard.below));
+            format!("{index} < {below}")
+        });
+        let each: Vec<String> = each.collect();
+        each.join(" && ")
+    }
+
+    fn ty(&self) -> &'static str {
+        if self.lanes.is_some() { "vec4<f32>" } else { "f32" }
+    }
+
+    /// One element of a source.
+    fn element(&self, source: usize, at: &str) -> String {
+        let name = Operand::Arg(source as u8).name();
+        match self.sources.get(source) {
+            Some(Stored { dtype: DType::F16, is_wide: false }) => format!("f32({name}[{at}])"),
+            Some(Stored { dtype: DType::F16, is_wide: true }) => {
+                format!("unpack2x16float({name}[{at} / 4u][{at} % 4u / 2u])[{at} % 2u]")
+            }
+            Some(Stored { is_wide: true, .. }) => format!("{name}[{at} / 4u][{at} % 4u]"),
+            _ => format!("{name}[{at}]"),
+        }
+    }
+
+    /// Four elements of a source one behind the other, from a multiple of four on.
+    fn four(&self, source: usize, at: &str) -> String {
+        let name = Operand::Arg(source as u8).name();
+        match self.sources.get(source) {
+            Some(Stored { dtype: DType::F16, .. }) => format!("unpack_half4({name}[{at} / 4u])"),
+            _ => format!("{name}[{at} / 4u]"),
+        }
+    }
+
+    fn read(&mut self, name: &str, source: usize, at: &Index, guards: &[Guard], otherwise: Bits) {
+        let ty = self.ty();
+        let in_lanes = |index: &Index, axis: usize| index.axes() & (1 << axis) != 0;
+        let guarded_by_lane =
+            self.lanes.is_some_and(|axis| guards.iter().any(|guard| in_lanes(&guard.index, axis)));
+        let whole = match self.lanes {
+            None => true,
+            Some(axis) => !guarded_by_lane && (!in_lanes(at, axis) || self.is_aligned(source, at)),
+        };
+        if whole {
+            let place = self.index(at);
+            let value = match self.lanes {
+                Some(axis) if in_lanes(at, axis) => self.four(source, &place),
+                Some(_) => format!("{ty}({})", self.element(source, &place)),
+                None => self.element(source, &place),
+            };
+            if guards.is_empty() {
+                return self.line(&format!("let {name}: {ty} = {value};"));
+            }
+            let (condition, otherwise) = (self.holds(guards, 0), self.float(otherwise));
+            self.line(&format!("var {name}: {ty} = {ty}({otherwise});"));
+            return self
+                .block(&format!("if ({condition})"), &mut |text| text.line(&format!("{name} = {value};")));
+        }
+        let Some(axis) = self.lanes else { return };
+        let otherwise = self.float(otherwise);
+        self.line(&format!("var {name}: {ty} = {ty}({otherwise});"));
+        for lane in 0..4 {
+            let place = at.shifted(axis, lane);
+            if guards.is_empty() {
+                let place = self.index(&place);
+                let value = self.element(source, &place);
+                self.line(&format!("{name}[{lane}] = {value};"));
+                continue;
+            }
+            let condition = self.holds(guards, lane);
+            self.block(&format!("if ({condition})"), &mut |text| {
+                let place = text.index(&place);
+                let value = text.element(source, &place);
+                text.line(&format!("{name}[{lane}] = {value};"));
+            });
+        }
+    }
+
+    /// Whether lanes of a read are four elements one behind the other, as the source is bound.
+    fn is_aligned(&self, source: usize, at: &Index) -> bool {
+        let wide = self.sources.get(source).is_some_and(|stored| stored.is_wide);
+        wide && self.lanes.is_some_and(|axis| is_whole(at, axis))
+    }
+
+    /// The name of what node `id` gives, which is written if it has none.
+    pub(super) fn value(&mut self, id: NodeId) -> String {
+        if let Some(known) = self.scope.values.get(&id) {
+            return known.clone();
+        }
+        let node = self.nest.nodes[id].clone();
+        let (name, ty) = (format!("v{id}"), self.ty());
+        match node {
+            Node::Number(number) => {
+                let number = self.float(number);
+                return format!("{ty}({number})");
+            }
+            Node::Read { source, at, guards, otherwise } => self.read(&name, source, &at, &guards, otherwise),
+            Node::Apply(function, arguments) => {
+                let names: Vec<String> = arguments.iter().map(|&argument| self.value(argument)).collect();
+                let wide = self.lanes.is_some();
+                let text = function.expression(&names, DType::F32, wide, &mut self.body.calls);
+                self.line(&format!("let {name}: {ty} = {text};"));
+            }
+            Node::Choose { guards, then, otherwise } => {
+                let (then, otherwise) = (self.value(then), self.value(otherwise));
+                let text = match self.lanes {
+                    None => format!("select({otherwise}, {then}, {})", self.holds(&guards, 0)),
+                    Some(_) => {
+                        let each: Vec<String> = (0..4).map(|lane| self.holds(&guards, lane)).collect();
+                        format!("select({otherwise}, {then}, vec4<bool>({}))", each.join(", "))
+                    }
+                };
+                self.line(&format!("let {name}: {ty} = {text};"));
+            }
+            // Its loop comes before all that reads it (`rows`).
+            Node::Reduce { .. } => {}
+        }
+        self.scope.values.insert(id, name.clone());
+        name
+    }
+
+    /// Gives a node a name that is known already.
+    pub(super) fn known(&mut self, id: NodeId, name: &str) {
+        self.scope.values.insert(id, name.to_owned());
+    }
+
+    /// Two parts of a reduction as one.
+    pub(super) fn joined(&mut self, reduction: Reduction, a: &str, b: &str) -> String {
+        let names = [a.to_owned(), b.to_owned()];
+        let function = match reduction {
+            Reduction::Sum | Reduction::Mean => Function::Add,
+            Reduction::Product => Function::Mul,
+            Reduction::Max | Reduction::Any => Function::Maximum,
+            Reduction::Min | Reduction::All => Function::Minimum,
+        };
+        function.expression(&names, DType::F32, false, &mut self.body.calls)
+    }
+
+    /// An element as it takes part in a reduction.
+    pub(super) fn term_of(reduction: Reduction, value: &str) -> String {
+        match reduction {
+            Reduction::Any | Reduction::All => format!("select(1.0f, 0.0f, {value} == 0.0f)"),
+            _ => value.to_owned(),
+        }
+    }
+
+    /// What a reduction of nothing is.
+    pub(super) fn first_of(&mut self, reduction: Reduction) -> String {
+        self.float(Bits(match reduction {
+            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+            Reduction::Product | Reduction::All => 1.0,
+            Reduction::Max => f32::NEG_INFINITY,
+            Reduction::Min => f32::INFINITY,
+        }))
+    }
+
+    /// Names everything that depends on the axes of `row` alone and that `root` needs.
+    pub(super) fn known_of_row(&mut self, root: NodeId, row: AxisSet, depends: &[AxisSet]) {
+        if depends[root] & !row == 0 {
+            self.value(root);
+            return;
+        }
+        if matches!(self.nest.nodes[root], Node::Reduce { .. }) {
+            return;
+        }
+        for argument in self.nest.nodes[root].arguments() {
+            self.known_of_row(argument, row, depends);
+        }
+    }
+}
+
+/// Whether four places along `axis`, from a multiple of four on, are four elements one behind the other from such a multiple on.
+pub(super) fn is_whole(at: &Index, axis: usize) -> bool {
+    let own = Term::Axis(axis as u8);
+    at.stride(axis) == Some(1)
+        && at.constant() % 4 == 0
+        && at.terms().iter().all(|(term, factor)| *term == own || factor % 4 == 0)
+}
+
+/// The axes of a set in an order: as they are written, and then the others.
+pub(super) fn ordered(nest: &Nest, set: AxisSet) -> Vec<usize> {
+    let mut axes: Vec<usize> = axes_of(set).filter(|axis| !nest.written.contains(axis)).collect();
+    let written = nest.written.iter().copied().filter(|axis| set & (1 << axis) != 0);
+    axes.splice(0..0, written);
+    axes
+}

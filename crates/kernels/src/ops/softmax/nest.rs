@@ -1,0 +1,32 @@
+//! A softmax as a nest of loops.
+
+use super::SoftmaxOp;
+use crate::ops::elementwise::Function;
+use crate::ops::loops::{Nest, Nodes, element};
+use crate::ops::reduce::Reduction;
+
+impl SoftmaxOp {
+    /// What it computes, as a nest.
+    pub(super) fn as_nest(&self) -> Option<Nest> {
+        let extents = self.dims.extents().to_vec();
+        let over = 1 << self.axis;
+        let mut nodes = Nodes::default();
+        let x = nodes.read(0, element(&extents));
+        let largest = nodes.reduce(Reduction::Max, x, over);
+        let mut exponent = nodes.apply(Function::Sub, &[x, largest]);
+        if self.beta.0 != 1.0 {
+            let beta = nodes.number(self.beta.0);
+            exponent = nodes.apply(Function::Mul, &[exponent, beta]);
+        }
+        let power = nodes.apply(Function::Exp, &[exponent]);
+        let sum = nodes.reduce(Reduction::Sum, power, over);
+        let value = if self.log {
+            let log = nodes.apply(Function::Log, &[sum]);
+            nodes.apply(Function::Sub, &[exponent, log])
+        } else {
+            nodes.apply(Function::Div, &[power, sum])
+        };
+        let written = (0..extents.len()).collect();
+        Nest::new(extents, written, vec![self.dims], nodes, value, self.dims).ok()
+    }
+}
