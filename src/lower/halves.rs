@@ -23,7 +23,7 @@ use std::sync::Arc;
 const ALL: u64 = 1 << 56;
 
 /// The forms of what `op` reads and writes in `layout`, if it can run there.
-fn forms(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Vec<(Operand, Form)>> {
+pub(super) fn forms(op: &dyn Op, layout: Layout, limits: &Limits) -> Option<Vec<(Operand, Form)>> {
     let kernels = op.kernels();
     let space = kernels.space(limits);
     let (kernel, tile) = space.iter().find(|(kernel, _)| kernel.serves(layout))?;

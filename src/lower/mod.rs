@@ -13,6 +13,7 @@
 //! | `stack` | units that read one input, and only leave the network or are pixels, become one |
 //! | `host` | which units the CPU computes between two recordings |
 //! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |
+//! | `idioms::compose` | units that are nests of loops join those that read what they write, where that takes less time |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |

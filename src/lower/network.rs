@@ -76,6 +76,15 @@ impl<'a> Network<'a> {
         self.uses = OnceLock::from(uses);
     }
 
+    /// Puts `unit` in the place of unit `place`.
+    pub(super) fn replace(&mut self, place: usize, unit: Unit) {
+        let mut uses = self.uses.take().unwrap_or_else(|| self.found_uses());
+        uses.remove(&self.aliases, place, &self.units[place]);
+        uses.add(&self.aliases, place, &unit);
+        self.units[place] = unit;
+        self.uses = OnceLock::from(uses);
+    }
+
     /// Takes out what [`Network::merge`] left of units.
     pub(super) fn close_gaps(&mut self) {
         if self.units.iter().any(|unit| unit.outputs.is_empty()) {

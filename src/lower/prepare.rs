@@ -40,6 +40,9 @@ pub(super) fn prepared<'g>(
         let mut network = network(graph, stacked, limits.binding_alignment)?;
         host::assign(&mut network, options, limits)?;
         precision::assign(&mut network, asked, limits)?;
+        if !options.without_rewrites.contains(&Rewrite::Loops) {
+            idioms::compose(&mut network, &|name| options.names(name), options.precision, limits)?;
+        }
         Ok(network)
     };
     let mut network: Network<'g> = placed(asked)?;

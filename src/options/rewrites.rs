@@ -56,6 +56,9 @@ pub enum Rewrite {
     GatedProducts,
     /// On devices: two dense layers of few rows, or a normalisation and a dense layer, become one kernel.
     DenseLayers,
+    /// On devices: moves, functions of each element, reductions, softmax and normalisations of rows become one kernel with those
+    /// that read what they write, where that takes less time.
+    Loops,
     /// On devices: several products of one input become one product.
     Stacks,
     /// On devices: a normalisation of a large map, or an attention of few queries to many keys, becomes one of parts and
@@ -69,7 +72,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 22] = [
+    pub const ALL: [Rewrite; 23] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -88,6 +91,7 @@ impl Rewrite {
         Rewrite::Squeezes,
         Rewrite::GatedProducts,
         Rewrite::DenseLayers,
+        Rewrite::Loops,
         Rewrite::Stacks,
         Rewrite::Parts,
         Rewrite::Concatenations,
@@ -115,6 +119,7 @@ impl Rewrite {
             Rewrite::Squeezes => "squeezes",
             Rewrite::GatedProducts => "gated_products",
             Rewrite::DenseLayers => "dense_layers",
+            Rewrite::Loops => "loops",
             Rewrite::Stacks => "stacks",
             Rewrite::Parts => "parts",
             Rewrite::Concatenations => "concatenations",

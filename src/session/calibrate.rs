@@ -20,7 +20,7 @@ use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
 use crate::lower::{Observed, Written, has_halves, observed};
 use crate::ops::LARGEST_HALF;
-use crate::options::SessionOptions;
+use crate::options::{Rewrite, SessionOptions};
 use crate::sorted;
 use std::collections::HashMap;
 
@@ -216,7 +216,9 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(context: &'a Context, graph: &'a Graph, options: &SessionOptions, tolerance: f32) -> Result<Self> {
-        let options = SessionOptions { dimensions: [].into(), ..options.clone() };
+        // What each unit gives is looked at, and not what several give together.
+        let mut options = SessionOptions { dimensions: [].into(), ..options.clone() };
+        options.without_rewrites.insert(Rewrite::Loops);
         let alignment = context.engine.device()?.info().limits.binding_alignment;
         let units = observed(graph, &options, alignment)?;
         let kept = vec![None; units.len()];

@@ -9,7 +9,7 @@ use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
 use diptych::{
     Activation, Bits, Conv2d, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
     Rewrite, Softmax,
-    nn::{AxisRange, Normalize, QuantizedGemm},
+    nn::{AxisRange, Normalize, PadMode, QuantizedGemm},
 };
 
 type Drawn = Option<usize>;
@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 18] = [
+pub(crate) const PATTERNS: [Pattern; 19] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -42,6 +42,7 @@ pub(crate) const PATTERNS: [Pattern; 18] = [
     Pattern { name: "squeeze", rewrites: &[Rewrite::Squeezes], draw: squeeze },
     Pattern { name: "gated products", rewrites: &[Rewrite::GatedProducts], draw: gated },
     Pattern { name: "dense layers", rewrites: &[Rewrite::DenseLayers], draw: layers },
+    Pattern { name: "loops", rewrites: &[Rewrite::Loops], draw: loops },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -519,6 +520,61 @@ fn moves(draft: &mut Draft) -> Drawn {
             }
         };
         y = draft.add(Step::of(make, vec![y]))?;
+    }
+    Some(y)
+}
+
+/// Moves, functions, reductions and normalisations one behind the other, some of which several read.
+fn loops(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.pick(&[2, 3, 3, 4]);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 4, 5, 8])).collect();
+    let x = input(draft, &dims)?;
+    let (mut y, mut before) = (x, x);
+    for _ in 0..draft.random.within(2, 6) {
+        let dims = draft.dims(y);
+        let axis = draft.random.below(dims.len());
+        let next = match draft.random.below(12) {
+            0 | 1 => {
+                let permutation = draft.random.permutation(dims.len());
+                draft.add(Step::of(Make::Transpose(permutation), vec![y]))
+            }
+            2 => {
+                let mut turned = dims.clone();
+                turned.rotate_left(1);
+                draft.add(Step::of(Make::Reshape(turned), vec![y]))
+            }
+            3 => {
+                let (mut first, mut last) = (vec![0; dims.len()], vec![0; dims.len()]);
+                (first[axis], last[axis]) = (draft.random.below(3), draft.random.below(2));
+                let mode = draft.random.pick(&[PadMode::Constant(Bits(0.5)), PadMode::Edge]);
+                draft.add(Step::of(Make::Pad(first, last, mode), vec![y]))
+            }
+            4 => {
+                let begin = draft.random.below(dims[axis]);
+                draft.add(Step::of(Make::Slice(axis, [begin, dims[axis]]), vec![y]))
+            }
+            5 => unary(draft, Function::Sigmoid, y),
+            6 => {
+                let other =
+                    draft.add(Step::of(Make::Reduce(Reduction::Mean, vec![axis as isize], true), vec![y]));
+                other.and_then(|other| binary(draft, Function::Sub, y, other))
+            }
+            7 if draft.dims(before) == dims => binary(draft, Function::Mul, y, before),
+            8 => draft
+                .add(Step::of(Make::Softmax(Softmax { axis: axis as isize, ..Softmax::default() }), vec![y])),
+            9 => {
+                let centred = draft.random.one_in(2);
+                let options = Normalize { axes: vec![axis as isize], epsilon: Bits(0.25), centred };
+                draft.add(Step::of(Make::Normalize(options), vec![y]))
+            }
+            10 if dims.len() > 1 => {
+                let reduction = draft.random.pick(&[Reduction::Sum, Reduction::Max, Reduction::Mean]);
+                let keep_dims = draft.random.one_in(2);
+                draft.add(Step::of(Make::Reduce(reduction, vec![axis as isize], keep_dims), vec![y]))
+            }
+            _ => unary(draft, Function::Tanh, y),
+        }?;
+        (before, y) = (y, next);
     }
     Some(y)
 }

@@ -3,7 +3,7 @@
 use crate::machine::{everywhere, in_turns, noise};
 use diptych::{
     Activation, Choice, Context, Conv2d, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding,
-    Pointwise, Pool, Pooling, Precision, Right, Session, SessionOptions, Shape, Term, Value,
+    Pointwise, Pool, Pooling, Precision, Rewrite, Right, Session, SessionOptions, Shape, Term, Value,
 };
 
 const IMAGE: Shape = Shape::nhwc(2, 9, 7, 10);
@@ -74,7 +74,8 @@ impl Network {
         for context in &in_turns() {
             let (apart, _) = self.run(context, &every, SessionOptions::default());
             for (precision, tolerance) in [(Precision::F32, 2e-5), (Precision::F16Storage, 1e-2)] {
-                let options = SessionOptions { precision, ..Default::default() };
+                let without_rewrites = [Rewrite::Loops].into();
+                let options = SessionOptions { precision, without_rewrites, ..Default::default() };
                 let (joined, session) = self.run(context, &[last], options);
                 let what = format!("{} {precision}", context.info());
                 let moves = ["convert", "copy", "remap"];

@@ -4,7 +4,7 @@ use crate::machine::{gpus, noise};
 use diptych::nn::{Normalize, Reduction};
 use diptych::{
     Activation, Bits, Calibration, Context, DType, Dims, Extras, Function, Gemm, Graph, HostTensor,
-    Pointwise, Precision, Right, Session, SessionOptions, Shape, Softmax, Step, Value,
+    Pointwise, Precision, Rewrite, Right, Session, SessionOptions, Shape, Softmax, Step, Value,
 };
 
 const TOKENS: usize = 21;
@@ -80,7 +80,8 @@ pub(crate) fn blocks(count: u32) -> Graph {
 }
 
 fn run(context: &Context, graph: &Graph, precision: Precision) -> (Vec<f32>, Vec<Step>) {
-    let options = SessionOptions { precision, ..SessionOptions::default() };
+    let options =
+        SessionOptions { precision, without_rewrites: [Rewrite::Loops].into(), ..SessionOptions::default() };
     let mut session = Session::new(context, graph, options).expect("a session");
     let inputs = [("x", &tensor(&[TOKENS, WIDTH], 5))];
     // Twice: what the first run leaves behind must not matter.
@@ -161,7 +162,11 @@ fn by_powers(rows: usize, width: usize) -> Graph {
 
 #[test]
 fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversions() {
-    let options = SessionOptions { precision: Precision::F16Storage, ..SessionOptions::default() };
+    let options = SessionOptions {
+        precision: Precision::F16Storage,
+        without_rewrites: [Rewrite::Loops].into(),
+        ..SessionOptions::default()
+    };
     for context in gpus() {
         let info = context.info();
         let steps =
@@ -233,7 +238,11 @@ fn parts_and_moves_of_odd_extents_are_what_they_are_in_f32() {
     for context in gpus() {
         let info = context.info();
         let run = |precision| {
-            let options = SessionOptions { precision, ..SessionOptions::default() };
+            let options = SessionOptions {
+                precision,
+                without_rewrites: [Rewrite::Loops].into(),
+                ..SessionOptions::default()
+            };
             let mut session = Session::new(&context, &graph, options).expect("a session");
             session.run(&[("x", &tensor(&[TOKENS, WIDTH], 5))]).expect("a run");
             let found = session.run(&[("x", &tensor(&[TOKENS, WIDTH], 5))]).expect("a run");

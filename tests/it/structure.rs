@@ -113,6 +113,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
             "gate",
             "gemm",
             "glu",
+            "loops",
             "mlp",
             "moments",
             "normalize",

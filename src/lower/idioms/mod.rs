@@ -15,6 +15,7 @@
 //! `e / sum(e)` with `e = exp(x - max(x))` is a softmax. Nothing else may read what lies between.
 
 mod attention;
+mod compose;
 mod dense;
 mod gate;
 mod glu;
@@ -31,6 +32,7 @@ mod squeeze;
 mod strided;
 
 pub(super) use attention::{attention, join_products};
+pub(super) use compose::compose;
 pub(super) use gate::gates;
 pub(super) use glu::gated_products;
 pub(super) use large::share_large;

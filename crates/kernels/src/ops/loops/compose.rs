@@ -17,10 +17,19 @@ use std::collections::HashMap;
 pub struct Sources<'a> {
     /// All of them.
     pub all: &'a [Dims],
-    /// Of the reader's sources, the place of each among all; none of what the other nest writes.
-    pub reader: &'a [Option<usize>],
+    /// Where each of the reader's sources is.
+    pub reader: &'a [ReadFrom],
     /// Of the writer's sources, the place of each among all.
     pub writer: &'a [usize],
+}
+
+/// Where a source of a reader is, once its writer is a part of the nest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// The source of this place among all.
+    Source(usize),
+    /// What the writer writes, from this element on.
+    Written(usize),
 }
 
 /// The axes of the writer where the reader reads an element.
@@ -37,47 +46,40 @@ impl Places {
 }
 
 impl Nest {
-    /// This nest with `writer` in the place of the source (or sources) that has none among all; the source shows the elements
-    /// that `writer` writes from element `offset` on.
+    /// This nest with `writer` in the place of the sources that show what it writes.
     ///
     /// # Errors
     /// If together they are no nest: what the writer reduces would be reduced anew within a loop, or they are too large.
-    pub fn after(&self, writer: &Nest, offset: usize, sources: &Sources<'_>) -> Result<Nest> {
+    pub fn after(&self, writer: &Nest, sources: &Sources<'_>) -> Result<Nest> {
         let (mut nodes, mut extents) = (Nodes::default(), self.extents.clone());
         let mut places: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         let mut known: HashMap<(Index, Vec<Guard>), NodeId> = HashMap::new();
         for node in &self.nodes {
             let id = match node {
-                Node::Read { source, at, guards, otherwise } => {
-                    match sources.reader.get(*source).copied().flatten() {
-                        Some(source) => nodes.add(Node::Read {
-                            source,
-                            at: at.clone(),
-                            guards: guards.clone(),
-                            otherwise: *otherwise,
-                        }),
-                        None => {
-                            let at = at.plus(&Index::number(offset as i64), 1);
-                            let key = (at, guards.clone());
-                            let computed = match known.get(&key) {
-                                Some(&computed) => computed,
-                                None => {
-                                    let own = self.places_of(writer, &key.0, guards, &mut extents);
-                                    let id = writer.computed_at(
-                                        &own,
-                                        guards,
-                                        sources.writer,
-                                        &mut nodes,
-                                        &extents,
-                                    );
-                                    known.insert(key, id);
-                                    id
-                                }
-                            };
-                            guarded(&mut nodes, computed, guards, *otherwise)
-                        }
+                Node::Read { source, at, guards, otherwise } => match sources.reader.get(*source) {
+                    Some(&ReadFrom::Source(source)) => nodes.add(Node::Read {
+                        source,
+                        at: at.clone(),
+                        guards: guards.clone(),
+                        otherwise: *otherwise,
+                    }),
+                    written => {
+                        let offset = if let Some(ReadFrom::Written(offset)) = written { *offset } else { 0 };
+                        let at = at.plus(&Index::number(offset as i64), 1);
+                        let key = (at, guards.clone());
+                        let computed = match known.get(&key) {
+                            Some(&computed) => computed,
+                            None => {
+                                let own = self.places_of(writer, &key.0, guards, &mut extents);
+                                let id =
+                                    writer.computed_at(&own, guards, sources.writer, &mut nodes, &extents);
+                                known.insert(key, id);
+                                id
+                            }
+                        };
+                        guarded(&mut nodes, computed, guards, *otherwise)
                     }
-                }
+                },
                 other => nodes.add(other.mapped(&Index::clone, &|id| places[id])),
             };
             places.push(id);
@@ -198,6 +200,26 @@ impl Nest {
         let new = inlining.nodes.add(node);
         inlining.known.insert((id, within), new);
         new
+    }
+
+    /// The nest without sources of which it reads nothing, and the places of the others.
+    pub fn without_unread(self) -> (Nest, Vec<usize>) {
+        let reads = |place: &usize| {
+            self.nodes.iter().any(|node| matches!(node, Node::Read { source, .. } if source == place))
+        };
+        let kept: Vec<usize> = (0..self.sources.len()).filter(reads).collect();
+        if kept.is_empty() || kept.len() == self.sources.len() {
+            let all = (0..self.sources.len()).collect();
+            return (self, all);
+        }
+        let mut nest = self;
+        for node in &mut nest.nodes {
+            if let Node::Read { source, .. } = node {
+                *source = kept.iter().position(|own| own == source).unwrap_or_default();
+            }
+        }
+        nest.sources = kept.iter().filter_map(|&place| nest.sources.get(place).copied()).collect();
+        (nest, kept)
     }
 
     /// The nest without nodes that nothing needs, along as few axes as there can be.

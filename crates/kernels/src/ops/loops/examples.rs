@@ -2,7 +2,7 @@
 
 use super::index::{Index, Mirror};
 use super::nest::{Guard, Nest, Node, Nodes};
-use super::{LoopsOp, OP};
+use super::{Halves, LoopsOp, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Bits;
@@ -128,8 +128,11 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             nests.push(reduced(reduction, *pixels)?);
         }
     }
-    let op = |nest: Nest| Ok(Box::new(LoopsOp::new(Arc::new(nest), precision)?) as Box<dyn Op>);
-    nests.into_iter().map(op).collect()
+    // Numbers that halves do not hold stay in f32 beside others.
+    let apart = LoopsOp::new(Arc::new(softmax(false)?), Halves { sources: 0b10, result: false }, precision)?;
+    let op = |nest: Nest| Ok(Box::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)?) as Box<dyn Op>);
+    let all = nests.into_iter().map(op).chain([Ok(Box::new(apart) as Box<dyn Op>)]);
+    all.collect()
 }
 
 const NAMES: &str = "rows,columns";
@@ -151,5 +154,5 @@ fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<A
         let sum = nodes.reduce(Reduction::Sum, power, 0b10);
         nodes.apply(Function::Div, &[power, sum])
     })?;
-    Ok(Arc::new(LoopsOp::new(Arc::new(nest), precision)?))
+    Ok(Arc::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)?))
 }

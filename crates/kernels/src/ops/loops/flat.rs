@@ -42,8 +42,8 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         }
         some && all && nest.sources[source].elements().is_multiple_of(4)
     };
-    let dtype = op.precision.storage();
-    (0..nest.sources.len()).map(|source| Stored { dtype, is_wide: wide(source) }).collect()
+    let stored = |source| Stored { dtype: op.stored(source), is_wide: wide(source) };
+    (0..nest.sources.len()).map(stored).collect()
 }
 
 pub(super) const fn element(stored: Stored) -> Element {
@@ -60,7 +60,7 @@ pub(super) fn bindings(sources: &[Stored], result: Stored) -> Vec<Binding> {
 }
 
 fn result(op: &LoopsOp) -> Stored {
-    Stored { dtype: op.precision.storage(), is_wide: lanes(&op.nest).is_some() }
+    Stored { dtype: op.stored_result(), is_wide: lanes(&op.nest).is_some() }
 }
 
 /// Elements of an invocation.
@@ -105,7 +105,7 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {
-        Some(op.precision)
+        Some(op.precision_of_rows())
     }
 
     fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {

@@ -14,6 +14,7 @@
 
 mod compose;
 mod cpu;
+mod estimate;
 mod evaluation;
 mod examples;
 mod flat;
@@ -30,14 +31,14 @@ mod term;
 mod tests;
 mod text;
 
-pub use compose::Sources;
+pub use compose::{ReadFrom, Sources};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use nest::Nest;
 pub(super) use nest::{Guard, Node, Nodes, element};
 pub use operator::Loops;
 
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
 use std::sync::Arc;
 
@@ -47,7 +48,22 @@ const OP: &str = "loops";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoopsOp {
     nest: Arc<Nest>,
+    halves: Halves,
     precision: Precision,
+}
+
+/// Which operands are stored in halves where a network stores those: halves do not hold every number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Halves {
+    /// A bit for each source.
+    pub sources: u32,
+    /// The result.
+    pub result: bool,
+}
+
+impl Halves {
+    /// All of them.
+    pub const ALL: Halves = Halves { sources: u32::MAX, result: true };
 }
 
 impl LoopsOp {
@@ -55,8 +71,25 @@ impl LoopsOp {
     ///
     /// # Errors
     /// If it is no nest that kernels compute.
-    pub fn new(nest: Arc<Nest>, precision: Precision) -> Result<Self> {
-        let nest = Nest::clone(&nest).checked()?;
-        Ok(LoopsOp { nest: Arc::new(nest), precision: precision.with_f32_sums() })
+    pub fn new(nest: Arc<Nest>, halves: Halves, precision: Precision) -> Result<Self> {
+        let nest = Arc::new(Nest::clone(&nest).checked()?);
+        Ok(LoopsOp { nest, halves, precision: precision.with_f32_sums() })
+    }
+
+    /// The type in which a source is stored.
+    fn stored(&self, source: usize) -> DType {
+        if self.halves.sources & (1 << source) == 0 { DType::F32 } else { self.precision.storage() }
+    }
+
+    /// The type in which the result is stored.
+    fn stored_result(&self) -> DType {
+        if self.halves.result { self.precision.storage() } else { DType::F32 }
+    }
+
+    /// The precision of its kernels: of f32 where no operand is of halves.
+    fn precision_of_rows(&self) -> Precision {
+        let stored = (0..self.nest.sources.len()).map(|source| self.stored(source));
+        let halves = stored.chain([self.stored_result()]).any(|dtype| dtype == DType::F16);
+        if halves { self.precision } else { Precision::F32 }
     }
 }

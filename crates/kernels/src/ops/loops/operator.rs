@@ -1,6 +1,6 @@
 //! A nest as a node of a network: `Arg(0)`, `Arg(1)`, ...
 
-use super::{LoopsOp, Nest, OP};
+use super::{Halves, LoopsOp, Nest, OP};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -13,13 +13,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loops {
     nest: Arc<Nest>,
+    halves: Halves,
 }
 
 impl Loops {
     /// The operator that computes `nest`.
     #[doc(hidden)]
-    pub fn new(nest: Nest) -> Self {
-        Loops { nest: Arc::new(nest) }
+    pub fn new(nest: Nest, halves: Halves) -> Self {
+        Loops { nest: Arc::new(nest), halves }
     }
 
     /// What it computes.
@@ -39,7 +40,7 @@ impl Options for Loops {
                 return Err(Error::shape(OP, found.to_string(), format!("the elements of {dims}")));
             }
         }
-        Ok(Lowered::Op(Arc::new(LoopsOp::new(Arc::clone(&self.nest), precision)?)))
+        Ok(Lowered::Op(Arc::new(LoopsOp::new(Arc::clone(&self.nest), self.halves, precision)?)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

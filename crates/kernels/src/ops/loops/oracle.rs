@@ -24,12 +24,14 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let sources: Vec<&[f32]> = (0..nest.sources.len())
         .map(|source| get(operands, Operand::Arg(source as u8)).unwrap_or_default())
         .collect();
-    let store = (op.precision.storage() == DType::F16).then(|| Unit::of(DType::F16));
+    let half = |dtype: DType| (dtype == DType::F16).then(|| Unit::of(DType::F16));
+    let store = half(op.stored_result());
+    let stored = (0..nest.sources.len()).map(|source| half(op.stored(source))).collect();
     let (depends, row) = (nest.dependences(), nest.row_axes());
     let mut evaluation = Evaluation {
         nest,
         sources,
-        store,
+        stored,
         unit: Unit::of(DType::F32),
         at: vec![0; nest.extents.len()],
         depends,
@@ -55,8 +57,8 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
 struct Evaluation<'a> {
     nest: &'a Nest,
     sources: Vec<&'a [f32]>,
-    /// What halves are stored as, where they are.
-    store: Option<Unit>,
+    /// What each source is stored in, where that rounds.
+    stored: Vec<Option<Unit>>,
     unit: Unit,
     at: Vec<usize>,
     depends: Vec<AxisSet>,
@@ -88,7 +90,7 @@ impl Evaluation<'_> {
                 if holds(guards, &self.at) {
                     let place = usize::try_from(at.value(&self.at)).unwrap_or(usize::MAX);
                     let value = self.sources[*source].get(place).copied().map_or(f64::NAN, f64::from);
-                    (value, self.stored(value))
+                    (value, self.read(*source, value))
                 } else {
                     exactly(f64::from(otherwise.0))
                 }
@@ -111,9 +113,9 @@ impl Evaluation<'_> {
     }
 
     /// What a kernel reads where it has a value in halves: it may lie in f32 as well.
-    fn stored(&self, value: f64) -> Interval {
+    fn read(&self, source: usize, value: f64) -> Interval {
         let is_half = f64::from(f16::from_f64(value)) == value;
-        match &self.store {
+        match &self.stored[source] {
             Some(unit) if !is_half => unit.rounded(Interval::exact(value)),
             _ => Interval::exact(value),
         }

@@ -1,6 +1,6 @@
 //! What `loops` is, and its kernels.
 
-use super::{LoopsOp, Nest, OP, cpu, flat, oracle, rows};
+use super::{Halves, LoopsOp, Nest, OP, cpu, flat, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -21,7 +21,11 @@ impl Definition for LoopsOp {
     }
 
     fn problem_key(&self) -> String {
-        self.nest.key()
+        let halves = match self.halves {
+            Halves::ALL => String::new(),
+            Halves { sources, result } => format!(" halves{sources:b}{}", if result { "y" } else { "" }),
+        };
+        self.nest.key() + &halves
     }
 
     fn precision(&self) -> Precision {

@@ -66,8 +66,9 @@ fn is_along_rows(nest: &Nest) -> bool {
 }
 
 fn sources(op: &LoopsOp) -> (Vec<Stored>, Stored) {
-    let stored = Stored { dtype: op.precision.storage(), is_wide: false };
-    (vec![stored; op.nest.sources.len()], stored)
+    let stored = |dtype| Stored { dtype, is_wide: false };
+    let sources = (0..op.nest.sources.len()).map(|source| stored(op.stored(source)));
+    (sources.collect(), stored(op.stored_result()))
 }
 
 /// The places of `axes`, counted in the order in which they are written.
@@ -229,7 +230,7 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {
-        Some(op.precision)
+        Some(op.precision_of_rows())
     }
 
     fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
@@ -248,10 +249,18 @@ impl Kernel<LoopsOp> for Rows {
     fn constants(&self, _op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [lanes, rows, order] = choice.tile;
         let apart = if order == 2 { rows } else { 1 };
-        [("LANES", lanes), ("ROWS", rows), ("ORDER", order), ("APART", apart), ("SLOTS", lanes * rows)]
-            .into_iter()
-            .chain([("WIDTH", extent(GROUPS))])
-            .map(|(name, value)| (name, Value::U32(value)))
-            .collect()
+        // A row's terms are added in an order that `lanes` decides alone.
+        [
+            ("LANES", lanes),
+            ("SPLITS", lanes),
+            ("ROWS", rows),
+            ("ORDER", order),
+            ("APART", apart),
+            ("SLOTS", lanes * rows),
+        ]
+        .into_iter()
+        .chain([("WIDTH", extent(GROUPS))])
+        .map(|(name, value)| (name, Value::U32(value)))
+        .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Nests beside the ops that they stand for, and beside several of them one behind the other.
 
-use super::{LoopsOp, Nest, Sources};
+use super::{Halves, LoopsOp, Nest, ReadFrom, Sources};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
@@ -35,7 +35,7 @@ fn results(op: &dyn Op, operands: &Operands<'_>) -> (Vec<f64>, Vec<f32>) {
 
 /// That the nest computes `wanted`, by its oracle and on the CPU.
 fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
-    let op = LoopsOp::new(Arc::new(nest.clone()), Precision::F32).expect("a nest");
+    let op = LoopsOp::new(Arc::new(nest.clone()), Halves::ALL, Precision::F32).expect("a nest");
     let sources: Vec<(Operand, &[f32])> =
         sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
     let (exact, cpu) = results(&op, &of(&sources));
@@ -269,11 +269,14 @@ proptest! {
                     let mut all: Vec<Dims> = before.sources().to_vec();
                     let first = all.len();
                     all.extend(&own.sources()[1..]);
-                    let reader: Vec<Option<usize>> =
-                        (0..own.sources().len()).map(|place| place.checked_sub(1).map(|own| first + own)).collect();
+                    let from = |place: usize| match place.checked_sub(1) {
+                        Some(own) => ReadFrom::Source(first + own),
+                        None => ReadFrom::Written(offset),
+                    };
+                    let reader: Vec<ReadFrom> = (0..own.sources().len()).map(from).collect();
                     let writer: Vec<usize> = (0..first).collect();
                     let sources = Sources { all: &all, reader: &reader, writer: &writer };
-                    match own.after(&before, offset, &sources) {
+                    match own.after(&before, &sources) {
                         Ok(both) => (both, inputs.into_iter().chain(next.others).collect()),
                         // A loop within a loop begins anew.
                         Err(_) => (own, sources_of(&value, offset, dims, next.others)),
