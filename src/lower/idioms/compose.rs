@@ -32,8 +32,10 @@ struct Nested {
     /// What each source is given.
     sources: Vec<(Input, Dims)>,
     halves: Halves,
-    /// What it is stored in, if not what the session stores.
-    precision: Option<Assigned>,
+    /// What it computes in: halves are stored where one of those that it is made of stores them.
+    precision: Precision,
+    /// Why, if that is not what the session asks for.
+    assigned: Option<Assigned>,
     clocks: f64,
 }
 
@@ -108,8 +110,11 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Op
         }
         halves.result = !wide(Operand::Dst);
     }
-    let precision = unit.precision.clone();
-    Some(Nested { nest, sources, halves, precision, clocks: 0.0 })
+    if op.precision().storage() == DType::F32 {
+        halves = Halves { sources: 0, result: false };
+    }
+    let assigned = unit.precision.clone();
+    Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 })
 }
 
 impl Nested {
@@ -135,10 +140,6 @@ impl Composing<'_, '_, '_> {
             let (Some(own), false) = (self.nested[reader].clone(), (self.alone)(&name)) else {
                 return Ok(());
             };
-            let stored = |own: &Nested| own.precision.as_ref().map(|own| own.precision);
-            if stored(&own) != stored(&writer) {
-                return Ok(());
-            }
             let Some(both) = self.both(output, &writer, &own)? else { return Ok(()) };
             before += own.clocks;
             after += both.clocks;
@@ -238,12 +239,14 @@ impl Composing<'_, '_, '_> {
             ..halves
         };
         let sources = kept.iter().filter_map(|&old| all.get(old).cloned()).collect();
-        let precision = reader.precision.clone();
-        let stored = precision.as_ref().map_or(self.precision, |own| own.precision);
-        let both =
-            Nested { nest, sources, halves, precision, clocks: 0.0 }.timed(&self.machine, self.precision);
+        // Operands of what is stored in f32 stay so beside others.
+        let narrow = [reader, writer].into_iter().find(|own| own.precision.storage() == DType::F16);
+        let from = narrow.unwrap_or(reader);
+        let (precision, assigned) = (from.precision, from.assigned.clone());
+        let both = Nested { nest, sources, halves, precision, assigned, clocks: 0.0 };
+        let both = both.timed(&self.machine, self.precision);
         // A kernel for it has to run on the device.
-        let op = crate::ops::loops::LoopsOp::new(Arc::new(both.nest.clone()), both.halves, stored);
+        let op = crate::ops::loops::LoopsOp::new(Arc::new(both.nest.clone()), both.halves, precision);
         let runs = op.is_ok_and(|op| {
             let op: &dyn Op = &op;
             op.kernels().serve(Layout::Nhwc, self.limits)
@@ -256,7 +259,7 @@ impl Composing<'_, '_, '_> {
         let given = own.sources.iter().enumerate();
         let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
         let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
-        unit.precision = own.precision.clone();
+        unit.precision = own.assigned.clone();
         unit
     }
 }
