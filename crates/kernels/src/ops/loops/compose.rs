@@ -191,7 +191,7 @@ impl Nest {
             Node::Read { source, guards, .. } => {
                 *source = inlining.sources.get(*source).copied().unwrap_or_default();
                 guards.extend(inlining.guards.iter().cloned());
-                guards.sort();
+                crate::sorted::sort(guards, Ord::cmp);
                 guards.dedup();
             }
             Node::Reduce { over, .. } => *over = inlining.places.over(*over),

@@ -99,7 +99,7 @@ impl<'a> Evaluation<'a> {
                 }
             }
         }
-        needed.sort_unstable();
+        crate::sorted::sort(&mut needed, Ord::cmp);
         for own in needed {
             if !self.known[own] {
                 self.node(own);

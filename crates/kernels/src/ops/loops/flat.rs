@@ -18,7 +18,9 @@ pub(super) struct Flat;
 pub(super) fn lanes(nest: &Nest) -> Option<usize> {
     let &axis = nest.written.last()?;
     let reads_whole = |node: &Node| match node {
-        Node::Read { source, at, .. } => is_whole(at, axis) && nest.sources[*source].elements() % 4 == 0,
+        Node::Read { source, at, .. } => {
+            is_whole(at, axis) && nest.sources[*source].elements().is_multiple_of(4)
+        }
         _ => false,
     };
     (nest.extents[axis].is_multiple_of(4) && nest.nodes.iter().any(reads_whole)).then_some(axis)

@@ -78,10 +78,13 @@ fn position(nest: &Nest) -> Index {
     each.fold(Index::default(), |sum, (axis, stride)| sum.plus(&Index::axis(axis), stride))
 }
 
+/// Reductions with what they reduce, by stage and axes.
+type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
+
 /// The reductions of each stage, those over the same axes together.
-fn loops(nest: &Nest) -> BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>> {
+fn loops(nest: &Nest) -> Loops {
     let stages = nest.stages();
-    let mut loops: BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>> = BTreeMap::new();
+    let mut loops = Loops::new();
     for (id, node) in nest.nodes.iter().enumerate() {
         if let Node::Reduce { reduction, of, over } = node {
             loops.entry((stages[id], *over)).or_default().push((id, *reduction, *of));
