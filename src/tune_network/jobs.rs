@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{Rewrites, Unit, has_halves, joined, multiple, op_on, simplified};
+use crate::lower::{Rewrites, Unit, compose, has_halves, joined, multiple, op_on, simplified};
 use crate::ops::{Op, Purpose};
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
@@ -64,6 +64,8 @@ impl Work {
         let mut network = simplified(graph, &Rewrites::ALL)?;
         let alignment = self.device.info().limits.binding_alignment;
         joined(&mut network, &Rewrites::ALL, multiple(self.precision, alignment))?;
+        let composed = if self.precision == Precision::Auto { Precision::F32 } else { self.precision };
+        compose(&mut network, &|_| false, composed, &self.device.info().limits)?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units().iter().partition(|unit| !unit.parts().is_empty());

@@ -533,7 +533,7 @@ fn loops(draft: &mut Draft) -> Drawn {
     for _ in 0..draft.random.within(2, 6) {
         let dims = draft.dims(y);
         let axis = draft.random.below(dims.len());
-        let next = match draft.random.below(12) {
+        let next = match draft.random.below(14) {
             0 | 1 => {
                 let permutation = draft.random.permutation(dims.len());
                 draft.add(Step::of(Make::Transpose(permutation), vec![y]))
@@ -558,6 +558,15 @@ fn loops(draft: &mut Draft) -> Drawn {
                 let other =
                     draft.add(Step::of(Make::Reduce(Reduction::Mean, vec![axis as isize], true), vec![y]));
                 other.and_then(|other| binary(draft, Function::Sub, y, other))
+            }
+            11 | 12 => {
+                // A constant or an input, perhaps behind a transpose, a slice or a gather: for each place, or along one axis.
+                let mut own = if draft.random.one_in(2) { dims.clone() } else { vec![1; dims.len()] };
+                own[axis] = dims[axis];
+                let origin = draft.random.pick(&[Origin::Constant, Origin::Constant, Origin::Input]);
+                let other = operand(draft, &own, Kind::Positive, origin)?;
+                let function = draft.random.pick(&[Function::Mul, Function::Sub]);
+                binary(draft, function, y, other)
             }
             7 if draft.dims(before) == dims => binary(draft, Function::Mul, y, before),
             8 => draft

@@ -44,7 +44,6 @@ struct Composing<'a, 'n, 'g> {
     network: &'n mut Network<'g>,
     alone: &'a dyn Fn(&str) -> bool,
     precision: Precision,
-    limits: &'a Limits,
     machine: Machine,
     /// What each unit is, as a nest.
     nested: Vec<Option<Nested>>,
@@ -53,7 +52,7 @@ struct Composing<'a, 'n, 'g> {
 }
 
 /// Puts units into their readers; those that `alone` names stay as they are.
-pub(in crate::lower) fn compose(
+pub(crate) fn compose(
     network: &mut Network<'_>,
     alone: &dyn Fn(&str) -> bool,
     precision: Precision,
@@ -74,11 +73,9 @@ pub(in crate::lower) fn compose(
         let own = found(network, unit, &*op, limits).filter(|_| !alone(&unit.name));
         nested.push(own.map(|own| own.timed(&machine, precision)));
     }
-    let mut composing = Composing { network, alone, precision, limits, machine, nested, of_maps };
-    let mut place = 0;
-    while place < count {
+    let mut composing = Composing { network, alone, precision, machine, nested, of_maps };
+    for place in 0..count {
         composing.give_to_readers(place)?;
-        place += 1;
     }
     composing.network.close_gaps();
     Ok(())
@@ -98,20 +95,16 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Op
         Some((input.clone(), *dims))
     };
     let sources = operands.iter().map(source).collect::<Option<Vec<_>>>()?;
-    let mut halves = Halves::ALL;
+    let mut halves = Halves { sources: 0, result: false };
     if op.precision().storage() == DType::F16 {
         let stored = forms(op, Layout::Nhwc, limits).or_else(|| forms(op, Layout::C4, limits))?;
         let wide = |operand: Operand| stored.iter().all(|(own, form)| *own != operand || *form == Form::Rows);
-        halves.sources = 0;
         for (place, &operand) in operands.iter().enumerate() {
             if !wide(operand) {
                 halves.sources |= 1 << place;
             }
         }
         halves.result = !wide(Operand::Dst);
-    }
-    if op.precision().storage() == DType::F32 {
-        halves = Halves { sources: 0, result: false };
     }
     let assigned = unit.precision.clone();
     Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 })
@@ -121,6 +114,15 @@ impl Nested {
     fn timed(self, machine: &Machine, precision: Precision) -> Self {
         let clocks = self.nest.clocks(machine, precision.storage().bytes());
         Nested { clocks, ..self }
+    }
+
+    fn unit(&self, name: String, outputs: Vec<Value>) -> Result<Unit> {
+        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves)?);
+        let given = self.sources.iter().enumerate();
+        let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
+        let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
+        unit.precision = self.assigned.clone();
+        Ok(unit)
     }
 }
 
@@ -137,9 +139,9 @@ impl Composing<'_, '_, '_> {
         let (mut before, mut after) = (writer.clocks, 0.0);
         let mut composed = Vec::with_capacity(readers.len());
         for &reader in &readers {
-            let (Some(own), false) = (self.nested[reader].clone(), (self.alone)(&name)) else {
-                return Ok(());
-            };
+            // A step of several nodes may be named too.
+            let alone = (self.alone)(&name) || (self.alone)(&self.network.units()[reader].name);
+            let (Some(own), false) = (self.nested[reader].clone(), alone) else { return Ok(()) };
             let Some(both) = self.both(output, &writer, &own)? else { return Ok(()) };
             before += own.clocks;
             after += both.clocks;
@@ -149,14 +151,16 @@ impl Composing<'_, '_, '_> {
         if after > before * (1.0 - LEAST_SAVED) {
             return Ok(());
         }
-        let last = composed.len() - 1;
-        for (order, (reader, both)) in composed.into_iter().enumerate() {
+        let mut units = Vec::with_capacity(composed.len());
+        for (reader, both) in composed {
             let old = &self.network.units()[reader];
             let name = format!("{name}{TOGETHER}{}", old.name);
-            let unit = self.unit(name, &both, old.outputs.clone());
-            if unit.op(self.network.graph, self.precision).is_err() {
-                return Ok(());
-            }
+            // One that has too many scalars stays apart.
+            let Ok(unit) = both.unit(name, old.outputs.clone()) else { return Ok(()) };
+            units.push((reader, both, unit));
+        }
+        let last = units.len() - 1;
+        for (order, (reader, both, unit)) in units.into_iter().enumerate() {
             self.nested[reader] = Some(both);
             if order == last {
                 self.network.merge(place, reader, unit);
@@ -244,22 +248,6 @@ impl Composing<'_, '_, '_> {
         let from = narrow.unwrap_or(reader);
         let (precision, assigned) = (from.precision, from.assigned.clone());
         let both = Nested { nest, sources, halves, precision, assigned, clocks: 0.0 };
-        let both = both.timed(&self.machine, self.precision);
-        // A kernel for it has to run on the device.
-        let op = crate::ops::loops::LoopsOp::new(Arc::new(both.nest.clone()), both.halves, precision);
-        let runs = op.is_ok_and(|op| {
-            let op: &dyn Op = &op;
-            op.kernels().serve(Layout::Nhwc, self.limits)
-        });
-        Ok(runs.then_some(both))
-    }
-
-    fn unit(&self, name: String, own: &Nested, outputs: Vec<Value>) -> Unit {
-        let operator = Arc::new(Loops::new(own.nest.clone(), own.halves));
-        let given = own.sources.iter().enumerate();
-        let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
-        let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
-        unit.precision = own.assigned.clone();
-        unit
+        Ok(Some(both.timed(&self.machine, self.precision)))
     }
 }

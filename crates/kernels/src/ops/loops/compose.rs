@@ -4,10 +4,11 @@
 //! the nest that writes the source, and its nodes are computed there. What that nest reduces has axes of its own, or those
 //! of loops of the reader that are as long.
 
+use super::OP;
 use super::index::{AxisSet, Index, Term};
-use super::nest::{Guard, Nest, Node, NodeId, Nodes, axes_of};
+use super::nest::{Guard, MAX_AXES, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of};
 use crate::dims::Dims;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use std::collections::HashMap;
@@ -83,6 +84,10 @@ impl Nest {
                 other => nodes.add(other.mapped(&Index::clone, &|id| places[id])),
             };
             places.push(id);
+            if nodes.nodes.len() > 4 * MAX_NODES {
+                let found = format!("{} nodes", nodes.nodes.len());
+                return Err(Error::unsupported(OP, format!("{found}, wanted at most {MAX_NODES}")));
+            }
         }
         let value = places.get(self.value).copied().unwrap_or_default();
         let nest = Nest {
@@ -308,7 +313,7 @@ impl Nest {
                 }
             });
         }
-        found.filter(|_| self.extents.len() < super::nest::MAX_AXES)
+        found.filter(|_| self.extents.len() < MAX_AXES)
     }
 
     /// The nest with an axis more: `axis` has every `by`-th place of its own, and the new one the places between.

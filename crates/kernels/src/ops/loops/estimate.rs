@@ -1,7 +1,8 @@
 //! About how long a nest takes on a GPU: a launch, and what takes longer of moving its elements and computing.
 //!
 //! It says whether two nests take longer than the one that they are together, and predicts no time. An element that is read
-//! again comes from a cache; one that neighbours do not read in a line brings others along.
+//! again comes from a cache; one that neighbours do not read in a line brings others along. What caches, lines and functions
+//! cost are rough figures that serve any GPU, and were not fitted to one: most of what a composition saves is a launch.
 
 use super::index::{Index, Term};
 use super::nest::{Nest, Node, axes_of};

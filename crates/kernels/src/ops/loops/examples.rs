@@ -129,10 +129,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         }
     }
     // Numbers that halves do not hold stay in f32 beside others.
-    let apart = LoopsOp::new(Arc::new(softmax(false)?), Halves { sources: 0b10, result: false }, precision)?;
-    let op = |nest: Nest| Ok(Box::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)?) as Box<dyn Op>);
-    let all = nests.into_iter().map(op).chain([Ok(Box::new(apart) as Box<dyn Op>)]);
-    all.collect()
+    let apart = LoopsOp::new(Arc::new(softmax(false)?), Halves { sources: 0b10, result: false }, precision);
+    let op = |nest: Nest| Box::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)) as Box<dyn Op>;
+    let all = nests.into_iter().map(op).chain([Box::new(apart) as Box<dyn Op>]);
+    Ok(all.collect())
 }
 
 const NAMES: &str = "rows,columns";
@@ -154,5 +154,5 @@ fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<A
         let sum = nodes.reduce(Reduction::Sum, power, 0b10);
         nodes.apply(Function::Div, &[power, sum])
     })?;
-    Ok(Arc::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)?))
+    Ok(Arc::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)))
 }

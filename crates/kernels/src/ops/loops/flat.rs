@@ -87,6 +87,11 @@ fn text(op: &LoopsOp) -> (Body, Option<Params>) {
     (text.body, params)
 }
 
+/// Whether a kernel takes all scalars that the text names.
+pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
+    text(op).1.is_some()
+}
+
 impl Kernel<LoopsOp> for Flat {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("flat", crate::emit::text!("../../../shaders/loops/flat.wgsl"))
@@ -100,10 +105,6 @@ impl Kernel<LoopsOp> for Flat {
 
     fn grid(&self, op: &LoopsOp, _tile: [u32; 3]) -> [u32; 3] {
         lines(op.nest.target.elements() / width(op))
-    }
-
-    fn obstacle(&self, op: &LoopsOp, _limits: &Limits) -> Option<String> {
-        text(op).1.is_none().then(|| "more scalars than a kernel takes".to_owned())
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {

@@ -357,6 +357,15 @@ impl Index {
         }
     }
 
+    /// Whether `guarded` holds for every index in it that is taken to be from 0 on and below a number.
+    pub(in crate::ops) fn is_guarded(&self, guarded: &dyn Fn(&Index, i64) -> bool) -> bool {
+        self.terms.keys().all(|term| match term {
+            Term::Axis(_) => true,
+            Term::Inside(of, most) => guarded(of, *most) && of.is_guarded(guarded),
+            Term::Quotient(of, _) | Term::Remainder(of, _) | Term::Ruled(_, of, _) => of.is_guarded(guarded),
+        })
+    }
+
     /// Whether every number that is divided is from 0 on, as the unsigned numbers of kernels are.
     pub(in crate::ops) fn divides_unsigned(&self, extents: &[usize]) -> bool {
         self.terms.keys().all(|term| match term {

@@ -22,6 +22,7 @@ mod index;
 #[cfg(test)]
 mod index_tests;
 mod nest;
+mod node;
 mod operator;
 mod oracle;
 mod plan;
@@ -39,7 +40,6 @@ pub(super) use nest::{Guard, Node, Nodes, element};
 pub use operator::Loops;
 
 use crate::dtype::{DType, Precision};
-use crate::error::Result;
 use std::sync::Arc;
 
 const OP: &str = "loops";
@@ -67,13 +67,14 @@ impl Halves {
 }
 
 impl LoopsOp {
-    /// The op that computes `nest`.
-    ///
-    /// # Errors
-    /// If it is no nest that kernels compute.
-    pub fn new(nest: Arc<Nest>, halves: Halves, precision: Precision) -> Result<Self> {
-        let nest = Arc::new(Nest::clone(&nest).checked()?);
-        Ok(LoopsOp { nest, halves, precision: precision.with_f32_sums() })
+    /// The op that computes `nest`, which was checked when it was made.
+    fn new(nest: Arc<Nest>, halves: Halves, precision: Precision) -> Self {
+        LoopsOp { nest, halves, precision: precision.with_f32_sums() }
+    }
+
+    /// Whether a kernel takes all scalars that its text names.
+    fn has_scalars_for_all(&self) -> bool {
+        if self.nest.reduces() { rows::has_scalars_for_all(self) } else { flat::has_scalars_for_all(self) }
     }
 
     /// The type in which a source is stored.

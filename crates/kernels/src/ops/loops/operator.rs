@@ -18,9 +18,16 @@ pub struct Loops {
 
 impl Loops {
     /// The operator that computes `nest`.
+    ///
+    /// # Errors
+    /// If its texts have more scalars than a kernel takes.
     #[doc(hidden)]
-    pub fn new(nest: Nest, halves: Halves) -> Self {
-        Loops { nest: Arc::new(nest), halves }
+    pub fn new(nest: Nest, halves: Halves) -> Result<Self> {
+        let operator = Loops { nest: Arc::new(nest), halves };
+        match LoopsOp::new(Arc::clone(&operator.nest), halves, Precision::F32).has_scalars_for_all() {
+            true => Ok(operator),
+            false => Err(Error::unsupported(OP, "more scalars than a kernel takes")),
+        }
     }
 
     /// What it computes.
@@ -40,7 +47,7 @@ impl Options for Loops {
                 return Err(Error::shape(OP, found.to_string(), format!("the elements of {dims}")));
             }
         }
-        Ok(Lowered::Op(Arc::new(LoopsOp::new(Arc::clone(&self.nest), self.halves, precision)?)))
+        Ok(Lowered::Op(Arc::new(LoopsOp::new(Arc::clone(&self.nest), self.halves, precision))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

@@ -106,7 +106,7 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
     text.places(&ordered(nest, shape.row), "row");
     for ((_, over), reductions) in loops(nest) {
         for &(_, _, of) in &reductions {
-            text.known_of_row(of, shape.row, &depends);
+            text.known_of_row(of, shape.row, &depends, &mut vec![false; depends.len()]);
         }
         let count = text.whole(nest.count(over) as i64);
         for &(id, reduction, _) in &reductions {
@@ -157,7 +157,7 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
         let value = if result.dtype == DType::F16 { format!("f16({value})") } else { value };
         text.line(&format!("dst[{place}] = {value};"));
     };
-    text.known_of_row(nest.value, shape.row, &depends);
+    text.known_of_row(nest.value, shape.row, &depends, &mut vec![false; depends.len()]);
     if shape.along == 0 {
         text.block("if (stored && lane == 0u)", &mut |text| write(text));
     } else {
@@ -169,6 +169,11 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
     }
     let params = text.params();
     (text.body, params)
+}
+
+/// Whether a kernel takes all scalars that the text names: they are the same for all tiles.
+pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
+    text(op, 2).1.is_some()
 }
 
 impl Kernel<LoopsOp> for Rows {
@@ -226,10 +231,6 @@ impl Kernel<LoopsOp> for Rows {
         let bytes = 4 * choice.tile[0] * choice.tile[1];
         (choice.tile[0] > 1 && bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
-    }
-
-    fn obstacle(&self, op: &LoopsOp, _limits: &Limits) -> Option<String> {
-        text(op, 2).1.is_none().then(|| "more scalars than a kernel takes".to_owned())
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {

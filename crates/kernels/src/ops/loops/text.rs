@@ -372,17 +372,23 @@ impl<'a> Text<'a> {
         }))
     }
 
-    /// Names everything that depends on the axes of `row` alone and that `root` needs.
-    pub(super) fn known_of_row(&mut self, root: NodeId, row: AxisSet, depends: &[AxisSet]) {
+    /// Names everything that depends on the axes of `row` alone and that `root` needs; nodes that were `visited` are done.
+    pub(super) fn known_of_row(
+        &mut self,
+        root: NodeId,
+        row: AxisSet,
+        depends: &[AxisSet],
+        visited: &mut [bool],
+    ) {
+        if std::mem::replace(&mut visited[root], true) {
+            return;
+        }
         if depends[root] & !row == 0 {
             self.value(root);
             return;
         }
-        if matches!(self.nest.nodes[root], Node::Reduce { .. }) {
-            return;
-        }
         for argument in self.nest.nodes[root].arguments() {
-            self.known_of_row(argument, row, depends);
+            self.known_of_row(argument, row, depends, visited);
         }
     }
 }

@@ -1,0 +1,129 @@
+//! Nodes of a nest: what each gives for the places along axes.
+
+use super::index::{AxisSet, Index};
+use crate::emit::Bits;
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+
+/// A node, by its place among those of its nest: nodes read earlier ones alone.
+pub(in crate::ops) type NodeId = usize;
+
+/// That an index is from 0 on and below `below`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::ops) struct Guard {
+    pub(in crate::ops) index: Index,
+    pub(in crate::ops) below: i64,
+}
+
+/// A number for each place along the axes on which it depends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::ops) enum Node {
+    Number(Bits),
+    /// An element of a source; `otherwise` where a guard does not hold.
+    Read {
+        source: usize,
+        at: Index,
+        guards: Vec<Guard>,
+        otherwise: Bits,
+    },
+    /// A function of as many nodes as it takes.
+    Apply(Function, Vec<NodeId>),
+    /// What the values of a node along these axes are together.
+    Reduce {
+        reduction: Reduction,
+        of: NodeId,
+        over: AxisSet,
+    },
+    /// One node where all guards hold, else the other.
+    Choose {
+        guards: Vec<Guard>,
+        then: NodeId,
+        otherwise: NodeId,
+    },
+}
+
+impl Node {
+    /// The nodes that it reads.
+    pub(in crate::ops) fn arguments(&self) -> Vec<NodeId> {
+        match self {
+            Node::Number(_) | Node::Read { .. } => Vec::new(),
+            Node::Apply(_, arguments) => arguments.clone(),
+            Node::Reduce { of, .. } => vec![*of],
+            Node::Choose { then, otherwise, .. } => vec![*then, *otherwise],
+        }
+    }
+
+    /// The indices in it.
+    pub(in crate::ops) fn indices(&self) -> Vec<&Index> {
+        let (at, guards): (Option<&Index>, &[Guard]) = match self {
+            Node::Read { at, guards, .. } => (Some(at), guards),
+            Node::Choose { guards, .. } => (None, guards),
+            _ => (None, &[]),
+        };
+        at.into_iter().chain(guards.iter().map(|guard| &guard.index)).collect()
+    }
+
+    /// The node with other indices and arguments.
+    pub(in crate::ops) fn mapped(
+        &self,
+        index: &dyn Fn(&Index) -> Index,
+        argument: &dyn Fn(NodeId) -> NodeId,
+    ) -> Node {
+        let guard = |guard: &Guard| Guard { index: index(&guard.index), below: guard.below };
+        match self {
+            Node::Number(number) => Node::Number(*number),
+            Node::Read { source, at, guards, otherwise } => Node::Read {
+                source: *source,
+                at: index(at),
+                guards: guards.iter().map(guard).collect(),
+                otherwise: *otherwise,
+            },
+            Node::Apply(function, arguments) => {
+                Node::Apply(*function, arguments.iter().map(|&own| argument(own)).collect())
+            }
+            Node::Reduce { reduction, of, over } => {
+                Node::Reduce { reduction: *reduction, of: argument(*of), over: *over }
+            }
+            Node::Choose { guards, then, otherwise } => Node::Choose {
+                guards: guards.iter().map(guard).collect(),
+                then: argument(*then),
+                otherwise: argument(*otherwise),
+            },
+        }
+    }
+}
+
+/// A nest as it is put together: nodes that are alike are one.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Nodes {
+    pub(in crate::ops) nodes: Vec<Node>,
+}
+
+impl Nodes {
+    pub(in crate::ops) fn add(&mut self, node: Node) -> NodeId {
+        match self.nodes.iter().position(|known| *known == node) {
+            Some(known) => known,
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    pub(in crate::ops) fn number(&mut self, number: f32) -> NodeId {
+        self.add(Node::Number(Bits(number)))
+    }
+
+    /// An element that is always there.
+    pub(in crate::ops) fn read(&mut self, source: usize, at: Index) -> NodeId {
+        self.add(Node::Read { source, at, guards: Vec::new(), otherwise: Bits(0.0) })
+    }
+
+    pub(in crate::ops) fn apply(&mut self, function: Function, arguments: &[NodeId]) -> NodeId {
+        self.add(Node::Apply(function, arguments.to_vec()))
+    }
+
+    pub(in crate::ops) fn reduce(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> NodeId {
+        self.add(Node::Reduce { reduction, of, over })
+    }
+}
