@@ -533,7 +533,7 @@ fn loops(draft: &mut Draft) -> Drawn {
     for _ in 0..draft.random.within(2, 6) {
         let dims = draft.dims(y);
         let axis = draft.random.below(dims.len());
-        let next = match draft.random.below(14) {
+        let next = match draft.random.below(16) {
             0 | 1 => {
                 let permutation = draft.random.permutation(dims.len());
                 draft.add(Step::of(Make::Transpose(permutation), vec![y]))
@@ -552,6 +552,11 @@ fn loops(draft: &mut Draft) -> Drawn {
             4 => {
                 let begin = draft.random.below(dims[axis]);
                 draft.add(Step::of(Make::Slice(axis, [begin, dims[axis]]), vec![y]))
+            }
+            // A view that begins behind the first element.
+            13..=15 if dims[0] > 1 => {
+                let begin = draft.random.within(1, dims[0] - 1);
+                draft.add(Step::of(Make::Slice(0, [begin, dims[0]]), vec![y]))
             }
             5 => unary(draft, Function::Sigmoid, y),
             6 => {
