@@ -832,6 +832,23 @@ fn every_kernel_has_one_text_and_every_text_a_kernel() {
 }
 
 #[test]
+fn every_runner_of_the_conformance_table_includes_all_of_its_modules() {
+    // These run on a GPU that blocks, or look at whole tables: they are tests of their own.
+    let apart = ["ends", "large", "main", "order"];
+    let mut failures = Vec::new();
+    for runner in ["bindings/web/dawn/examples/conformance.rs", "tools/arm/src/main.rs"] {
+        let text = fs::read_to_string(root().join(runner)).expect(runner);
+        for file in files("tests/conformance", "rs") {
+            let module = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            if !apart.contains(&module) && !text.contains(&format!("/tests/conformance/{module}.rs\"]\n")) {
+                failures.push(format!("{runner} does not include tests/conformance/{module}.rs"));
+            }
+        }
+    }
+    refuse(&failures);
+}
+
+#[test]
 fn an_op_has_the_same_name_in_every_tree() {
     let folders = |parent: &str| -> BTreeSet<String> {
         fs::read_dir(root().join(parent))

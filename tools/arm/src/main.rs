@@ -32,6 +32,8 @@ mod gates;
 mod gpu;
 #[path = "../../../tests/conformance/integers.rs"]
 mod integers;
+#[path = "../../../tests/conformance/loops.rs"]
+mod loops;
 #[path = "../../../tests/conformance/mlps.rs"]
 mod mlps;
 #[path = "../../../tests/conformance/moves.rs"]
