@@ -2,7 +2,7 @@
 
 use super::index::{Index, Mirror};
 use super::nest::{Guard, Nest, Node, Nodes};
-use super::{Halves, LoopsOp, OP};
+use super::{LoopsOp, OP, OperandSet};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Bits;
@@ -113,6 +113,32 @@ fn reduced(reduction: Reduction, pixels: bool) -> Result<Nest> {
     })
 }
 
+/// Two maps of these channels: each pixel of the one without its mean, and with that of the other's neighbour.
+fn normalised_maps(channels: usize) -> Result<Nest> {
+    let shape = [2, 3, 4, channels];
+    let wide = channels as i64;
+    nest(&[24, channels], &[0, 1], &[&shape, &shape], |nodes| {
+        let x = nodes.read(0, at(&[(0, wide), (1, 1)]));
+        let mean = nodes.reduce(Reduction::Mean, x, 0b10);
+        let difference = nodes.apply(Function::Sub, &[x, mean]);
+        let next = Index::axis(0).plus(&Index::number(1), 1).remainder(24, &[24, channels]);
+        let y = nodes.read(1, next.times(wide).plus(&Index::axis(1), 1));
+        nodes.apply(Function::Add, &[difference, y])
+    })
+}
+
+/// Two maps of these channels, of which the one has its channels in reverse before its pixels.
+fn turned_maps(channels: usize) -> Result<Nest> {
+    let shape = [2, 3, 4, channels];
+    let wide = channels as i64;
+    nest(&[2, 12, channels], &[0, 1, 2], &[&[2, channels, 3, 4], &shape], |nodes| {
+        let reverse = Index::number(wide - 1).plus(&Index::axis(2), -1);
+        let x = nodes.read(0, at(&[(0, 12 * wide), (1, 1)]).plus(&reverse, 12));
+        let y = nodes.read(1, at(&[(0, 12 * wide), (1, wide), (2, 1)]));
+        nodes.apply(Function::Sub, &[x, y])
+    })
+}
+
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut nests = vec![softmax(false)?, softmax(true)?, normalised()?, reshaped()?];
@@ -129,10 +155,21 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         }
     }
     // Numbers that halves do not hold stay in f32 beside others.
-    let apart = LoopsOp::new(Arc::new(softmax(false)?), Halves { sources: 0b10, result: false }, precision);
-    let op = |nest: Nest| Box::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)) as Box<dyn Op>;
-    let all = nests.into_iter().map(op).chain([Box::new(apart) as Box<dyn Op>]);
-    Ok(all.collect())
+    let (apart, none) = (OperandSet { sources: 0b10, result: false }, OperandSet::NONE);
+    let mut all = vec![LoopsOp::new(Arc::new(softmax(false)?), apart, none, precision)?];
+    for nest in nests {
+        all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, none, precision)?);
+    }
+    // Maps of whole slices and others, read, written, or both, also where a row is reduced.
+    for channels in [8, 5] {
+        for maps in [(0b01, true), (0b01, false), (0b00, true), (0b10, true)] {
+            let maps = OperandSet { sources: maps.0, result: maps.1 };
+            for nest in [normalised_maps(channels)?, turned_maps(channels)?] {
+                all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
+            }
+        }
+    }
+    Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }
 
 const NAMES: &str = "rows,columns";
@@ -154,5 +191,5 @@ fn of(extents: &[usize], kernel: Option<&str>, precision: Precision) -> Result<A
         let sum = nodes.reduce(Reduction::Sum, power, 0b10);
         nodes.apply(Function::Div, &[power, sum])
     })?;
-    Ok(Arc::new(LoopsOp::new(Arc::new(nest), Halves::ALL, precision)))
+    Ok(Arc::new(LoopsOp::new(Arc::new(nest), OperandSet::ALL, OperandSet::NONE, precision)?))
 }

@@ -28,7 +28,7 @@ pub(super) fn lanes(nest: &Nest) -> Option<usize> {
 
 /// How each source is bound: in vec4s where all of its reads that depend on the lane are whole ones.
 pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
-    let nest = &*op.nest;
+    let nest = &*op.stored;
     let wide = |source: usize| {
         let Some(axis) = lanes else { return false };
         let reads = nest.nodes.iter().filter_map(|node| match node {
@@ -44,7 +44,7 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         }
         some && all && nest.sources[source].elements().is_multiple_of(4)
     };
-    let stored = |source| Stored { dtype: op.stored(source), is_wide: wide(source) };
+    let stored = |source| Stored { dtype: op.stored_source(source), is_wide: wide(source) };
     (0..nest.sources.len()).map(stored).collect()
 }
 
@@ -62,17 +62,17 @@ pub(super) fn bindings(sources: &[Stored], result: Stored) -> Vec<Binding> {
 }
 
 fn result(op: &LoopsOp) -> Stored {
-    Stored { dtype: op.stored_result(), is_wide: lanes(&op.nest).is_some() }
+    Stored { dtype: op.stored_result(), is_wide: lanes(&op.stored).is_some() }
 }
 
 /// Elements of an invocation.
 fn width(op: &LoopsOp) -> usize {
-    if lanes(&op.nest).is_some() { 4 } else { 1 }
+    if lanes(&op.stored).is_some() { 4 } else { 1 }
 }
 
 /// The statements, and the scalars that they name.
 fn text(op: &LoopsOp) -> (Body, Option<Params>) {
-    let (nest, lanes) = (&*op.nest, lanes(&op.nest));
+    let (nest, lanes) = (&*op.stored, lanes(&op.stored));
     let sources = sources(op, lanes);
     let mut text = Text::new(nest, lanes, &sources);
     text.places(&nest.written.clone(), "i");
@@ -100,11 +100,11 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn offers(&self, op: &LoopsOp, _limits: &Limits) -> Vec<Offer> {
-        if op.nest.reduces() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
+        if op.stored.reduces() { Vec::new() } else { offers(0, [[1, 1, 1]]) }
     }
 
     fn grid(&self, op: &LoopsOp, _tile: [u32; 3]) -> [u32; 3] {
-        lines(op.nest.target.elements() / width(op))
+        lines(op.stored.target.elements() / width(op))
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {
@@ -112,11 +112,11 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
-        bindings(&sources(op, lanes(&op.nest)), result(op))
+        bindings(&sources(op, lanes(&op.stored)), result(op))
     }
 
     fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {
-        let mut params = vec![("elements", unsigned(op.nest.target.elements() / width(op)))];
+        let mut params = vec![("elements", unsigned(op.stored.target.elements() / width(op)))];
         params.extend(text(op).1.unwrap_or_default());
         params
     }

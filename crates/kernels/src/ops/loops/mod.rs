@@ -21,6 +21,7 @@ mod flat;
 mod index;
 #[cfg(test)]
 mod index_tests;
+mod maps;
 mod nest;
 mod node;
 mod operator;
@@ -31,8 +32,9 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tidy;
 
-pub use compose::{ReadFrom, Sources};
+pub use compose::{ReadFrom, SourceAt, Sources};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use nest::Nest;
@@ -40,6 +42,7 @@ pub(super) use nest::{Guard, Node, Nodes, element};
 pub use operator::Loops;
 
 use crate::dtype::{DType, Precision};
+use crate::error::Result;
 use std::sync::Arc;
 
 const OP: &str = "loops";
@@ -48,38 +51,64 @@ const OP: &str = "loops";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoopsOp {
     nest: Arc<Nest>,
-    halves: Halves,
+    /// The nest with its operands as kernels have them.
+    stored: Arc<Nest>,
+    /// Which operands are stored in halves where a network stores those: halves do not hold every number.
+    halves: OperandSet,
+    /// Which operands are feature maps in slices of four channels.
+    maps: OperandSet,
     precision: Precision,
 }
 
-/// Which operands are stored in halves where a network stores those: halves do not hold every number.
+/// Some operands of a nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Halves {
+pub struct OperandSet {
     /// A bit for each source.
     pub sources: u32,
     /// The result.
     pub result: bool,
 }
 
-impl Halves {
+impl OperandSet {
     /// All of them.
-    pub const ALL: Halves = Halves { sources: u32::MAX, result: true };
+    pub const ALL: OperandSet = OperandSet { sources: u32::MAX, result: true };
+    /// None of them.
+    pub const NONE: OperandSet = OperandSet { sources: 0, result: false };
+
+    const fn has_source(self, source: usize) -> bool {
+        source < 32 && self.sources & (1 << source) != 0
+    }
+
+    fn key(self, name: &str) -> String {
+        match self {
+            OperandSet::NONE => String::new(),
+            OperandSet { sources, result } => format!(" {name}{sources:b}{}", if result { "y" } else { "" }),
+        }
+    }
 }
 
 impl LoopsOp {
-    /// The op that computes `nest`, which was checked when it was made.
-    fn new(nest: Arc<Nest>, halves: Halves, precision: Precision) -> Self {
-        LoopsOp { nest, halves, precision: precision.with_f32_sums() }
+    /// The op that computes `nest`, which was checked when it was made, with operands of `halves` in halves and those of
+    /// `maps` in slices of four channels.
+    ///
+    /// # Errors
+    /// If there are no kernels of the nest with its operands so.
+    fn new(nest: Arc<Nest>, halves: OperandSet, maps: OperandSet, precision: Precision) -> Result<Self> {
+        let stored = match maps {
+            OperandSet::NONE => Arc::clone(&nest),
+            _ => Arc::new(nest.in_maps(maps)?),
+        };
+        Ok(LoopsOp { nest, stored, halves, maps, precision: precision.with_f32_sums() })
     }
 
     /// Whether a kernel takes all scalars that its text names.
     fn has_scalars_for_all(&self) -> bool {
-        if self.nest.reduces() { rows::has_scalars_for_all(self) } else { flat::has_scalars_for_all(self) }
+        if self.stored.reduces() { rows::has_scalars_for_all(self) } else { flat::has_scalars_for_all(self) }
     }
 
     /// The type in which a source is stored.
-    fn stored(&self, source: usize) -> DType {
-        if self.halves.sources & (1 << source) == 0 { DType::F32 } else { self.precision.storage() }
+    fn stored_source(&self, source: usize) -> DType {
+        if self.halves.has_source(source) { self.precision.storage() } else { DType::F32 }
     }
 
     /// The type in which the result is stored.
@@ -89,7 +118,7 @@ impl LoopsOp {
 
     /// The precision of its kernels: of f32 where no operand is of halves.
     fn precision_of_rows(&self) -> Precision {
-        let stored = (0..self.nest.sources.len()).map(|source| self.stored(source));
+        let stored = (0..self.nest.sources.len()).map(|source| self.stored_source(source));
         let halves = stored.chain([self.stored_result()]).any(|dtype| dtype == DType::F16);
         if halves { self.precision } else { Precision::F32 }
     }

@@ -1,6 +1,6 @@
 //! A nest as a node of a network: `Arg(0)`, `Arg(1)`, ...
 
-use super::{Halves, LoopsOp, Nest, OP};
+use super::{LoopsOp, Nest, OP, OperandSet};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -13,21 +13,27 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loops {
     nest: Arc<Nest>,
-    halves: Halves,
+    halves: OperandSet,
+    maps: OperandSet,
 }
 
 impl Loops {
-    /// The operator that computes `nest`.
+    /// The operator that computes `nest`: operands of `halves` are stored in halves where a network stores those, operands of
+    /// `maps` are feature maps in slices of four channels.
     ///
     /// # Errors
-    /// If its texts have more scalars than a kernel takes.
+    /// If its texts have more scalars than a kernel takes, or there are none with maps in slices.
     #[doc(hidden)]
-    pub fn new(nest: Nest, halves: Halves) -> Result<Self> {
-        let operator = Loops { nest: Arc::new(nest), halves };
-        match LoopsOp::new(Arc::clone(&operator.nest), halves, Precision::F32).has_scalars_for_all() {
+    pub fn new(nest: Nest, halves: OperandSet, maps: OperandSet) -> Result<Self> {
+        let operator = Loops { nest: Arc::new(nest), halves, maps };
+        match operator.op(Precision::F32)?.has_scalars_for_all() {
             true => Ok(operator),
             false => Err(Error::unsupported(OP, "more scalars than a kernel takes")),
         }
+    }
+
+    fn op(&self, precision: Precision) -> Result<LoopsOp> {
+        LoopsOp::new(Arc::clone(&self.nest), self.halves, self.maps, precision)
     }
 
     /// What it computes.
@@ -47,7 +53,7 @@ impl Options for Loops {
                 return Err(Error::shape(OP, found.to_string(), format!("the elements of {dims}")));
             }
         }
-        Ok(Lowered::Op(Arc::new(LoopsOp::new(Arc::clone(&self.nest), self.halves, precision))))
+        Ok(Lowered::Op(Arc::new(self.op(precision)?)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

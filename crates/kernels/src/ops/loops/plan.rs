@@ -1,14 +1,16 @@
 //! What `loops` is, and its kernels.
 
-use super::{Halves, LoopsOp, Nest, OP, cpu, flat, oracle, rows};
+use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, rows};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::layout::Form;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
 use crate::ops::operands::{OperandInfo, Operands, Role};
+use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
 
 impl Definition for LoopsOp {
@@ -22,10 +24,11 @@ impl Definition for LoopsOp {
 
     fn problem_key(&self) -> String {
         let halves = match self.halves {
-            Halves::ALL => String::new(),
-            Halves { sources, result } => format!(" halves{sources:b}{}", if result { "y" } else { "" }),
+            OperandSet::ALL => String::new(),
+            OperandSet::NONE => " halves".to_owned(),
+            some => some.key("halves"),
         };
-        self.nest.key() + &halves
+        self.nest.key() + &halves + &self.maps.key("maps")
     }
 
     fn precision(&self) -> Precision {
@@ -38,6 +41,15 @@ impl Definition for LoopsOp {
 
     fn dst_depth(&self) -> u32 {
         1
+    }
+
+    fn form(&self, operand: Operand, _choice: &Choice) -> Form {
+        let of_maps = match operand {
+            Operand::Arg(source) => self.maps.has_source(usize::from(source)),
+            Operand::Dst => self.maps.result,
+            _ => false,
+        };
+        if of_maps { Form::C4 } else { Form::Rows }
     }
 
     fn operands(&self) -> Vec<OperandInfo> {

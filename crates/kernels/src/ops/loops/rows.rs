@@ -67,7 +67,7 @@ fn is_along_rows(nest: &Nest) -> bool {
 
 fn sources(op: &LoopsOp) -> (Vec<Stored>, Stored) {
     let stored = |dtype| Stored { dtype, is_wide: false };
-    let sources = (0..op.nest.sources.len()).map(|source| stored(op.stored(source)));
+    let sources = (0..op.stored.sources.len()).map(|source| stored(op.stored_source(source)));
     (sources.collect(), stored(op.stored_result()))
 }
 
@@ -95,7 +95,7 @@ fn loops(nest: &Nest) -> Loops {
 
 /// The statements, and the scalars that they name.
 fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
-    let nest = &*op.nest;
+    let nest = &*op.stored;
     let (stored, result) = sources(op);
     let shape = Shape::of(nest);
     let depends = nest.dependences();
@@ -183,11 +183,11 @@ impl Kernel<LoopsOp> for Rows {
 
     /// First as many invocations for a row as have two places each.
     fn offers(&self, op: &LoopsOp, limits: &Limits) -> Vec<Offer> {
-        if !op.nest.reduces() {
+        if !op.stored.reduces() {
             return Vec::new();
         }
-        let shape = Shape::of(&op.nest);
-        let along = is_along_rows(&op.nest);
+        let shape = Shape::of(&op.stored);
+        let along = is_along_rows(&op.stored);
         let size = SIZE.min(limits.max_invocations as usize).max(1).next_power_of_two();
         let best = (shape.longest / 2).clamp(1, size).next_power_of_two().min(size);
         let mut found = Vec::new();
@@ -213,7 +213,7 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn grid(&self, op: &LoopsOp, [lanes, rows, order]: [u32; 3]) -> [u32; 3] {
-        let groups = Shape::of(&op.nest).rows.div_ceil(rows as usize);
+        let groups = Shape::of(&op.stored).rows.div_ceil(rows as usize);
         let [x, y] = [groups.min(GROUPS), groups.div_ceil(GROUPS)].map(extent);
         let [width, height] = if order == 2 { [rows, lanes] } else { [lanes, rows] };
         [x * width, y * height, 1]

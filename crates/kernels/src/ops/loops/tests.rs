@@ -1,9 +1,10 @@
 //! Nests beside the ops that they stand for, and beside several of them one behind the other.
 
-use super::{Halves, LoopsOp, Nest, ReadFrom, Sources};
+use super::{LoopsOp, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
+use crate::layout::Layout;
 use crate::ops::elementwise::{ElementwiseOp, Function, Program, Source};
 use crate::ops::normalize::{Normalize, NormalizeOp};
 use crate::ops::op::{Answer, Op};
@@ -25,7 +26,8 @@ fn noise(seed: usize, len: usize) -> Vec<f32> {
 /// That the nest computes `wanted` within its bound, which has room for a rounding to f32 behind each node: by its oracle and on
 /// the CPU.
 fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
-    let op = LoopsOp::new(Arc::new(nest.clone()), Halves::ALL, Precision::F32);
+    let op = LoopsOp::new(Arc::new(nest.clone()), OperandSet::ALL, OperandSet::NONE, Precision::F32)
+        .expect("an op");
     let given: Vec<(Operand, &[f32])> =
         sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
     let reference = Op::reference(&op, &of(&given), Answer::Exact).expect("operands of the op");
@@ -43,6 +45,53 @@ fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
                 "{what}: {by} has {found} +- {bound} at {place}, wanted {wanted}"
             );
         }
+    }
+    // What is long was looked at before.
+    if wanted.len() <= 4096 {
+        agrees_in_maps(nest, sources, what);
+    }
+}
+
+/// Rows as they lie in slices of four channels.
+fn in_slices(rows: &[f32], dims: Dims) -> Vec<f32> {
+    let shape = dims.shape();
+    let mut slices = vec![0.0; Layout::C4.elements(&shape)];
+    for (row, pixel) in rows.chunks(shape.c).enumerate() {
+        let [n, h, w] = [row / shape.w / shape.h, row / shape.w % shape.h, row % shape.w];
+        for (c, &value) in pixel.iter().enumerate() {
+            slices[Layout::C4.index(&shape, n, h, w, c)] = value;
+        }
+    }
+    slices
+}
+
+/// That the nest with each of its operands, and with all of them, in slices of four channels gives the same elements.
+fn agrees_in_maps(nest: &Nest, sources: &[Vec<f32>], what: &str) {
+    let run = |nest: Nest, sources: &[Vec<f32>]| {
+        let (none, elements) = (OperandSet::NONE, nest.target.elements());
+        let op = LoopsOp::new(Arc::new(nest), none, none, Precision::F32).expect("an op");
+        let operand = |(place, values): (usize, &Vec<f32>)| (Operand::Arg(place as u8), values.clone());
+        let given: Vec<(Operand, Vec<f32>)> = sources.iter().enumerate().map(operand).collect();
+        let given: Vec<(Operand, &[f32])> = given.iter().map(|(own, values)| (*own, &values[..])).collect();
+        let reference = Op::reference(&op, &of(&given), Answer::Exact).expect("operands of the op");
+        assert_eq!(reference.value().len(), elements);
+        reference.value().iter().map(|&value| value as f32).collect::<Vec<f32>>()
+    };
+    let rows = run(nest.clone(), sources);
+    for maps in [0b1, 0b10, u32::MAX].into_iter().flat_map(|of| [(of, false), (of, true)]) {
+        let maps = OperandSet { sources: maps.0, result: maps.1 };
+        // Along too many axes it stays in rows.
+        let Ok(stored) = nest.in_maps(maps) else { continue };
+        let source = |(place, values): (usize, &Vec<f32>)| match maps.has_source(place) {
+            true => in_slices(values, nest.sources[place]),
+            false => values.clone(),
+        };
+        let found = run(stored, &sources.iter().enumerate().map(source).collect::<Vec<_>>());
+        let wanted = if maps.result { in_slices(&rows, nest.target) } else { rows.clone() };
+        let same =
+            |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * a.abs();
+        assert_eq!(found.len(), wanted.len(), "{what} {maps:?}");
+        assert!(found.iter().zip(&wanted).all(same), "{what} {maps:?}: {found:?} and not {wanted:?}");
     }
 }
 
@@ -255,11 +304,11 @@ fn chain(extents: [usize; 3], kinds: &[Kind]) -> usize {
                 let first = all.len();
                 all.extend(&own.sources()[1..]);
                 let from = |place: usize| match place.checked_sub(1) {
-                    Some(own) => ReadFrom::Source(first + own),
+                    Some(own) => ReadFrom::Source(SourceAt::whole(first + own)),
                     None => ReadFrom::Written(offset),
                 };
                 let reader: Vec<ReadFrom> = (0..own.sources().len()).map(from).collect();
-                let writer: Vec<usize> = (0..first).collect();
+                let writer: Vec<SourceAt> = (0..first).map(SourceAt::whole).collect();
                 let sources = Sources { all: &all, reader: &reader, writer: &writer };
                 match own.after(&before, &sources) {
                     Ok(both) => (both, inputs.into_iter().chain(next.others).collect()),

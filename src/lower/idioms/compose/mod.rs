@@ -3,7 +3,10 @@
 //!
 //! A unit goes into all units that read its result, if together they take less time by the estimate of nests: a launch and what
 //! is written and read in between are saved, and what several readers compute each for itself is paid. No pattern is named:
-//! whatever nests two units are, their composition is one, or they stay apart.
+//! whatever nests two units are, their composition is one, or they stay apart. Then nests beside convolutions and the like
+//! read and write feature maps as those have them (`maps`).
+
+mod maps;
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -13,13 +16,13 @@ use crate::graph::Value;
 use crate::layout::{Form, Layout};
 use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
-use crate::lower::halves::{forms, has_maps_alone};
+use crate::lower::halves::forms;
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Assigned, Input, Unit};
 use crate::ops::Op;
-use crate::ops::loops::{Halves, Loops, Nest, ReadFrom, Sources};
+use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use std::sync::Arc;
 
 /// The part of its time that a composition has to save.
@@ -31,7 +34,7 @@ struct Nested {
     nest: Nest,
     /// What each source is given.
     sources: Vec<(Input, Dims)>,
-    halves: Halves,
+    halves: OperandSet,
     /// What it computes in: halves are stored where one of those that it is made of stores them.
     precision: Precision,
     /// Why, if that is not what the session asks for.
@@ -45,10 +48,11 @@ struct Composing<'a, 'n, 'g> {
     alone: &'a dyn Fn(&str) -> bool,
     precision: Precision,
     machine: Machine,
+    limits: &'a Limits,
     /// What each unit is, as a nest.
     nested: Vec<Option<Nested>>,
-    /// Whether each unit reads and writes feature maps alone.
-    of_maps: Vec<bool>,
+    /// Whether each is a composition.
+    composed: Vec<bool>,
 }
 
 /// Puts units into their readers; those that `alone` names stay as they are.
@@ -65,39 +69,51 @@ pub(crate) fn compose(
     };
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
     let count = network.units().len();
-    let (mut nested, mut of_maps) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut nested = Vec::with_capacity(count);
     for index in 0..count {
         let unit = &network.units()[index];
         let op = unit.op(network.graph, precision)?;
-        of_maps.push(has_maps_alone(&*op, limits));
-        let own = found(network, unit, &*op, limits).filter(|_| !alone(&unit.name));
+        let own = found(network, unit, &*op, limits)?.filter(|_| !alone(&unit.name));
         nested.push(own.map(|own| own.timed(&machine, precision)));
     }
-    let mut composing = Composing { network, alone, precision, machine, nested, of_maps };
+    let composed = vec![false; count];
+    let mut composing = Composing { network, alone, precision, machine, limits, nested, composed };
     for place in 0..count {
         composing.give_to_readers(place)?;
     }
+    composing.take_maps()?;
     composing.network.close_gaps();
     Ok(())
 }
 
-/// What `unit`, whose op is `op`, is as a nest.
-fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Option<Nested> {
-    let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return None };
+/// What `unit`, whose op is `op`, is as a nest of the values that hold the elements which it reads.
+fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Result<Option<Nested>> {
+    let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return Ok(None) };
     let float = |value: Value| matches!(network.dtype(value), DType::F32 | DType::F16 | DType::Bool);
     if unit.host.is_some() || !unit.reads().chain([output]).all(float) {
-        return None;
+        return Ok(None);
     }
-    let (nest, operands) = op.nest()?;
+    let Some((nest, operands)) = op.nest() else { return Ok(None) };
     let given = unit.given();
-    let source = |operand: &Operand| {
-        let (_, input, dims) = given.iter().find(|(own, ..)| own == operand)?;
-        Some((input.clone(), *dims))
-    };
-    let sources = operands.iter().map(source).collect::<Option<Vec<_>>>()?;
-    let mut halves = Halves { sources: 0, result: false };
+    let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
+    for (place, operand) in operands.iter().enumerate() {
+        let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
+        let mut first = 0;
+        sources.push(match input.value().map(|value| network.resolve(value)) {
+            Some(alias) => {
+                first = if planted("loops_offset") { 0 } else { alias.offset };
+                (Input::Value(alias.of), network.dims(alias.of)?)
+            }
+            None => (input.clone(), *dims),
+        });
+        from.push(SourceAt { place, first });
+    }
+    let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
+    let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
+    let mut halves = OperandSet::NONE;
     if op.precision().storage() == DType::F16 {
-        let stored = forms(op, Layout::Nhwc, limits).or_else(|| forms(op, Layout::C4, limits))?;
+        let stored = forms(op, Layout::Nhwc, limits).or_else(|| forms(op, Layout::C4, limits));
+        let Some(stored) = stored else { return Ok(None) };
         let wide = |operand: Operand| stored.iter().all(|(own, form)| *own != operand || *form == Form::Rows);
         for (place, &operand) in operands.iter().enumerate() {
             if !wide(operand) {
@@ -107,7 +123,7 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Op
         halves.result = !wide(Operand::Dst);
     }
     let assigned = unit.precision.clone();
-    Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 })
+    Ok(Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 }))
 }
 
 impl Nested {
@@ -116,8 +132,9 @@ impl Nested {
         Nested { clocks, ..self }
     }
 
-    fn unit(&self, name: String, outputs: Vec<Value>) -> Result<Unit> {
-        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves)?);
+    /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.
+    fn unit(&self, name: String, outputs: Vec<Value>, maps: OperandSet) -> Result<Unit> {
+        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves, maps)?);
         let given = self.sources.iter().enumerate();
         let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
         let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
@@ -147,7 +164,6 @@ impl Composing<'_, '_, '_> {
             after += both.clocks;
             composed.push((reader, both));
         }
-        after += self.conversions(place, &readers) as f64 * self.machine.launch;
         if after > before * (1.0 - LEAST_SAVED) {
             return Ok(());
         }
@@ -156,12 +172,13 @@ impl Composing<'_, '_, '_> {
             let old = &self.network.units()[reader];
             let name = format!("{name}{TOGETHER}{}", old.name);
             // One that has too many scalars stays apart.
-            let Ok(unit) = both.unit(name, old.outputs.clone()) else { return Ok(()) };
+            let Ok(unit) = both.unit(name, old.outputs.clone(), OperandSet::NONE) else { return Ok(()) };
             units.push((reader, both, unit));
         }
         let last = units.len() - 1;
         for (order, (reader, both, unit)) in units.into_iter().enumerate() {
             self.nested[reader] = Some(both);
+            self.composed[reader] = true;
             if order == last {
                 self.network.merge(place, reader, unit);
                 self.nested[place] = None;
@@ -170,24 +187,6 @@ impl Composing<'_, '_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Values between these units and others that have feature maps alone: each is converted to rows or from them.
-    fn conversions(&self, place: usize, readers: &[usize]) -> usize {
-        let network = &*self.network;
-        let is_of_maps = |unit: usize| self.of_maps.get(unit).is_some_and(|of_maps| *of_maps);
-        let mut values: Vec<Value> = Vec::new();
-        for &index in readers.iter().chain([&place]) {
-            let unit = &network.units()[index];
-            let read = unit.reads().map(|value| network.resolve(value).of);
-            let read = read.filter(|&value| network.writer(value).is_some_and(is_of_maps));
-            let written =
-                unit.outputs.iter().copied().filter(|&value| network.readers(value).any(is_of_maps));
-            values.extend(read.chain(written));
-        }
-        crate::sorted::sort(&mut values, |a, b| a.index().cmp(&b.index()));
-        values.dedup();
-        values.len()
     }
 
     /// What `reader` is with `writer`, which writes `output`, within it.
@@ -218,24 +217,24 @@ impl Composing<'_, '_, '_> {
             place
         };
         for (place, source) in reader.sources.iter().enumerate() {
-            let shown = source.0.value().map(|value| self.network.resolve(value));
-            from.push(match shown {
-                Some(alias) if alias.of == output => {
-                    ReadFrom::Written(if planted("loops_offset") { 0 } else { alias.offset })
-                }
-                _ => ReadFrom::Source(add(self.network, source, reader.halves.sources & (1 << place) != 0)),
+            from.push(if source.0.value() == Some(output) {
+                ReadFrom::Written(0)
+            } else {
+                let place = add(self.network, source, reader.halves.sources & (1 << place) != 0);
+                ReadFrom::Source(SourceAt::whole(place))
             });
         }
         let mut of_writer = Vec::with_capacity(writer.sources.len());
         for (place, source) in writer.sources.iter().enumerate() {
-            of_writer.push(add(self.network, source, writer.halves.sources & (1 << place) != 0));
+            let place = add(self.network, source, writer.halves.sources & (1 << place) != 0);
+            of_writer.push(SourceAt::whole(place));
         }
         let dims: Vec<Dims> = all.iter().map(|(_, dims)| *dims).collect();
         let sources = Sources { all: &dims, reader: &from, writer: &of_writer };
         let Ok(nest) = reader.nest.after(&writer.nest, &sources) else { return Ok(None) };
-        let halves = Halves { sources: halves, result: reader.halves.result };
+        let halves = OperandSet { sources: halves, result: reader.halves.result };
         let (nest, kept) = nest.without_unread();
-        let halves = Halves {
+        let halves = OperandSet {
             sources: kept
                 .iter()
                 .enumerate()
