@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 19] = [
+pub(crate) const PATTERNS: [Pattern; 20] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -43,6 +43,7 @@ pub(crate) const PATTERNS: [Pattern; 19] = [
     Pattern { name: "gated products", rewrites: &[Rewrite::GatedProducts], draw: gated },
     Pattern { name: "dense layers", rewrites: &[Rewrite::DenseLayers], draw: layers },
     Pattern { name: "loops", rewrites: &[Rewrite::Loops], draw: loops },
+    Pattern { name: "loops of maps", rewrites: &[Rewrite::Loops], draw: loops_of_maps },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -529,8 +530,14 @@ fn loops(draft: &mut Draft) -> Drawn {
     let rank = draft.random.pick(&[2, 3, 3, 4]);
     let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 4, 5, 8])).collect();
     let x = input(draft, &dims)?;
+    let steps = draft.random.within(2, 6);
+    chain(draft, x, steps)
+}
+
+/// So many moves, functions, reductions and normalisations one behind the other.
+fn chain(draft: &mut Draft, x: usize, steps: usize) -> Drawn {
     let (mut y, mut before) = (x, x);
-    for _ in 0..draft.random.within(2, 6) {
+    for _ in 0..steps {
         let dims = draft.dims(y);
         let axis = draft.random.below(dims.len());
         let next = match draft.random.below(16) {
@@ -589,6 +596,75 @@ fn loops(draft: &mut Draft) -> Drawn {
             _ => unary(draft, Function::Tanh, y),
         }?;
         (before, y) = (y, next);
+    }
+    Some(y)
+}
+
+/// A convolution of `x`, a map: of pixels, of windows or of each channel.
+fn convolution(draft: &mut Draft, x: usize) -> Drawn {
+    let &[_, _, _, c] = &draft.dims(x)[..] else { return None };
+    let oc = draft.random.pick(&[1, 3, 4, 6, 8]);
+    match draft.random.below(3) {
+        0 => pointwise(draft, x, oc, Activation::None, true),
+        1 => {
+            let options = Conv2d { padding: Padding::Same, ..Conv2d::default() };
+            let weights = tensor(draft, &[oc, 3, 3, c], Kind::Small);
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Conv2d(options), vec![x]) })
+        }
+        _ => {
+            let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
+            let weights = tensor(draft, &[1, 3, 3, c], Kind::Small);
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Depthwise(options), vec![x]) })
+        }
+    }
+}
+
+/// Nests behind and before convolutions, some of parts of a map, some with other extents in between.
+fn loops_of_maps(draft: &mut Draft) -> Drawn {
+    let x = map(draft)?;
+    let mut y = convolution(draft, x)?;
+    for _ in 0..draft.random.within(1, 2) {
+        let dims = draft.dims(y);
+        let &[n, h, w, c] = &dims[..] else { return Some(y) };
+        let steps = draft.random.within(1, 3);
+        let mut next = match draft.random.below(4) {
+            0 => {
+                let rows = draft.add(Step::of(Make::Reshape(vec![n, h * w, c]), vec![y]))?;
+                let rows = chain(draft, rows, steps)?;
+                let whole = draft.dims(rows).iter().product::<usize>() == n * h * w * c;
+                if whole { draft.add(Step::of(Make::Reshape(dims), vec![rows]))? } else { rows }
+            }
+            1 if c > 1 => {
+                // Each half of the channels goes its own way.
+                let half = c.div_ceil(2);
+                let [first, last] =
+                    [[0, half], [half, c]].map(|range| draft.add(Step::of(Make::Slice(3, range), vec![y])));
+                let (first, last) = (chain(draft, first?, steps)?, last?);
+                let first = if draft.dims(first).len() == 4 { convolution(draft, first)? } else { first };
+                let last = convolution(draft, last)?;
+                let axis = 3;
+                let [a, b] = [first, last].map(|value| draft.dims(value));
+                if a.len() == 4 && a[..axis] == b[..axis] {
+                    draft.add(Step::of(Make::Concat(axis as isize), vec![first, last]))?
+                } else {
+                    last
+                }
+            }
+            _ => chain(draft, y, steps)?,
+        };
+        if draft.dims(next).len() == 4 {
+            if draft.random.one_in(4) {
+                // Another one reads the map as well.
+                let other = convolution(draft, next)?;
+                next = if draft.dims(other) == draft.dims(next) {
+                    binary(draft, Function::Add, next, other)?
+                } else {
+                    next
+                };
+            }
+            next = convolution(draft, next)?;
+        }
+        y = next;
     }
     Some(y)
 }

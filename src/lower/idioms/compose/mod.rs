@@ -21,8 +21,8 @@ use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Assigned, Input, Unit};
-use crate::ops::Op;
 use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
+use crate::ops::{Choice, Op};
 use std::sync::Arc;
 
 /// The part of its time that a composition has to save.
@@ -74,6 +74,7 @@ pub(crate) fn compose(
         let unit = &network.units()[index];
         let op = unit.op(network.graph, precision)?;
         let own = found(network, unit, &*op, limits)?.filter(|_| !alone(&unit.name));
+        let own = if own.is_some() && is_free(network, unit, &*op, &nested, limits)? { None } else { own };
         nested.push(own.map(|own| own.timed(&machine, precision)));
     }
     let composed = vec![false; count];
@@ -124,6 +125,37 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Re
     }
     let assigned = unit.precision.clone();
     Ok(Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 }))
+}
+
+/// Whether `unit` joins values that others than nests write where they belong in the result, so that it needs no step.
+fn is_free(
+    network: &Network<'_>,
+    unit: &Unit,
+    op: &dyn Op,
+    nested: &[Option<Nested>],
+    limits: &Limits,
+) -> Result<bool> {
+    let kernels = op.kernels();
+    let space = kernels.space(limits);
+    let joins = |layout: Layout| {
+        let serving = space.iter().find(|(kernel, _)| kernel.serves(layout));
+        serving.is_some_and(|(kernel, tile)| {
+            kernel.joins(&Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout)).is_some()
+        })
+    };
+    if !joins(Layout::C4) && !joins(Layout::Nhwc) {
+        return Ok(false);
+    }
+    for (_, input) in &unit.inputs {
+        let Some(alias) = input.value().map(|value| network.resolve(value)) else { return Ok(false) };
+        let whole = alias.offset == 0 && !network.leaves(alias.of);
+        let by_others =
+            network.writer(alias.of).is_some_and(|writer| matches!(nested.get(writer), Some(None)));
+        if !whole || !by_others {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Nested {

@@ -12,6 +12,7 @@
 mod cpu;
 mod examples;
 mod maps;
+mod nest;
 mod operator;
 mod oracle;
 mod plan;

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
@@ -48,6 +49,10 @@ impl Definition for ConcatOp {
         let inputs = inputs.map(|(index, dims)| OperandInfo::new(operand(index), dims.shape(), Role::Input));
         let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.target.shape(), Role::Output)]);
         infos.map(|info| info.of(self.dtype)).collect()
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, (0..self.inputs.len()).map(operand).collect()))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

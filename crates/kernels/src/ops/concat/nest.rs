@@ -1,0 +1,34 @@
+//! A concatenation as a nest of loops.
+
+use super::ConcatOp;
+use crate::dtype::DType;
+use crate::emit::Bits;
+use crate::ops::loops::{Guard, Index, Nest, Node, Nodes, element};
+
+impl ConcatOp {
+    /// What it joins, as a nest: of each place the element of the input whose part it is; none of integers.
+    pub(super) fn as_nest(&self) -> Option<Nest> {
+        if self.dtype != DType::F32 {
+            return None;
+        }
+        let extents = self.target.extents().to_vec();
+        let mut nodes = Nodes::default();
+        let mut value = None;
+        for (source, (input, end)) in self.inputs.iter().zip(self.ends(1)).enumerate().rev() {
+            let own = input.extents()[self.axis];
+            let first = i64::try_from(end - own).ok()?;
+            let along = Index::axis(self.axis).plus(&Index::number(-first), 1);
+            let guards = vec![Guard { index: along.clone(), below: i64::try_from(own).ok()? }];
+            let mut places: Vec<Index> = (0..extents.len()).map(Index::axis).collect();
+            places[self.axis] = along.inside(i64::try_from(own).ok()?, &extents);
+            let at = element(input.extents()).with(&places, &extents);
+            let then = nodes.add(Node::Read { source, at, guards: guards.clone(), otherwise: Bits(0.0) });
+            value = Some(match value {
+                None => then,
+                Some(otherwise) => nodes.add(Node::Choose { guards, then, otherwise }),
+            });
+        }
+        let written = (0..extents.len()).collect();
+        Nest::new(extents, written, self.inputs.clone(), nodes, value?, self.target).ok()
+    }
+}
