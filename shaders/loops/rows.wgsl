@@ -6,7 +6,7 @@ ${interface}
 //% set wide = false
 //% include "shared/functions"
 //% if LANES > 1
-var<workgroup> partial: array<f32, SLOTS>;
+var<workgroup> partial: array<f32, 2 * SLOTS>;
 
 //% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

@@ -45,7 +45,14 @@ fn quotients(index: &Index) -> usize {
 impl Nest {
     /// Clocks of a unit of `machine`, with elements of `bytes`.
     pub fn clocks(&self, machine: &Machine, bytes: usize) -> f64 {
-        let (depends, loops, row) = (self.dependences(), self.loops(), self.row_axes());
+        let (depends, row) = (self.dependences(), self.row_axes());
+        // What registers keep is read and computed once.
+        let loops: Vec<u64> = self
+            .loops()
+            .into_iter()
+            .zip(self.once())
+            .map(|(loops, once)| if once { 1 } else { loops })
+            .collect();
         let elements = self.target.elements() as f64;
         let written = self.written.last().copied();
         let (mut moved, mut computed) = (elements, elements * self.written.len() as f64 * QUOTIENT);

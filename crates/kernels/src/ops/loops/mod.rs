@@ -21,6 +21,7 @@ mod flat;
 mod index;
 #[cfg(test)]
 mod index_tests;
+mod kept;
 mod maps;
 mod nest;
 mod node;

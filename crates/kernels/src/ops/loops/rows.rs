@@ -5,6 +5,7 @@
 use super::LoopsOp;
 use super::flat::bindings;
 use super::index::{AxisSet, Index};
+use super::kept::Kept;
 use super::nest::{Nest, Node, NodeId, axes_of};
 use super::text::{Stored, Text, ordered};
 use crate::dtype::{DType, Precision};
@@ -79,10 +80,10 @@ fn position(nest: &Nest) -> Index {
 }
 
 /// Reductions with what they reduce, by stage and axes.
-type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
+pub(super) type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
 
 /// The reductions of each stage, those over the same axes together.
-fn loops(nest: &Nest) -> Loops {
+pub(super) fn loops(nest: &Nest) -> Loops {
     let stages = nest.stages();
     let mut loops = Loops::new();
     for (id, node) in nest.nodes.iter().enumerate() {
@@ -91,6 +92,61 @@ fn loops(nest: &Nest) -> Loops {
         }
     }
     loops
+}
+
+/// Writes `inner` once for each place of `axes` that an invocation has: in a loop, or `kept` times one behind the other, where
+/// what later loops read again stays in registers.
+fn for_places(
+    text: &mut Text<'_>,
+    axes: AxisSet,
+    also: &str,
+    kept: Option<usize>,
+    inner: &mut dyn FnMut(&mut Text<'_>, usize),
+) {
+    let (nest, count) = (text.nest, text.whole(text.nest.count(axes) as i64));
+    let Some(places) = kept else {
+        let line = format!("for (var j: u32 = lane; j < {count}{also}; j += LANES)");
+        return text.block(&line, &mut |text| {
+            text.places(&ordered(nest, axes), "j");
+            inner(text, 0);
+        });
+    };
+    for place in 0..places {
+        let line = match place {
+            0 => format!("if (lane < {count}{also})"),
+            _ => format!("if (lane + {place}u * LANES < {count}{also})"),
+        };
+        text.block(&line, &mut |text| {
+            let j = if place == 0 { "lane".to_owned() } else { format!("lane + {place}u * LANES") };
+            text.line(&format!("let j: u32 = {j};"));
+            text.places(&ordered(nest, axes), "j");
+            inner(text, place);
+        });
+    }
+}
+
+/// What the invocations of a row found, put together, four at a time: each then has the whole. Every other time it lies in
+/// the other half of the local memory, so that nobody waits for those that read it.
+fn join_lanes(text: &mut Text<'_>, reduction: Reduction, own: &str, (lanes, other_half): (u32, bool)) {
+    let slot = if other_half { "slot + SLOTS" } else { "slot" };
+    text.line(&format!("partial[{slot}] = {own};"));
+    text.line("workgroupBarrier();");
+    let mut left = lanes;
+    while left > 1 {
+        let part = if left.is_multiple_of(4) { left / 4 } else { left / 2 };
+        text.block(&format!("if (lane < {part}u)"), &mut |text| {
+            let found = |place: u32| format!("partial[{slot} + {}u * APART]", place * part);
+            let mut all = text.joined(reduction, &format!("partial[{slot}]"), &found(1));
+            if left / part == 4 {
+                let others = text.joined(reduction, &found(2), &found(3));
+                all = text.joined(reduction, &format!("({all})"), &format!("({others})"));
+            }
+            text.line(&format!("partial[{slot}] = {all};"));
+        });
+        text.line("workgroupBarrier();");
+        left = part;
+    }
+    text.line(&format!("{own} = partial[{slot} - lane * APART];"));
 }
 
 /// The statements, and the scalars that they name.
@@ -104,47 +160,42 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
     text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
     text.line(&format!("let stored: bool = first < {rows};"));
     text.places(&ordered(nest, shape.row), "row");
-    for ((_, over), reductions) in loops(nest) {
+    let kept = Kept::of(nest, lanes as usize);
+    for (id, _) in &kept.nodes {
+        for place in 0..kept.places {
+            text.line(&format!("var k{id}_{place}: f32 = 0.0f;"));
+        }
+    }
+    let mut joins = 0;
+    for (order, ((_, over), reductions)) in loops(nest).into_iter().enumerate() {
         for &(_, _, of) in &reductions {
             text.known_of_row(of, shape.row, &depends, &mut vec![false; depends.len()]);
         }
-        let count = text.whole(nest.count(over) as i64);
         for &(id, reduction, _) in &reductions {
             let first = text.first_of(reduction);
             text.line(&format!("var r{id}: f32 = {first};"));
         }
-        text.block(&format!("for (var j: u32 = lane; j < {count}; j += LANES)"), &mut |text| {
-            text.places(&ordered(nest, over), "j");
+        for_places(&mut text, over, "", kept.places_of(over), &mut |text, place| {
+            kept.name(text, over, order, place);
             for &(id, reduction, of) in &reductions {
                 let value = text.value(of);
                 let term = Text::term_of(reduction, &value);
                 let both = text.joined(reduction, &format!("r{id}"), &term);
                 text.line(&format!("r{id} = {both};"));
             }
+            kept.keep(text, over, order, place);
         });
         for &(id, reduction, _) in &reductions {
             let own = format!("r{id}");
             if lanes > 1 {
-                text.line(&format!("partial[slot] = {own};"));
-                text.line("workgroupBarrier();");
-                let mut half = lanes / 2;
-                while half > 0 {
-                    text.block(&format!("if (lane < {half}u)"), &mut |text| {
-                        let both = text.joined(
-                            reduction,
-                            "partial[slot]",
-                            &format!("partial[slot + {half}u * APART]"),
-                        );
-                        text.line(&format!("partial[slot] = {both};"));
-                    });
-                    text.line("workgroupBarrier();");
-                    half /= 2;
-                }
-                text.line(&format!("{own} = partial[slot - lane * APART];"));
-                text.line("workgroupBarrier();");
+                join_lanes(&mut text, reduction, &own, (lanes, joins % 2 == 1));
+                joins += 1;
             }
             let whole = match reduction {
-                Reduction::Mean => format!("{own} / f32({count})"),
+                Reduction::Mean => {
+                    let count = text.whole(nest.count(over) as i64);
+                    format!("{own} / f32({count})")
+                }
                 _ => own,
             };
             text.line(&format!("let v{id}: f32 = {whole};"));
@@ -161,9 +212,9 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
     if shape.along == 0 {
         text.block("if (stored && lane == 0u)", &mut |text| write(text));
     } else {
-        let count = text.whole(nest.count(shape.along) as i64);
-        text.block(&format!("for (var j: u32 = lane; j < {count} && stored; j += LANES)"), &mut |text| {
-            text.places(&ordered(nest, shape.along), "j");
+        let places = kept.places_of(shape.along);
+        for_places(&mut text, shape.along, " && stored", places, &mut |text, place| {
+            kept.name(text, shape.along, usize::MAX, place);
             write(text);
         });
     }
@@ -228,7 +279,7 @@ impl Kernel<LoopsOp> for Rows {
         if !wanted.contains(&choice.work_group) {
             return Some(format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group));
         }
-        let bytes = 4 * choice.tile[0] * choice.tile[1];
+        let bytes = 8 * choice.tile[0] * choice.tile[1];
         (choice.tile[0] > 1 && bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
