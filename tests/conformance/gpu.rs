@@ -7,14 +7,14 @@
 //! read, and must be in what is written. Where an op multiplies its input by packed weights they hold 3
 //! instead, which must not matter. Of a bias alone it would: what is left of a mean is some ulps, not zero.
 
-use crate::problem::{compare, output};
+use crate::problem::compare;
 use diptych::Limits;
 use diptych::{DType, Layout};
 use diptych_base::layout::Form;
 use diptych_device::device::{Buffer, Device, Dispatch, Memory, Pipeline, Recording, Resource, Slice};
 use diptych_emit::emit::{Access, Binding, Element, KernelSource, Operand};
 use diptych_kernels::ops::convert::ConvertOp;
-use diptych_kernels::ops::{Choice, Op, OperandInfo, Operands, Reference, Role};
+use diptych_kernels::ops::{Answer, Choice, Op, OperandInfo, Operands, Reference, Role};
 use half::f16;
 
 /// NaN as one f32 and as each of two f16.
@@ -280,8 +280,7 @@ fn judged(
     choice: &Choice,
     outcome: diptych::Result<Ran>,
 ) -> Result<(), String> {
-    let Ran { target, bytes, scratch } = outcome.map_err(|error| error.to_string())?;
-    let stored = target.values(&bytes)?;
+    let Ran { targets, scratch } = outcome.map_err(|error| error.to_string())?;
     if let Some((scratch, bytes)) = scratch {
         let left = scratch.values(&bytes)?.into_iter().position(|value| value.to_bits() != 0);
         if let Some(place) = left {
@@ -291,11 +290,33 @@ fn judged(
     let kernel = op.kernel(choice.variant).map_err(|error| error.to_string())?;
     let own = kernel.entry().sums_otherwise.then(|| kernel.reference(operands, expected.clone())).transpose();
     let own = own.map_err(|error| error.to_string())?;
-    let output = output(op);
-    let form = kernel.form(output.operand, choice).expect("an output is stored");
+    let others = op.others();
+    for (operand, target, bytes) in &targets {
+        let other = others.iter().find(|(own, _)| own == operand);
+        let text = |error: diptych::Error| error.to_string();
+        let exact =
+            other.map(|(_, other)| other.reference(operands, Answer::Exact)).transpose().map_err(text)?;
+        let of = other.map_or(op, |(_, other)| &**other);
+        let expected = exact.as_ref().or(own.as_ref()).unwrap_or(expected);
+        let form = kernel.form(*operand, choice).expect("an output is stored");
+        right(compare, of, expected, (info(op, *operand), form), (target, bytes))
+            .map_err(|error| if other.is_some() { format!("{}: {error}", operand.name()) } else { error })?;
+    }
+    Ok(())
+}
+
+/// Whether what lies in a target is the result, and nothing else was written.
+fn right(
+    compare: Comparison<'_>,
+    op: &dyn Op,
+    expected: &Reference,
+    (output, form): (OperandInfo, Form),
+    (target, bytes): (&Guarded, &[u8]),
+) -> Result<(), String> {
+    let stored = target.values(bytes)?;
     let place = |index| output.stored_place(form, index);
     let result: Vec<f32> = (0..output.shape.elements()).map(|index| stored[place(index)]).collect();
-    compare(op, own.as_ref().unwrap_or(expected), &result)?;
+    compare(op, expected, &result)?;
     let mut logical = vec![false; stored.len()];
     (0..result.len()).for_each(|index| logical[place(index)] = true);
     for (place, value) in stored.iter().enumerate().filter(|&(place, _)| !logical[place]) {
@@ -311,10 +332,9 @@ fn judged(
     Ok(())
 }
 
-/// A kernel's destination and its scratch memory, with what their whole buffers held after a run.
+/// A kernel's destinations and its scratch memory, with what their whole buffers held after a run.
 struct Ran {
-    target: Guarded,
-    bytes: Vec<u8>,
+    targets: Vec<(Operand, Guarded, Vec<u8>)>,
     scratch: Option<(Guarded, Vec<u8>)>,
 }
 
@@ -328,7 +348,7 @@ async fn run(
     mutate: &dyn Fn(&mut KernelSource),
 ) -> diptych::Result<Ran> {
     let mut inputs: Vec<Guarded> = Vec::new();
-    let mut target: Option<Guarded> = None;
+    let mut targets: Vec<(Operand, Guarded)> = Vec::new();
     let mut scratch: Option<Guarded> = None;
     let (mut fills, mut fetches) = (Vec::new(), Vec::new());
     let main = dispatch(device, limits, op, choice, mutate, &mut |binding| {
@@ -344,7 +364,7 @@ async fn run(
         let buffer = Resource::from(guarded.slice.clone());
         if !image {
             if is_target {
-                target = Some(guarded);
+                targets.push((binding.operand, guarded));
             } else {
                 inputs.push(guarded);
             }
@@ -362,12 +382,12 @@ async fn run(
             let guarded = Guarded::new(device, element, &values)?;
             let fetch = ConvertOp::new(map, Layout::Image2d, Layout::C4, op.precision())?;
             fetches.push((fetch, image.clone(), guarded.slice.clone().into()));
-            target = Some(guarded);
+            targets.push((binding.operand, guarded));
         }
         Ok(image)
     })
     .await?;
-    let target = target.expect("every kernel writes something");
+    assert!(!targets.is_empty(), "every kernel writes something");
     let mut dispatches = Vec::new();
     for (fill, from, to) in &fills {
         dispatches.push(conversion(device, fill, from, to).await?);
@@ -379,15 +399,16 @@ async fn run(
     let recording = device.record(&dispatches)?;
     let whole: Vec<(Slice, &[u8])> = inputs
         .iter()
-        .chain([&target])
+        .chain(targets.iter().map(|(_, target)| target))
         .chain(&scratch)
         .map(|held| (held.buffer.whole(), held.bytes.as_slice()))
         .collect();
     let writes: Vec<(&Slice, &[u8])> = whole.iter().map(|(slice, bytes)| (slice, *bytes)).collect();
-    let fetched: Vec<Slice> = [&target].into_iter().chain(&scratch).map(|held| held.buffer.whole()).collect();
+    let written = targets.iter().map(|(_, target)| target).chain(&scratch);
+    let fetched: Vec<Slice> = written.map(|held| held.buffer.whole()).collect();
     let fetched: Vec<&Slice> = fetched.iter().collect();
     let mut read = executed(device, &writes, &recording, &fetched).await?;
     let left = scratch.map(|scratch| (scratch, read.pop().unwrap_or_default()));
-    let bytes = read.pop().unwrap_or_default();
-    Ok(Ran { target, bytes, scratch: left })
+    let targets = targets.into_iter().zip(read).map(|((operand, target), bytes)| (operand, target, bytes));
+    Ok(Ran { targets: targets.collect(), scratch: left })
 }

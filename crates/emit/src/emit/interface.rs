@@ -57,6 +57,8 @@ pub enum Operand {
     Input(u8),
     /// An output of an application's kernel, counted from 0.
     Output(u8),
+    /// A result beside `Dst` of an op that has several, counted from 1.
+    Result(u8),
 }
 
 const ARGS: [&str; MAX_ARGS] = ["arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6"];
@@ -68,6 +70,12 @@ pub const MAX_ARGS: usize = 7;
 /// Names of an application's operands in messages: a device binds no more of each.
 const INPUTS: [&str; 8] =
     ["input 0", "input 1", "input 2", "input 3", "input 4", "input 5", "input 6", "input 7"];
+/// Names of results beside the first.
+const RESULTS: [&str; MAX_RESULTS - 1] = ["dst1", "dst2", "dst3"];
+
+/// The most results of an op.
+pub const MAX_RESULTS: usize = 4;
+
 const OUTPUTS: [&str; 8] =
     ["output 0", "output 1", "output 2", "output 3", "output 4", "output 5", "output 6", "output 7"];
 
@@ -102,6 +110,10 @@ impl Operand {
             Operand::Output(index) if (index as usize) < OUTPUTS.len() => OUTPUTS[index as usize],
             Operand::Input(_) => "an input",
             Operand::Output(_) => "an output",
+            Operand::Result(index) if index > 0 && (index as usize) < MAX_RESULTS => {
+                RESULTS[index as usize - 1]
+            }
+            Operand::Result(_) => "a result",
         }
     }
 
@@ -133,6 +145,7 @@ impl Operand {
             Operand::Arg(index) => 128 + index as u64,
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,
+            Operand::Result(index) => 768 + index as u64,
         }
     }
 

@@ -115,6 +115,10 @@ impl<O: Definition> Op for O {
         Definition::nest(self)
     }
 
+    fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
+        Definition::others(self)
+    }
+
     fn record_layout(&self) -> Layout {
         if O::ROWS { Layout::Nhwc } else { Layout::C4 }
     }

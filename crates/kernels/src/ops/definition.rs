@@ -151,6 +151,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
+        Vec::new()
+    }
+
     fn joins(&self, _choice: &Choice) -> Option<Vec<(Operand, usize)>> {
         None
     }

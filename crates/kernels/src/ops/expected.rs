@@ -37,7 +37,7 @@ pub(super) fn of_sum(
     operands: &Operands<'_>,
 ) -> Result<Reference> {
     let infos = op.operands();
-    let output = infos.iter().find(|info| matches!(info.role, Role::Output | Role::Update));
+    let output = infos.iter().rfind(|info| matches!(info.role, Role::Output | Role::Update));
     let output = output.ok_or_else(|| Error::Internal(format!("{} writes nothing", op.name())))?;
     let mut sum = Sum::begin(terms, epilogue, operands, output);
     sum.value = on_cpu(op, operands)?.into_iter().map(f64::from).collect();
@@ -72,7 +72,7 @@ pub fn on_cpu(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f32>> {
     let mut slices: Vec<(Operand, &mut [f32])> =
         outputs.iter_mut().map(|(info, values)| (info.operand, values.as_mut_slice())).collect();
     kernel.run(&inputs, &mut slices)?;
-    let Some((info, values)) = outputs.first() else {
+    let Some((info, values)) = outputs.last() else {
         return Err(Error::Internal(format!("{} writes nothing", op.name())));
     };
     Ok((0..info.shape.elements()).filter_map(|index| values.get(info.place(index)).copied()).collect())

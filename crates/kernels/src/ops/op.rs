@@ -153,6 +153,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// For each result but the last operand: which operand it is, and an op that computes it alone of the same operands.
+    fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
+        Vec::new()
+    }
+
     /// Its kernels.
     fn kernels(&self) -> Kernels<'_>;
 

@@ -186,7 +186,6 @@ impl Composing<'_, '_, '_> {
         let (Some(own), unit) = (self.nested[place].clone(), &self.network.units()[place]) else {
             return Ok(());
         };
-        let &[output] = &unit.outputs[..] else { return Ok(()) };
         let (mut sources, mut maps) = (Vec::with_capacity(own.sources.len()), OperandSet::NONE);
         for (order, (input, dims)) in own.sources.iter().enumerate() {
             sources.push(match input.value().map(|value| self.network.resolve(value).of) {
@@ -199,10 +198,17 @@ impl Composing<'_, '_, '_> {
                 None => (input.clone(), *dims),
             });
         }
-        let shape = in_slices.get(&output).copied();
-        maps.result = shape.is_some();
+        let mut targets: Vec<Dims> = own.nest.targets().collect();
+        for (order, (target, output)) in targets.iter_mut().zip(&own.outputs).enumerate() {
+            // Of results beside the first a nest writes whole slices alone.
+            let whole = |shape: &&Shape| order == 0 || shape.c.is_multiple_of(4);
+            if let Some(shape) = in_slices.get(output).filter(whole) {
+                maps.results |= 1 << order;
+                *target = Dims::new(&[shape.n, shape.h, shape.w, shape.c])?;
+            }
+        }
         let copied = if self.composed[place] { 0 } else { self.copies(place, &own) };
-        let taken = maps.sources.count_ones() as usize + usize::from(maps.result);
+        let taken = (maps.sources.count_ones() + maps.results.count_ones()) as usize;
         let saved = if !self.composed[place] && self.has_either(place)? {
             // All of its operands could be in slices, or all in rows.
             taken.min(sources.iter().filter(|(input, _)| input.value().is_some()).count() + 1 - taken)
@@ -212,32 +218,33 @@ impl Composing<'_, '_, '_> {
         if saved + copied == 0 {
             return Ok(());
         }
-        let target = match shape {
-            Some(shape) => Dims::new(&[shape.n, shape.h, shape.w, shape.c])?,
-            None => own.nest.target(),
-        };
+        let name = unit.name.clone();
         let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
-        let Ok(nest) = own.nest.with_extents(&all, target) else { return Ok(()) };
+        let Ok(nest) = own.nest.with_extents(&all, &targets) else { return Ok(()) };
         let Ok(stored) = nest.in_maps(maps) else { return Ok(()) };
         let after = stored.clocks(&self.machine, self.precision.storage().bytes());
         if after > own.clocks + (saved + copied) as f64 * self.machine.launch {
             return Ok(());
         }
-        let own = Nested { nest, sources, ..own };
-        let dims = self.network.dims(output)?;
-        let other = maps.result && dims.shape() != target.shape();
-        let written = if other {
-            let dtype = self.network.dtype(output);
-            self.network.add_value_of(TensorType { dtype, dims: target })
-        } else {
-            output
-        };
-        let unit = &self.network.units()[place];
-        let Ok(unit) = own.unit(unit.name.clone(), vec![written], maps) else { return Ok(()) };
+        // A map in other extents is another value, of which the first one is a view.
+        let (mut outputs, mut shown) = (own.outputs.clone(), Vec::new());
+        for (order, (output, &target)) in outputs.iter_mut().zip(&targets).enumerate() {
+            let in_slices = maps.results & (1 << order) != 0;
+            if in_slices && self.network.dims(*output)?.shape() != target.shape() {
+                let dtype = self.network.dtype(*output);
+                let written = self.network.add_value_of(TensorType { dtype, dims: target });
+                shown.push((*output, written));
+                *output = written;
+            }
+        }
+        let own = Nested { nest, sources, outputs, ..own };
+        let Ok(unit) = own.unit(name, maps) else { return Ok(()) };
         self.network.replace(place, unit);
-        if let (true, Some(shape)) = (other, shape) {
+        for (output, written) in shown {
             self.network.show(output, written);
-            in_slices.insert(written, shape);
+            if let Some(&shape) = in_slices.get(&output) {
+                in_slices.insert(written, shape);
+            }
         }
         self.nested[place] = Some(own);
         Ok(())
@@ -265,12 +272,12 @@ impl Composing<'_, '_, '_> {
 }
 
 impl Nested {
-    /// For each operand that is `value`, whether it is in halves; the result for any other value.
+    /// For each operand that is `value`, whether it is in halves.
     fn has_in_halves(&self, value: Value) -> impl Iterator<Item = bool> + '_ {
         let read =
             self.sources.iter().enumerate().filter(move |(_, (input, _))| input.value() == Some(value));
         let read: Vec<bool> = read.map(|(place, _)| self.halves.sources & (1 << place) != 0).collect();
-        let result = read.is_empty().then_some(self.halves.result);
-        read.into_iter().chain(result)
+        let results = self.outputs.iter().enumerate().filter(move |(_, output)| **output == value);
+        read.into_iter().chain(results.map(|(place, _)| self.halves.results & (1 << place) != 0))
     }
 }

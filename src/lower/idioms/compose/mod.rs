@@ -1,8 +1,10 @@
 //! Units that are nests of loops, with those that read what they write as one: moves, functions of each element, reductions,
 //! softmax and normalisations of rows.
 //!
-//! A unit goes into all units that read its result, if together they take less time by the estimate of nests: a launch and what
-//! is written and read in between are saved, and what several readers compute each for itself is paid. No pattern is named:
+//! A unit goes into all units that read its result, or into the first one, which then writes that result beside its own, if
+//! together they take less time by the estimate of nests: a launch and what is written and read in between are saved, and what
+//! several readers compute each for itself is paid. Units along the same axes that do not read each other become one that writes
+//! the results of both. No pattern is named:
 //! whatever nests two units are, their composition is one, or they stay apart. Then nests beside convolutions and the like
 //! read and write feature maps as those have them (`maps`).
 
@@ -25,6 +27,9 @@ use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::ops::{Choice, Op};
 use std::sync::Arc;
 
+/// How many units two that become one may be apart.
+const NEAR: usize = 16;
+
 /// The part of its time that a composition has to save.
 const LEAST_SAVED: f64 = 0.02;
 
@@ -34,6 +39,8 @@ struct Nested {
     nest: Nest,
     /// What each source is given.
     sources: Vec<(Input, Dims)>,
+    /// What each result is: a unit writes the first as its last.
+    outputs: Vec<Value>,
     halves: OperandSet,
     /// What it computes in: halves are stored where one of those that it is made of stores them.
     precision: Precision,
@@ -82,6 +89,7 @@ pub(crate) fn compose(
     for place in 0..count {
         composing.give_to_readers(place)?;
     }
+    composing.join_neighbours()?;
     composing.take_maps()?;
     composing.network.close_gaps();
     Ok(())
@@ -121,10 +129,10 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Re
                 halves.sources |= 1 << place;
             }
         }
-        halves.result = !wide(Operand::Dst);
+        halves.results = u32::from(!wide(Operand::Dst));
     }
-    let assigned = unit.precision.clone();
-    Ok(Some(Nested { nest, sources, halves, precision: op.precision(), assigned, clocks: 0.0 }))
+    let (assigned, outputs) = (unit.precision.clone(), vec![output]);
+    Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, clocks: 0.0 }))
 }
 
 /// Whether `unit` joins values that others than nests write where they belong in the result, so that it needs no step.
@@ -165,120 +173,233 @@ impl Nested {
     }
 
     /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.
-    fn unit(&self, name: String, outputs: Vec<Value>, maps: OperandSet) -> Result<Unit> {
+    fn unit(&self, name: String, maps: OperandSet) -> Result<Unit> {
         let operator = Arc::new(Loops::new(self.nest.clone(), self.halves, maps)?);
         let given = self.sources.iter().enumerate();
         let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
+        let outputs = self.outputs.iter().rev().copied().collect();
         let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
         unit.precision = self.assigned.clone();
         Ok(unit)
     }
 }
 
+/// Units that nests of several others take the place of: each with its new nest, and the clocks that all together save.
+struct Saving {
+    units: Vec<(usize, Nested)>,
+    clocks: f64,
+}
+
+impl Saving {
+    /// What `units` save, which take so many clocks together today; nothing if that is too little.
+    fn of(units: Vec<(usize, Nested)>, before: f64) -> Option<Self> {
+        let after: f64 = units.iter().map(|(_, own)| own.clocks).sum();
+        (after <= before * (1.0 - LEAST_SAVED)).then_some(Saving { units, clocks: before - after })
+    }
+}
+
 impl Composing<'_, '_, '_> {
-    /// Unit `place` within each of its readers, if that is possible and takes less time.
+    /// Unit `place` within each of its readers, or within the first one, which then writes its results as well, if that is
+    /// possible and takes less time: whichever saves more.
     fn give_to_readers(&mut self, place: usize) -> Result<()> {
         let Some(writer) = self.nested[place].clone() else { return Ok(()) };
-        let unit = &self.network.units()[place];
-        let (&[output], name) = (&unit.outputs[..], unit.name.clone()) else { return Ok(()) };
+        let found = [self.within_all(place, &writer)?, self.within_first(place, &writer)?];
+        let best = found.into_iter().flatten().reduce(|a, b| if b.clocks > a.clocks { b } else { a });
+        match best {
+            Some(saving) => self.replace(place, saving),
+            None => Ok(()),
+        }
+    }
+
+    /// Unit `place` within each of its readers.
+    fn within_all(&mut self, place: usize, writer: &Nested) -> Result<Option<Saving>> {
+        let &[output] = &writer.outputs[..] else { return Ok(None) };
         let readers: Vec<usize> = self.network.readers(output).collect();
         if self.network.leaves(output) || readers.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let (mut before, mut after) = (writer.clocks, 0.0);
-        let mut composed = Vec::with_capacity(readers.len());
+        let (mut before, mut units) = (writer.clocks, Vec::with_capacity(readers.len()));
         for &reader in &readers {
-            // A step of several nodes may be named too.
-            let alone = (self.alone)(&name) || (self.alone)(&self.network.units()[reader].name);
-            let (Some(own), false) = (self.nested[reader].clone(), alone) else { return Ok(()) };
-            let Some(both) = self.both(output, &writer, &own)? else { return Ok(()) };
+            let Some(own) = self.free(place, reader) else { return Ok(None) };
+            let Some(both) = self.both(writer, &own, false)? else { return Ok(None) };
             before += own.clocks;
-            after += both.clocks;
-            composed.push((reader, both));
+            units.push((reader, both));
         }
-        if after > before * (1.0 - LEAST_SAVED) {
-            return Ok(());
+        Ok(Saving::of(units, before))
+    }
+
+    /// Unit `place` within its first reader, which keeps its results for others.
+    fn within_first(&mut self, place: usize, writer: &Nested) -> Result<Option<Saving>> {
+        let Some(&output) = writer.outputs.first() else { return Ok(None) };
+        let first = |value: Value| self.network.readers(value).next();
+        let Some(reader) = first(output) else { return Ok(None) };
+        // Whoever else reads a result comes behind the one that writes it.
+        let others = writer.outputs.iter().skip(1).filter_map(|&value| first(value));
+        if others.into_iter().any(|other| other <= reader) {
+            return Ok(None);
         }
-        let mut units = Vec::with_capacity(composed.len());
-        for (reader, both) in composed {
-            let old = &self.network.units()[reader];
-            let name = format!("{name}{TOGETHER}{}", old.name);
+        let Some(own) = self.free(place, reader) else { return Ok(None) };
+        let before = writer.clocks + own.clocks;
+        Ok(self.both(writer, &own, true)?.and_then(|both| Saving::of(vec![(reader, both)], before)))
+    }
+
+    /// The nest of unit `other`, if neither it nor unit `place` is to stay alone.
+    fn free(&self, place: usize, other: usize) -> Option<Nested> {
+        // A step of several nodes may be named too.
+        let named = |unit: usize| (self.alone)(&self.network.units()[unit].name);
+        if named(place) || named(other) { None } else { self.nested[other].clone() }
+    }
+
+    /// Puts nests of several units in the place of these and of unit `place`.
+    fn replace(&mut self, place: usize, saving: Saving) -> Result<()> {
+        let mut units = Vec::with_capacity(saving.units.len());
+        for (other, both) in saving.units {
+            let (first, last) = (place.min(other), place.max(other));
+            let names = [first, last].map(|unit| self.network.units()[unit].name.as_str());
             // One that has too many scalars stays apart.
-            let Ok(unit) = both.unit(name, old.outputs.clone(), OperandSet::NONE) else { return Ok(()) };
-            units.push((reader, both, unit));
+            let Ok(unit) = both.unit(names.join(TOGETHER), OperandSet::NONE) else { return Ok(()) };
+            units.push((other, both, unit));
         }
-        let last = units.len() - 1;
-        for (order, (reader, both, unit)) in units.into_iter().enumerate() {
-            self.nested[reader] = Some(both);
-            self.composed[reader] = true;
+        let last = units.len().saturating_sub(1);
+        for (order, (other, both, unit)) in units.into_iter().enumerate() {
+            self.nested[other] = Some(both);
+            self.composed[other] = true;
             if order == last {
-                self.network.merge(place, reader, unit);
+                self.network.merge(place, other, unit);
                 self.nested[place] = None;
             } else {
-                self.network.replace(reader, unit);
+                self.network.replace(other, unit);
             }
         }
         Ok(())
     }
 
-    /// What `reader` is with `writer`, which writes `output`, within it.
-    fn both(&mut self, output: Value, writer: &Nested, reader: &Nested) -> Result<Option<Nested>> {
-        let (mut all, mut halves, mut from): (Vec<(Input, Dims)>, u32, Vec<ReadFrom>) =
-            (Vec::new(), 0, Vec::new());
-        let mut add = |network: &mut Network<'_>, (input, dims): &(Input, Dims), half: bool| {
-            let input = match input {
-                Input::Constant(tensor, None) => {
-                    Input::Constant(tensor.clone(), Some(network.add_constant(tensor.clone())))
+    /// Units along the same axes that do not read each other as one, where that takes less time.
+    fn join_neighbours(&mut self) -> Result<()> {
+        for last in 0..self.nested.len() {
+            for first in last.saturating_sub(NEAR)..last {
+                let (Some(one), Some(other)) = (self.nested[first].clone(), self.free(first, last)) else {
+                    continue;
+                };
+                let before = one.clocks + other.clocks;
+                // Whatever reads a result of the first one comes behind the second one, or what the second one reads is there
+                // before the first one.
+                let reads = |unit: usize| {
+                    one.outputs.iter().any(|&value| self.network.readers(value).any(|reader| reader <= unit))
+                };
+                let known = |(input, _): &(Input, Dims)| {
+                    let writer = input.value().and_then(|value| self.network.writer(value));
+                    writer.is_none_or(|writer| writer < first)
+                };
+                let (gap, place) = match (reads(last), other.sources.iter().all(known)) {
+                    (false, _) => (first, last),
+                    (true, true) => (last, first),
+                    (true, false) => continue,
+                };
+                let Some(both) = self.beside(&one, &other)? else { continue };
+                if let Some(saving) = Saving::of(vec![(place, both)], before) {
+                    self.replace(gap, saving)?;
+                    if place == first {
+                        break;
+                    }
                 }
-                known => known.clone(),
-            };
-            let value = |input: &Input| match input {
-                Input::Value(value) | Input::Constant(_, Some(value)) => Some(*value),
-                Input::Constant(_, None) => None,
-            };
-            let known = all.iter().position(|(own, _)| value(own).is_some() && value(own) == value(&input));
-            let place = known.unwrap_or_else(|| {
-                all.push((input, *dims));
-                halves |= u32::from(half) << (all.len() - 1).min(31);
-                all.len() - 1
-            });
-            // What one of them reads in f32 is read so.
-            if !half {
-                halves &= !(1 << place.min(31));
             }
-            place
-        };
+        }
+        Ok(())
+    }
+
+    /// What `reader` is with `writer` within it; if it `keeps` what that writes, with its results behind the reader's.
+    fn both(&mut self, writer: &Nested, reader: &Nested, keeps: bool) -> Result<Option<Nested>> {
+        let Some(&output) = writer.outputs.first() else { return Ok(None) };
+        let (mut all, mut from) = (Together::default(), Vec::new());
         for (place, source) in reader.sources.iter().enumerate() {
             from.push(if source.0.value() == Some(output) {
                 ReadFrom::Written(0)
             } else {
-                let place = add(self.network, source, reader.halves.sources & (1 << place) != 0);
-                ReadFrom::Source(SourceAt::whole(place))
+                ReadFrom::Source(all.add(self.network, source, reader.halves.sources & (1 << place) != 0))
             });
         }
-        let mut of_writer = Vec::with_capacity(writer.sources.len());
-        for (place, source) in writer.sources.iter().enumerate() {
-            let place = add(self.network, source, writer.halves.sources & (1 << place) != 0);
-            of_writer.push(SourceAt::whole(place));
-        }
-        let dims: Vec<Dims> = all.iter().map(|(_, dims)| *dims).collect();
-        let sources = Sources { all: &dims, reader: &from, writer: &of_writer };
+        let of_writer = all.add_all(self.network, writer);
+        let dims: Vec<Dims> = all.sources.iter().map(|(_, dims)| *dims).collect();
+        let sources = Sources { all: &dims, reader: &from, writer: &of_writer, keeps };
         let Ok(nest) = reader.nest.after(&writer.nest, &sources) else { return Ok(None) };
-        let halves = OperandSet { sources: halves, result: reader.halves.result };
+        let kept = if keeps { Some(writer) } else { None };
+        Ok(Some(self.together(nest, all, [reader, writer], kept)))
+    }
+
+    /// Two nests along the same axes as one.
+    fn beside(&mut self, one: &Nested, other: &Nested) -> Result<Option<Nested>> {
+        let mut all = Together::default();
+        let of_one = all.add_all(self.network, one);
+        let of_other = all.add_all(self.network, other);
+        let dims: Vec<Dims> = all.sources.iter().map(|(_, dims)| *dims).collect();
+        let Ok(first) = one.nest.with_sources(&dims, &of_one) else { return Ok(None) };
+        let Ok(nest) = first.beside(&other.nest, &dims, &of_other) else { return Ok(None) };
+        Ok(Some(self.together(nest, all, [one, other], Some(other))))
+    }
+
+    /// The nest of two units: it writes what the first does, and then what `also` does.
+    fn together(&self, nest: Nest, all: Together, of: [&Nested; 2], also: Option<&Nested>) -> Nested {
+        let [first, second] = of;
         let (nest, kept) = nest.without_unread();
-        let halves = OperandSet {
-            sources: kept
-                .iter()
-                .enumerate()
-                .fold(0, |all, (new, &old)| all | ((halves.sources >> old) & 1) << new),
-            ..halves
-        };
-        let sources = kept.iter().filter_map(|&old| all.get(old).cloned()).collect();
+        let halved =
+            |all: u32, bits: u32, new: usize, old: usize| all | (((bits >> old.min(31)) & 1) << new.min(31));
+        let mut halves = OperandSet { sources: 0, results: first.halves.results };
+        for (new, &old) in kept.iter().enumerate() {
+            halves.sources = halved(halves.sources, all.halves, new, old);
+        }
+        let mut outputs = first.outputs.clone();
+        for (place, &value) in also.iter().flat_map(|own| own.outputs.iter().enumerate()) {
+            let bits = also.map_or(0, |own| own.halves.results);
+            halves.results = halved(halves.results, bits, outputs.len(), place);
+            outputs.push(value);
+        }
+        let sources = kept.iter().filter_map(|&old| all.sources.get(old).cloned()).collect();
         // Operands of what is stored in f32 stay so beside others.
-        let narrow = [reader, writer].into_iter().find(|own| own.precision.storage() == DType::F16);
-        let from = narrow.unwrap_or(reader);
+        let narrow = [first, second].into_iter().find(|own| own.precision.storage() == DType::F16);
+        let from = narrow.unwrap_or(first);
         let (precision, assigned) = (from.precision, from.assigned.clone());
-        let both = Nested { nest, sources, halves, precision, assigned, clocks: 0.0 };
-        Ok(Some(both.timed(&self.machine, self.precision)))
+        let both = Nested { nest, sources, outputs, halves, precision, assigned, clocks: 0.0 };
+        both.timed(&self.machine, self.precision)
+    }
+}
+
+/// The sources of two nests, each once.
+#[derive(Default)]
+struct Together {
+    sources: Vec<(Input, Dims)>,
+    /// A bit for each that is read in halves.
+    halves: u32,
+}
+
+impl Together {
+    /// A source and where it is: what one of the nests reads in f32 is read so.
+    fn add(&mut self, network: &mut Network<'_>, (input, dims): &(Input, Dims), half: bool) -> SourceAt {
+        let input = match input {
+            Input::Constant(tensor, None) => {
+                Input::Constant(tensor.clone(), Some(network.add_constant(tensor.clone())))
+            }
+            known => known.clone(),
+        };
+        let value = |input: &Input| match input {
+            Input::Value(value) | Input::Constant(_, Some(value)) => Some(*value),
+            Input::Constant(_, None) => None,
+        };
+        let same = |(own, _): &(Input, Dims)| value(own).is_some() && value(own) == value(&input);
+        let place = self.sources.iter().position(same).unwrap_or_else(|| {
+            self.sources.push((input, *dims));
+            self.halves |= u32::from(half) << (self.sources.len() - 1).min(31);
+            self.sources.len() - 1
+        });
+        if !half {
+            self.halves &= !(1 << place.min(31));
+        }
+        SourceAt::whole(place)
+    }
+
+    /// All sources of a nest.
+    fn add_all(&mut self, network: &mut Network<'_>, of: &Nested) -> Vec<SourceAt> {
+        let sources = of.sources.iter().enumerate();
+        sources.map(|(place, own)| self.add(network, own, of.halves.sources & (1 << place) != 0)).collect()
     }
 }

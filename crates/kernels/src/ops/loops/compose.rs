@@ -6,7 +6,7 @@
 
 use super::OP;
 use super::index::{AxisSet, Index, Term};
-use super::nest::{Guard, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of};
+use super::nest::{Also, Guard, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of, counted};
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ pub struct Sources<'a> {
     pub reader: &'a [ReadFrom],
     /// Where each of the writer's sources is.
     pub writer: &'a [SourceAt],
+    /// Whether the nest also writes what its writer does.
+    pub keeps: bool,
 }
 
 /// Where the elements of a source are, among all.
@@ -70,11 +72,13 @@ impl Nest {
     /// This nest with `writer` in the place of the sources that show what it writes.
     ///
     /// # Errors
-    /// If together they are no nest: what the writer reduces would be reduced anew within a loop, or they are too large.
+    /// If together they are no nest: what the writer reduces would be reduced anew within a loop, they are too large, or what
+    /// the writer writes is to be kept, and the reader does not read each element of it once for its result.
     pub fn after(&self, writer: &Nest, sources: &Sources<'_>) -> Result<Nest> {
         let (mut nodes, mut extents) = (Nodes::default(), self.extents.clone());
         let mut places: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         let mut known: HashMap<(Index, Vec<Guard>), NodeId> = HashMap::new();
+        let mut once: Option<(Index, Places, NodeId)> = None;
         for node in &self.nodes {
             let id = match node {
                 Node::Read { source, at, guards, otherwise } => match sources.reader.get(*source) {
@@ -87,8 +91,18 @@ impl Nest {
                             Some(&computed) => computed,
                             None => {
                                 let own = self.places_of(writer, &key.0, guards, &mut extents);
-                                let id =
-                                    writer.computed_at(&own, guards, sources.writer, &mut nodes, &extents);
+                                let id = writer.computed_of(
+                                    writer.value,
+                                    &own,
+                                    guards,
+                                    sources.writer,
+                                    &mut nodes,
+                                    &extents,
+                                );
+                                let each = || counted(&key.0, &self.written, &self.extents).is_some();
+                                if once.is_none() && guards.is_empty() && each() {
+                                    once = Some((key.0.clone(), own, id));
+                                }
                                 known.insert(key, id);
                                 id
                             }
@@ -104,7 +118,24 @@ impl Nest {
                 return Err(Error::unsupported(OP, format!("{found}, wanted at most {MAX_NODES}")));
             }
         }
-        let value = places.get(self.value).copied().unwrap_or_default();
+        let new = |own: NodeId| places.get(own).copied().unwrap_or_default();
+        let value = new(self.value);
+        let mut also: Vec<Also> =
+            self.also.iter().map(|own| Also { value: new(own.value), ..own.clone() }).collect();
+        if sources.keeps || !writer.also.is_empty() {
+            let Some((at, own, value)) = once else {
+                let found = "elements of a result that is kept, which are not read once each";
+                return Err(Error::unsupported(OP, found));
+            };
+            if sources.keeps {
+                also.push(Also { value, at, target: writer.target });
+            }
+            for other in &writer.also {
+                let value = writer.computed_of(other.value, &own, &[], sources.writer, &mut nodes, &extents);
+                let at = other.at.with(&own.indices, &extents);
+                also.push(Also { value, at, target: other.target });
+            }
+        }
         let nest = Nest {
             extents,
             written: self.written.clone(),
@@ -112,6 +143,7 @@ impl Nest {
             nodes: nodes.nodes,
             value,
             target: self.target,
+            also,
         };
         nest.tidied().checked()
     }
@@ -132,12 +164,48 @@ impl Nest {
         nest.tidied().checked()
     }
 
+    /// This nest and another one along the same axes as one, which writes the results of both. Of the other one's sources, each
+    /// is `from` among all.
+    ///
+    /// # Errors
+    /// If their axes differ, or together they are too large.
+    pub fn beside(&self, other: &Nest, all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
+        let (one, axes) = (|nest: &Nest| (nest.row_axes(), nest.loop_axes()), &self.extents);
+        if *axes != other.extents || self.written != other.written || one(self) != one(other) {
+            return Err(Error::unsupported(
+                OP,
+                format!("axes of {axes:?} and {:?} in one nest", other.extents),
+            ));
+        }
+        let (mut nodes, mut ids) =
+            (Nodes { nodes: self.nodes.clone() }, Vec::with_capacity(other.nodes.len()));
+        for node in &other.nodes {
+            let id = nodes.add(match node {
+                Node::Read { source, at, guards, otherwise } => {
+                    let from = from.get(*source).copied().unwrap_or(SourceAt::whole(*source));
+                    from.read(at, guards.clone(), *otherwise)
+                }
+                node => node.mapped(&Index::clone, &|own| ids.get(own).copied().unwrap_or_default()),
+            });
+            ids.push(id);
+        }
+        let new = |own: NodeId| ids.get(own).copied().unwrap_or_default();
+        let first = Also { value: new(other.value), at: other.position(), target: other.target };
+        let others = other.also.iter().map(|own| Also { value: new(own.value), ..own.clone() });
+        let also = self.also.iter().cloned().chain([first]).chain(others).collect();
+        let nest = Nest { sources: all.to_vec(), nodes: nodes.nodes, also, ..self.clone() };
+        nest.tidied().checked()
+    }
+
     /// The nest with its operands in other extents.
     ///
     /// # Errors
     /// If an operand has another number of elements.
-    pub fn with_extents(&self, sources: &[Dims], target: Dims) -> Result<Nest> {
-        let nest = Nest { sources: sources.to_vec(), target, ..self.clone() };
+    pub fn with_extents(&self, sources: &[Dims], targets: &[Dims]) -> Result<Nest> {
+        let mut targets = targets.iter().copied();
+        let target = targets.next().unwrap_or(self.target);
+        let also = self.also.iter().zip(targets).map(|(own, target)| Also { target, ..own.clone() });
+        let nest = Nest { sources: sources.to_vec(), target, also: also.collect(), ..self.clone() };
         match self.sources.iter().zip(sources).find(|(own, other)| own.elements() != other.elements()) {
             Some((own, other)) => Err(Error::shape(OP, other.to_string(), format!("the elements of {own}"))),
             None => nest.checked(),
@@ -192,9 +260,10 @@ impl Nest {
         Places { indices, loops }
     }
 
-    /// Adds the nodes of this nest where `places` says, as far as `guards` hold, and gives the one that is written.
-    fn computed_at(
+    /// Adds node `id` of this nest and what it reads where `places` says, as far as `guards` hold.
+    fn computed_of(
         &self,
+        id: NodeId,
         places: &Places,
         guards: &[Guard],
         sources: &[SourceAt],
@@ -210,7 +279,7 @@ impl Nest {
         }
         let mut known: HashMap<(NodeId, bool), NodeId> = HashMap::new();
         self.computed(
-            self.value,
+            id,
             false,
             &mut Inlining { places, looped, guards, sources, nodes, extents, known: &mut known },
         )

@@ -4,7 +4,7 @@ use super::evaluation::Evaluation;
 use super::index::AxisSet;
 use super::nest::{Nest, Node, NodeId};
 use super::text::ordered;
-use super::{LoopsOp, OP};
+use super::{LoopsOp, OP, result_operand};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{WORK_ASKED, parts, products};
 use crate::cpu::workers::each;
@@ -13,7 +13,6 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::reduce::Reduction;
 use pulp::{Simd, WithSimd};
-use std::sync::Arc;
 
 /// Places of a block: a few of their values fit a cache of 32 KiB.
 pub(super) const BLOCK: usize = 512;
@@ -25,10 +24,20 @@ pub(super) struct Loop {
     pub(super) reductions: Vec<(NodeId, Reduction, NodeId)>,
 }
 
-/// A nest to run as often as wanted.
+/// A nest to run as often as wanted: one result behind the other.
+#[derive(Debug, Clone)]
+pub(super) struct LoopsKernels(Vec<LoopsKernel>);
+
+impl LoopsKernels {
+    pub(super) fn new(op: &LoopsOp) -> Self {
+        LoopsKernels((0..op.results()).map(|result| LoopsKernel::new(op.nest.only(result))).collect())
+    }
+}
+
+/// A nest with one result.
 #[derive(Debug, Clone)]
 pub(super) struct LoopsKernel {
-    pub(super) nest: Arc<Nest>,
+    pub(super) nest: Nest,
     pub(super) depends: Vec<AxisSet>,
     pub(super) row: AxisSet,
     /// The axes of rows, and those along which the results of a row are written.
@@ -50,8 +59,7 @@ enum Part<'a> {
 }
 
 impl LoopsKernel {
-    pub(super) fn new(op: &LoopsOp) -> Self {
-        let nest = Arc::clone(&op.nest);
+    pub(super) fn new(nest: Nest) -> Self {
         let (depends, row, stages) = (nest.dependences(), nest.row_axes(), nest.stages());
         let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
         let mut loops: Vec<(usize, AxisSet, Loop)> = Vec::new();
@@ -121,8 +129,20 @@ impl WithSimd for OnArch<'_> {
     }
 }
 
-impl CpuKernel for LoopsKernel {
+impl CpuKernel for LoopsKernels {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        for (result, kernel) in self.0.iter().enumerate() {
+            let operand = result_operand(result);
+            let dst = output(OP, outputs, operand)?;
+            check_len(OP, operand.name(), dst.len(), kernel.nest.target.elements())?;
+            kernel.run(inputs, dst)?;
+        }
+        Ok(())
+    }
+}
+
+impl LoopsKernel {
+    fn run(&self, inputs: &[(Operand, &[f32])], dst: &mut [f32]) -> Result<()> {
         /// Operations below which handing a part to another worker does not pay.
         const MIN_WORK: usize = 8 * 1024;
         let mut sources = Vec::with_capacity(self.nest.sources.len());
@@ -133,8 +153,6 @@ impl CpuKernel for LoopsKernel {
             sources.push(source);
         }
         let (sources, elements) = (&sources[..], self.nest.target.elements());
-        let dst = output(OP, outputs, Operand::Dst)?;
-        check_len(OP, "dst", dst.len(), elements)?;
         let on = |part: Part<'_>| self.arch.dispatch(OnArch { kernel: self, sources, part });
         let Some(line) = self.line() else {
             on(Part::Whole(dst));

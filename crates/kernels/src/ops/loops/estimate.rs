@@ -56,6 +56,10 @@ impl Nest {
         let elements = self.target.elements() as f64;
         let written = self.written.last().copied();
         let (mut moved, mut computed) = (elements, elements * self.written.len() as f64 * QUOTIENT);
+        for own in &self.also {
+            let in_line = |axis: usize| matches!(own.at.stride(axis), Some(0 | 1));
+            moved += elements * if written.is_none_or(in_line) { 1.0 } else { BROUGHT_ALONG };
+        }
         for (id, node) in self.nodes.iter().enumerate() {
             let times = loops[id] as f64 * self.count(depends[id]) as f64;
             computed += match node {

@@ -85,7 +85,7 @@ impl<'a> Evaluation<'a> {
     #[inline(always)]
     fn compute(&mut self, id: NodeId) {
         // Nodes read earlier ones alone: those that are needed, in ascending order.
-        let nest = &*self.kernel.nest;
+        let nest = &self.kernel.nest;
         let mut needed = vec![id];
         let mut next = 0;
         while let Some(&own) = needed.get(next) {

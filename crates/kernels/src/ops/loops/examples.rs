@@ -2,7 +2,7 @@
 
 use super::index::{Index, Mirror};
 use super::nest::{Guard, Nest, Node, Nodes};
-use super::{LoopsOp, OP, OperandSet};
+use super::{LoopsOp, OP, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Bits;
@@ -139,6 +139,27 @@ fn turned_maps(channels: usize) -> Result<Nest> {
     })
 }
 
+/// The squares of what the nest writes, in another order, beside what it writes.
+fn kept(nest: &Nest) -> Result<Nest> {
+    let rows = nest.target.shape();
+    let (rows, columns) = (nest.target.elements() / rows.c, rows.c);
+    let reader = self::nest(&[columns, rows], &[0, 1], &[&[rows, columns]], |nodes| {
+        let x = nodes.read(0, at(&[(0, 1), (1, columns as i64)]));
+        nodes.apply(Function::Square, &[x])
+    })?;
+    let all = nest.sources.clone();
+    let writer: Vec<SourceAt> = (0..all.len()).map(SourceAt::whole).collect();
+    let sources = Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &writer, keeps: true };
+    reader.after(nest, &sources)
+}
+
+/// A nest beside another one like it, of other sources.
+fn twice(nest: &Nest) -> Result<Nest> {
+    let all: Vec<Dims> = nest.sources.iter().chain(&nest.sources).copied().collect();
+    let from: Vec<SourceAt> = (nest.sources.len()..all.len()).map(SourceAt::whole).collect();
+    nest.beside(nest, &all, &from)
+}
+
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut nests = vec![softmax(false)?, softmax(true)?, normalised()?, reshaped()?];
@@ -155,19 +176,35 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         }
     }
     // Numbers that halves do not hold stay in f32 beside others.
-    let (apart, none) = (OperandSet { sources: 0b10, result: false }, OperandSet::NONE);
+    let (apart, none) = (OperandSet { sources: 0b10, results: 0 }, OperandSet::NONE);
     let mut all = vec![LoopsOp::new(Arc::new(softmax(false)?), apart, none, precision)?];
     for nest in nests {
         all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, none, precision)?);
     }
     // Maps of whole slices and others, read, written, or both, also where a row is reduced.
     for channels in [8, 5] {
-        for maps in [(0b01, true), (0b01, false), (0b00, true), (0b10, true)] {
-            let maps = OperandSet { sources: maps.0, result: maps.1 };
+        for (sources, results) in [(0b01, 1), (0b01, 0), (0b00, 1), (0b10, 1)] {
+            let maps = OperandSet { sources, results };
             for nest in [normalised_maps(channels)?, turned_maps(channels)?] {
                 all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
             }
         }
+    }
+    // Several results: what lies between, and nests beside each other; also in slices.
+    let (turned, softmax) = (normalised()?, softmax(false)?);
+    let between = reduced(Reduction::Max, false)?;
+    for (nest, maps) in [
+        (kept(&turned_maps(8)?)?, OperandSet { sources: 0b01, results: 0b10 }),
+        (kept(&turned_maps(8)?)?, OperandSet::NONE),
+        (kept(&turned_maps(5)?)?, OperandSet { sources: 0b01, results: 0b01 }),
+        (kept(&normalised_maps(8)?)?, OperandSet::NONE),
+        (kept(&normalised_maps(8)?)?, OperandSet { sources: 0b10, results: 0b11 }),
+        (twice(&turned)?, none),
+        (twice(&softmax)?, none),
+        (twice(&between)?, none),
+        (twice(&turned_maps(8)?)?, OperandSet { sources: 0b1010, results: 0b11 }),
+    ] {
+        all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
     }
     Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }

@@ -1,8 +1,8 @@
 //! `flat`: an element of the result per invocation, or four where the last axis has whole vec4s, in lines.
 
-use super::LoopsOp;
 use super::nest::{Nest, Node};
 use super::text::{Stored, Text, is_whole};
+use super::{LoopsOp, result_operand};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand};
 use crate::limits::Limits;
@@ -52,22 +52,36 @@ pub(super) const fn element(stored: Stored) -> Element {
     if stored.is_wide { Element::Vec4(stored.dtype) } else { Element::Scalar(stored.dtype) }
 }
 
-/// The bindings of sources bound so, and of a result.
-pub(super) fn bindings(sources: &[Stored], result: Stored) -> Vec<Binding> {
+/// The bindings of sources and results bound so.
+pub(super) fn bindings(sources: &[Stored], results: &[Stored]) -> Vec<Binding> {
     let source = |(place, &stored): (usize, &Stored)| {
         binding(Operand::Arg(place as u8), element(stored), Access::Read)
     };
-    let result = binding(Operand::Dst, element(result), Access::Write);
-    sources.iter().enumerate().map(source).chain([result]).collect()
+    let result =
+        |(place, &stored): (usize, &Stored)| binding(result_operand(place), element(stored), Access::Write);
+    let sources = sources.iter().enumerate().map(source);
+    sources.chain(results.iter().enumerate().map(result)).collect()
 }
 
-fn result(op: &LoopsOp) -> Stored {
-    Stored { dtype: op.stored_result(), is_wide: lanes(&op.stored).is_some() }
+/// How each result is bound: in vec4s where the four elements of an invocation lie behind each other.
+fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
+    let nest = &*op.stored;
+    let first = [lanes.is_some()].into_iter();
+    let others = nest.also.iter().map(|own| {
+        lanes.is_some_and(|axis| is_whole(&own.at, axis)) && own.target.elements().is_multiple_of(4)
+    });
+    let stored = |(place, is_wide)| Stored { dtype: op.stored_result(place), is_wide };
+    first.chain(others).enumerate().map(stored).collect()
 }
 
 /// Elements of an invocation.
 fn width(op: &LoopsOp) -> usize {
     if lanes(&op.stored).is_some() { 4 } else { 1 }
+}
+
+/// One element as it is stored.
+pub(super) fn one(stored: Stored, value: &str) -> String {
+    if stored.dtype == DType::F16 { format!("f16({value})") } else { value.to_owned() }
 }
 
 /// The statements, and the scalars that they name.
@@ -76,13 +90,30 @@ fn text(op: &LoopsOp) -> (Body, Option<Params>) {
     let sources = sources(op, lanes);
     let mut text = Text::new(nest, lanes, &sources);
     text.places(&nest.written.clone(), "i");
-    let value = text.value(nest.value);
-    let stored = match (result(op), lanes) {
-        (Stored { dtype: DType::F16, .. }, Some(_)) => format!("pack_half4({value})"),
-        (Stored { dtype: DType::F16, .. }, None) => format!("f16({value})"),
-        _ => value,
-    };
-    text.line(&format!("dst[i] = {stored};"));
+    for (place, (stored, value)) in results(op, lanes).into_iter().zip(nest.values()).enumerate() {
+        let (name, value) = (result_operand(place).name(), text.value(value));
+        let at = match place.checked_sub(1).and_then(|place| nest.also.get(place)) {
+            None => Some("i".to_owned()),
+            Some(own) if stored.is_wide => Some(format!("{} / 4u", text.index(&own.at))),
+            Some(own) if lanes.is_none() => Some(text.index(&own.at)),
+            Some(own) => {
+                // Four elements, each where it belongs.
+                for lane in 0..4 {
+                    let at = text.index(&own.at.shifted(lanes.unwrap_or_default(), lane));
+                    text.line(&format!("{name}[{at}] = {};", one(stored, &format!("{value}[{lane}]"))));
+                }
+                None
+            }
+        };
+        if let Some(at) = at {
+            let value = match stored {
+                Stored { dtype: DType::F16, is_wide: true } => format!("pack_half4({value})"),
+                _ if stored.is_wide => value,
+                _ => one(stored, &value),
+            };
+            text.line(&format!("{name}[{at}] = {value};"));
+        }
+    }
     let params = text.params();
     (text.body, params)
 }
@@ -112,7 +143,8 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
-        bindings(&sources(op, lanes(&op.stored)), result(op))
+        let lanes = lanes(&op.stored);
+        bindings(&sources(op, lanes), &results(op, lanes))
     }
 
     fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {

@@ -44,7 +44,7 @@ fn loops_over(nest: &Nest, axes: AxisSet) -> Vec<(usize, Vec<NodeId>)> {
         .collect();
     let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
     if written & !nest.row_axes() == axes {
-        found.push((usize::MAX, vec![nest.value]));
+        found.push((usize::MAX, nest.values().collect()));
     }
     found
 }
@@ -130,7 +130,11 @@ impl Nest {
             self.nodes.iter().enumerate().any(|(user, node)| node.arguments().contains(&id) && !once[user])
         };
         for id in (0..self.nodes.len()).rev() {
-            if !once[id] && depends[id] & axes != 0 && id != self.value && !again(id, &once) {
+            if !once[id]
+                && depends[id] & axes != 0
+                && !self.values().any(|value| value == id)
+                && !again(id, &once)
+            {
                 once[id] = true;
             }
         }

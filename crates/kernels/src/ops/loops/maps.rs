@@ -7,7 +7,7 @@ use super::nest::{Guard, Nest, Node, Nodes};
 use super::{OP, OperandSet};
 use crate::dims::Dims;
 use crate::emit::Bits;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// Channels of a slice.
@@ -69,13 +69,22 @@ impl Nest {
                 *dims = Dims::new(&slices(dims.shape()))?;
             }
         }
+        for (order, own) in nest.also.iter_mut().enumerate().filter(|(order, _)| maps.has_result(order + 1)) {
+            let shape = own.target.shape();
+            if !shape.c.is_multiple_of(LANES) {
+                let found = format!("result {} of {} channels", order + 1, shape.c);
+                return Err(Error::unsupported(OP, format!("{found} in slices, wanted whole ones")));
+            }
+            own.at = in_slices(&own.at, shape, &self.extents);
+            own.target = Dims::new(&slices(shape))?;
+        }
         let nest = nest.tidied().checked()?;
-        if !maps.result {
+        if !maps.has_result(0) {
             return Ok(nest);
         }
         let all = nest.sources.clone();
         let writer: Vec<SourceAt> = (0..all.len()).map(SourceAt::whole).collect();
-        let sources = Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &writer };
+        let sources = Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &writer, keeps: false };
         to_slices(self.target)?.after(&nest, &sources)
     }
 }

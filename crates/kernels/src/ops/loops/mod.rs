@@ -3,12 +3,14 @@
 //! | operand | shape | order |
 //! |---|---|---|
 //! | `x0` ... `x6` | any | rows |
-//! | `y` | any | rows |
+//! | `y`, `y1` ... `y3` | any | rows |
 //!
 //! A [`Nest`] says what is computed: reads of elements at places that follow from those along the axes of the result and of
 //! loops, functions of them, and reductions along axes, of which others may follow. Moves, functions of each element,
 //! reductions, softmax and normalisations are nests of one or a few nodes; what two of them compute one behind the other is a
 //! nest again ([`Nest::after`]). Oracle, bound, texts and the CPU's kernel follow from the nest alone.
+//!
+//! A nest may write several results, each of which has an element for each place along the same axes.
 //!
 //! Sums are in f32 in every precision. A mean is a sum and a quotient.
 
@@ -43,10 +45,16 @@ pub(super) use nest::{Guard, Node, Nodes, element};
 pub use operator::Loops;
 
 use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
 use crate::error::Result;
 use std::sync::Arc;
 
 const OP: &str = "loops";
+
+/// The operand that a result is.
+const fn result_operand(result: usize) -> Operand {
+    if result == 0 { Operand::Dst } else { Operand::Result(result as u8) }
+}
 
 /// A nest with a precision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,24 +74,28 @@ pub struct LoopsOp {
 pub struct OperandSet {
     /// A bit for each source.
     pub sources: u32,
-    /// The result.
-    pub result: bool,
+    /// A bit for each result.
+    pub results: u32,
 }
 
 impl OperandSet {
     /// All of them.
-    pub const ALL: OperandSet = OperandSet { sources: u32::MAX, result: true };
+    pub const ALL: OperandSet = OperandSet { sources: u32::MAX, results: u32::MAX };
     /// None of them.
-    pub const NONE: OperandSet = OperandSet { sources: 0, result: false };
+    pub const NONE: OperandSet = OperandSet { sources: 0, results: 0 };
 
     const fn has_source(self, source: usize) -> bool {
         source < 32 && self.sources & (1 << source) != 0
     }
 
+    const fn has_result(self, result: usize) -> bool {
+        result < 32 && self.results & (1 << result) != 0
+    }
+
     fn key(self, name: &str) -> String {
         match self {
             OperandSet::NONE => String::new(),
-            OperandSet { sources, result } => format!(" {name}{sources:b}{}", if result { "y" } else { "" }),
+            OperandSet { sources, results } => format!(" {name}{sources:b}y{results:b}"),
         }
     }
 }
@@ -102,6 +114,10 @@ impl LoopsOp {
         Ok(LoopsOp { nest, stored, halves, maps, precision: precision.with_f32_sums() })
     }
 
+    fn results(&self) -> usize {
+        1 + self.nest.also.len()
+    }
+
     /// Whether a kernel takes all scalars that its text names.
     fn has_scalars_for_all(&self) -> bool {
         if self.stored.reduces() { rows::has_scalars_for_all(self) } else { flat::has_scalars_for_all(self) }
@@ -112,15 +128,16 @@ impl LoopsOp {
         if self.halves.has_source(source) { self.precision.storage() } else { DType::F32 }
     }
 
-    /// The type in which the result is stored.
-    fn stored_result(&self) -> DType {
-        if self.halves.result { self.precision.storage() } else { DType::F32 }
+    /// The type in which a result is stored.
+    fn stored_result(&self, result: usize) -> DType {
+        if self.halves.has_result(result) { self.precision.storage() } else { DType::F32 }
     }
 
     /// The precision of its kernels: of f32 where no operand is of halves.
     fn precision_of_rows(&self) -> Precision {
         let stored = (0..self.nest.sources.len()).map(|source| self.stored_source(source));
-        let halves = stored.chain([self.stored_result()]).any(|dtype| dtype == DType::F16);
+        let results = (0..self.results()).map(|result| self.stored_result(result));
+        let halves = stored.chain(results).any(|dtype| dtype == DType::F16);
         if halves { self.precision } else { Precision::F32 }
     }
 }

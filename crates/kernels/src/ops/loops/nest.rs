@@ -2,12 +2,13 @@
 
 use super::OP;
 use super::index::{AxisSet, Index};
-pub(in crate::ops) use super::node::{Guard, Node, NodeId, Nodes};
+pub(in crate::ops) use super::node::{Also, Guard, Node, NodeId, Nodes, counted};
 use crate::dims::Dims;
+use crate::emit::interface::MAX_RESULTS;
 use crate::error::{Error, Result};
 
-/// The most operands that a nest reads: a kernel binds one more.
-pub(in crate::ops) const MAX_SOURCES: usize = 7;
+/// The most operands that a nest reads and writes: WebGPU binds no more.
+const MAX_OPERANDS: usize = 8;
 
 /// The most axes of a nest.
 pub(in crate::ops) const MAX_AXES: usize = 16;
@@ -34,6 +35,8 @@ pub struct Nest {
     /// The node that is written.
     pub(in crate::ops) value: NodeId,
     pub(in crate::ops) target: Dims,
+    /// Results beside the first.
+    pub(in crate::ops) also: Vec<Also>,
 }
 
 /// The axes of a set, in ascending order.
@@ -68,7 +71,8 @@ impl Nest {
         for dims in sources.iter().chain([&target]) {
             dims.checked(OP)?;
         }
-        Nest { extents, written, sources, nodes: nodes.nodes, value, target }.tidied().checked()
+        let (nodes, also) = (nodes.nodes, Vec::new());
+        Nest { extents, written, sources, nodes, value, target, also }.tidied().checked()
     }
 
     /// The nest, checked.
@@ -80,11 +84,20 @@ impl Nest {
         let refuse =
             |found: String, wanted: String| Err(Error::unsupported(OP, format!("{found}, wanted {wanted}")));
         let [axes, sources, nodes] = [self.extents.len(), self.sources.len(), self.nodes.len()];
-        if axes > MAX_AXES || sources > MAX_SOURCES || nodes > MAX_NODES || sources == 0 {
-            let found = format!("{axes} axes, {sources} sources, {nodes} nodes");
-            return refuse(found, format!("at most {MAX_AXES}, 1 to {MAX_SOURCES}, and at most {MAX_NODES}"));
+        let results = 1 + self.also.len();
+        if axes > MAX_AXES
+            || sources + results > MAX_OPERANDS
+            || results > MAX_RESULTS
+            || nodes > MAX_NODES
+            || sources == 0
+        {
+            let found = format!("{axes} axes, {sources} sources, {results} results, {nodes} nodes");
+            let wanted = format!(
+                "at most {MAX_AXES}, 1 or more, 1 to {MAX_RESULTS}, {MAX_OPERANDS} of both, at most {MAX_NODES}"
+            );
+            return refuse(found, wanted);
         }
-        for dims in self.sources.iter().chain([&self.target]) {
+        for dims in self.sources.iter().chain([&self.target]).chain(self.also.iter().map(|own| &own.target)) {
             dims.checked(OP)?;
         }
         let elements = self.written.iter().try_fold(1usize, |product, &axis| {
@@ -142,6 +155,13 @@ impl Nest {
             }
         }
         let row = self.row_axes();
+        for Also { value, at, target } in &self.also {
+            let places = counted(at, &self.written, &self.extents).map(|_| self.count(written));
+            let of_result = depends.get(*value).is_some_and(|own| own & !written == 0);
+            if places != Some(target.elements()) || !of_result {
+                return refuse(format!("a result at {at}"), format!("each element of {target} once"));
+            }
+        }
         let crossed =
             self.nodes.iter().any(|node| matches!(node, Node::Reduce { over, .. } if over & row != 0));
         if crossed || row & !written != 0 || depends.get(self.value).is_none_or(|own| own & !written != 0) {
@@ -222,8 +242,37 @@ impl Nest {
         strides
     }
 
-    /// What is computed, in one line without spaces.
-    pub(in crate::ops) fn formula(&self) -> String {
+    /// The nodes that are written.
+    pub(in crate::ops) fn values(&self) -> impl Iterator<Item = NodeId> + '_ {
+        [self.value].into_iter().chain(self.also.iter().map(|own| own.value))
+    }
+
+    /// The dimensions of each result.
+    pub fn targets(&self) -> impl Iterator<Item = Dims> + '_ {
+        [self.target].into_iter().chain(self.also.iter().map(|own| own.target))
+    }
+
+    /// The nest that writes result `order` alone.
+    pub(in crate::ops) fn only(&self, order: usize) -> Nest {
+        let mut nest = Nest { also: Vec::new(), ..self.clone() };
+        if let Some(Also { value, at, target }) = order.checked_sub(1).and_then(|order| self.also.get(order))
+        {
+            // Along axes of one place there is no order.
+            nest.written = counted(at, &self.written, &self.extents).unwrap_or_default();
+            (nest.value, nest.target) = (*value, *target);
+        }
+        nest
+    }
+
+    /// The element of the first result that is written at the places along its axes.
+    pub(in crate::ops) fn position(&self) -> Index {
+        let strides = self.strides();
+        let each = self.written.iter().map(|&axis| (axis, strides[axis] as i64));
+        each.fold(Index::default(), |sum, (axis, stride)| sum.plus(&Index::axis(axis), stride))
+    }
+
+    /// What a node is, in one line without spaces.
+    pub(in crate::ops) fn formula(&self, of: NodeId) -> String {
         let mut texts: Vec<String> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let text = |id: &NodeId| texts[*id].clone();
@@ -240,7 +289,7 @@ impl Nest {
             // What is long was said before.
             texts.push(if own.len() > 160 { format!("v{}", texts.len()) } else { own });
         }
-        texts.get(self.value).cloned().unwrap_or_default()
+        texts.get(of).cloned().unwrap_or_default()
     }
 
     /// All that the nest is, in one line of words.
@@ -267,7 +316,10 @@ impl Nest {
                 _ => {}
             }
         }
-        key.push_str(&format!(" {} {}", self.formula(), places.join(" ")));
+        key.push_str(&format!(" {} {}", self.formula(self.value), places.join(" ")));
+        for Also { value, at, target } in &self.also {
+            key.push_str(&format!(" also{target}[{at}]={}", self.formula(*value)));
+        }
         key
     }
 
@@ -287,7 +339,9 @@ impl Nest {
         let (depends, stages, row) = (self.dependences(), self.stages(), self.row_axes());
         let mut needed = vec![0u64; self.nodes.len()];
         let mut wanted = vec![0u64; self.nodes.len()];
-        wanted[self.value] |= 1 << 63;
+        for value in self.values() {
+            wanted[value] |= 1 << 63;
+        }
         for id in (0..self.nodes.len()).rev() {
             let of_row = depends[id] & !row == 0;
             if let Node::Reduce { of, .. } = self.nodes[id] {

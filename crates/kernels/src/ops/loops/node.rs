@@ -1,6 +1,7 @@
 //! Nodes of a nest: what each gives for the places along axes.
 
 use super::index::{AxisSet, Index};
+use crate::dims::Dims;
 use crate::emit::Bits;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
@@ -91,6 +92,39 @@ impl Node {
             },
         }
     }
+}
+
+/// A result beside the first: for each place along the written axes one element of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::ops) struct Also {
+    /// The node that is written.
+    pub(in crate::ops) value: NodeId,
+    /// The element that it is.
+    pub(in crate::ops) at: Index,
+    pub(in crate::ops) target: Dims,
+}
+
+/// The axes in the order in which `at` counts the places along all of `written`: none if it does not count each once.
+pub(in crate::ops) fn counted(at: &Index, written: &[usize], extents: &[usize]) -> Option<Vec<usize>> {
+    let mut axes: Vec<usize> = written.iter().copied().filter(|&axis| extents[axis] > 1).collect();
+    if at.constant() != 0 || at.terms().len() != axes.len() {
+        return None;
+    }
+    let strides: Vec<(usize, i64)> =
+        axes.iter().filter_map(|&axis| Some((axis, at.stride(axis).filter(|&stride| stride > 0)?))).collect();
+    if strides.len() != axes.len() {
+        return None;
+    }
+    let stride = |axis: &usize| strides.iter().find(|(own, _)| own == axis).map_or(0, |(_, stride)| *stride);
+    crate::sorted::sort(&mut axes, |a, b| stride(b).cmp(&stride(a)));
+    let mut wanted = 1;
+    for axis in axes.iter().rev() {
+        if stride(axis) != wanted {
+            return None;
+        }
+        wanted *= extents[*axis] as i64;
+    }
+    Some(axes)
 }
 
 /// A nest as it is put together: nodes that are alike are one.

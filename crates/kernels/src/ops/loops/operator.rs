@@ -57,6 +57,9 @@ impl Options for Loops {
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
-        vec![self.nest.target]
+        let mut targets: Vec<Dims> = self.nest.targets().collect();
+        // What is written last is the first result.
+        targets.reverse();
+        targets
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
         .map(|source| get(operands, Operand::Arg(source as u8)).unwrap_or_default())
         .collect();
     let half = |dtype: DType| (dtype == DType::F16).then(|| Unit::of(DType::F16));
-    let store = half(op.stored_result());
+    let store = half(op.stored_result(0));
     let stored = (0..nest.sources.len()).map(|source| half(op.stored_source(source))).collect();
     let (depends, row) = (nest.dependences(), nest.row_axes());
     let mut evaluation = Evaluation {

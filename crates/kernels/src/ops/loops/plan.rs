@@ -1,6 +1,6 @@
 //! What `loops` is, and its kernels.
 
-use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, rows};
+use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, result_operand, rows};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -9,9 +9,11 @@ use crate::error::Result;
 use crate::layout::Form;
 use crate::ops::definition::Definition;
 use crate::ops::kernel::Kernel;
+use crate::ops::op::Op;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
+use std::sync::Arc;
 
 impl Definition for LoopsOp {
     const NAME: &'static str = OP;
@@ -46,7 +48,8 @@ impl Definition for LoopsOp {
     fn form(&self, operand: Operand, _choice: &Choice) -> Form {
         let of_maps = match operand {
             Operand::Arg(source) => self.maps.has_source(usize::from(source)),
-            Operand::Dst => self.maps.result,
+            Operand::Dst => self.maps.has_result(0),
+            Operand::Result(result) => self.maps.has_result(usize::from(result)),
             _ => false,
         };
         if of_maps { Form::C4 } else { Form::Rows }
@@ -56,8 +59,12 @@ impl Definition for LoopsOp {
         let source = |(place, dims): (usize, &crate::dims::Dims)| {
             OperandInfo::new(Operand::Arg(place as u8), dims.shape(), Role::Input)
         };
-        let result = OperandInfo::new(Operand::Dst, self.nest.target.shape(), Role::Output);
-        self.nest.sources.iter().enumerate().map(source).chain([result]).collect()
+        let result = |(place, dims): (usize, crate::dims::Dims)| {
+            OperandInfo::new(result_operand(place), dims.shape(), Role::Output)
+        };
+        // What is written last is the first result.
+        let results = self.nest.targets().enumerate().map(result).collect::<Vec<_>>().into_iter().rev();
+        self.nest.sources.iter().enumerate().map(source).chain(results).collect()
     }
 
     fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
@@ -65,11 +72,21 @@ impl Definition for LoopsOp {
         Some((Nest::clone(&self.nest), sources.collect()))
     }
 
+    fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
+        let other = |result: usize| {
+            let of = |set: OperandSet| OperandSet { results: (set.results >> result) & 1, ..set };
+            let nest = Arc::new(self.nest.only(result));
+            let op = LoopsOp::new(nest, of(self.halves), of(self.maps), self.precision).ok()?;
+            Some((result_operand(result), Box::new(op) as Box<dyn Op>))
+        };
+        (1..self.results()).filter_map(other).collect()
+    }
+
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
         oracle::oracle(self, operands)
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::LoopsKernel::new(self)))
+        Ok(Box::new(cpu::LoopsKernels::new(self)))
     }
 }

@@ -2,13 +2,13 @@
 //! place of a loop, and what they found is put together in local memory. `tile[1]` rows share a work-group, whose neighbours
 //! are places of a row where `tile[2]` is 1, and rows where it is 2, so that either read memory in lines.
 
-use super::LoopsOp;
-use super::flat::bindings;
-use super::index::{AxisSet, Index};
+use super::flat::{bindings, one};
+use super::index::AxisSet;
 use super::kept::Kept;
 use super::nest::{Nest, Node, NodeId, axes_of};
 use super::text::{Stored, Text, ordered};
-use crate::dtype::{DType, Precision};
+use super::{LoopsOp, result_operand};
+use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
@@ -66,17 +66,12 @@ fn is_along_rows(nest: &Nest) -> bool {
     along >= across
 }
 
-fn sources(op: &LoopsOp) -> (Vec<Stored>, Stored) {
+/// How sources and results are bound.
+fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
     let stored = |dtype| Stored { dtype, is_wide: false };
     let sources = (0..op.stored.sources.len()).map(|source| stored(op.stored_source(source)));
-    (sources.collect(), stored(op.stored_result()))
-}
-
-/// The places of `axes`, counted in the order in which they are written.
-fn position(nest: &Nest) -> Index {
-    let strides = nest.strides();
-    let each = nest.written.iter().map(|&axis| (axis, strides[axis] as i64));
-    each.fold(Index::default(), |sum, (axis, stride)| sum.plus(&Index::axis(axis), stride))
+    let results = (0..op.results()).map(|result| stored(op.stored_result(result)));
+    [sources.collect(), results.collect()]
 }
 
 /// Reductions with what they reduce, by stage and axes.
@@ -152,7 +147,7 @@ fn join_lanes(text: &mut Text<'_>, reduction: Reduction, own: &str, (lanes, othe
 /// The statements, and the scalars that they name.
 fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
     let nest = &*op.stored;
-    let (stored, result) = sources(op);
+    let [stored, results] = operands(op);
     let shape = Shape::of(nest);
     let depends = nest.dependences();
     let mut text = Text::new(nest, None, &stored);
@@ -203,12 +198,18 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
         }
     }
     let write = |text: &mut Text<'_>| {
-        let value = text.value(nest.value);
-        let place = text.index(&position(nest));
-        let value = if result.dtype == DType::F16 { format!("f16({value})") } else { value };
-        text.line(&format!("dst[{place}] = {value};"));
+        for (place, (&stored, value)) in results.iter().zip(nest.values()).enumerate() {
+            let value = text.value(value);
+            let at = match place.checked_sub(1).and_then(|place| nest.also.get(place)) {
+                None => text.index(&nest.position()),
+                Some(own) => text.index(&own.at),
+            };
+            text.line(&format!("{}[{at}] = {};", result_operand(place).name(), one(stored, &value)));
+        }
     };
-    text.known_of_row(nest.value, shape.row, &depends, &mut vec![false; depends.len()]);
+    for value in nest.values() {
+        text.known_of_row(value, shape.row, &depends, &mut vec![false; depends.len()]);
+    }
     if shape.along == 0 {
         text.block("if (stored && lane == 0u)", &mut |text| write(text));
     } else {
@@ -289,8 +290,8 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn bindings(&self, op: &LoopsOp, _choice: &Choice) -> Vec<Binding> {
-        let (sources, result) = sources(op);
-        bindings(&sources, result)
+        let [sources, results] = operands(op);
+        bindings(&sources, &results)
     }
 
     fn params(&self, op: &LoopsOp, choice: &Choice) -> Params {

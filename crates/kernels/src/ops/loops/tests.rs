@@ -52,6 +52,13 @@ fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
     }
 }
 
+/// Whether numbers are the same but for sums in another order.
+fn alike(one: &[f32], other: &[f32]) -> bool {
+    let same =
+        |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * (1.0 + a.abs());
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
 /// Rows as they lie in slices of four channels.
 fn in_slices(rows: &[f32], dims: Dims) -> Vec<f32> {
     let shape = dims.shape();
@@ -78,8 +85,8 @@ fn agrees_in_maps(nest: &Nest, sources: &[Vec<f32>], what: &str) {
         reference.value().iter().map(|&value| value as f32).collect::<Vec<f32>>()
     };
     let rows = run(nest.clone(), sources);
-    for maps in [0b1, 0b10, u32::MAX].into_iter().flat_map(|of| [(of, false), (of, true)]) {
-        let maps = OperandSet { sources: maps.0, result: maps.1 };
+    for (of, results) in [0b1, 0b10, u32::MAX].into_iter().flat_map(|of| [(of, 0), (of, 1)]) {
+        let maps = OperandSet { sources: of, results };
         // Along too many axes it stays in rows.
         let Ok(stored) = nest.in_maps(maps) else { continue };
         let source = |(place, values): (usize, &Vec<f32>)| match maps.has_source(place) {
@@ -87,11 +94,40 @@ fn agrees_in_maps(nest: &Nest, sources: &[Vec<f32>], what: &str) {
             false => values.clone(),
         };
         let found = run(stored, &sources.iter().enumerate().map(source).collect::<Vec<_>>());
-        let wanted = if maps.result { in_slices(&rows, nest.target) } else { rows.clone() };
+        let wanted = if maps.has_result(0) { in_slices(&rows, nest.target) } else { rows.clone() };
         let same =
             |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * a.abs();
         assert_eq!(found.len(), wanted.len(), "{what} {maps:?}");
         assert!(found.iter().zip(&wanted).all(same), "{what} {maps:?}: {found:?} and not {wanted:?}");
+    }
+}
+
+/// That a nest with several results gives on the CPU, and in slices of four channels, what nests of each alone give.
+fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
+    let given: Vec<(Operand, &[f32])> =
+        sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
+    let run = |nest: &Nest| {
+        let none = OperandSet::NONE;
+        let op = LoopsOp::new(Arc::new(nest.clone()), none, none, Precision::F32).expect("an op");
+        let lens: Vec<usize> = nest.targets().map(|target| target.elements()).collect();
+        let mut written: Vec<Vec<f32>> = lens.iter().map(|&len| vec![0.0; len]).collect();
+        let mut outputs: Vec<(Operand, &mut [f32])> = written
+            .iter_mut()
+            .enumerate()
+            .map(|(result, values)| (super::result_operand(result), &mut values[..]))
+            .collect();
+        Op::cpu(&op, &Operands::new()).expect("a kernel").run(&given, &mut outputs).expect("it runs");
+        written
+    };
+    let all = run(nest);
+    for (result, found) in all.iter().enumerate() {
+        assert!(alike(&run(&nest.only(result))[0], found), "{what}: result {result}");
+        let maps = OperandSet { sources: 0, results: 1 << result };
+        if let Ok(stored) = nest.in_maps(maps) {
+            let target = nest.targets().nth(result).expect("as many results");
+            let found = in_slices(found, target);
+            assert!(alike(&run(&stored)[result], &found), "{what}: result {result} in slices");
+        }
     }
 }
 
@@ -112,11 +148,43 @@ fn nests_of_ops_compute_what_the_ops_compute() {
             let given: Vec<(Operand, &[f32])> =
                 operands.iter().zip(&sources).map(|(operand, values)| (*operand, &values[..])).collect();
             let wanted = example.reference(&of(&given), Answer::Exact).expect("a result");
-            agrees(&nest, &sources, wanted.value(), &format!("{} {}", entry.name, example.problem_key()));
+            let what = format!("{} {}", entry.name, example.problem_key());
+            agrees(&nest.only(0), &sources, wanted.value(), &what);
+            if !nest.also.is_empty() {
+                several_agree(&nest, &sources, &what);
+            }
             found += 1;
         }
     }
     assert!(found > 100, "{found} nests");
+}
+
+/// Whether two nests along the same axes are one, and it gives what each does.
+fn beside(nest: &Nest, sources: &[Vec<f32>]) -> bool {
+    let first = nest.sources.len();
+    let all: Vec<Dims> = nest.sources.iter().chain(&nest.sources).copied().collect();
+    let from: Vec<SourceAt> = (first..all.len()).map(SourceAt::whole).collect();
+    let Ok(both) = nest.beside(nest, &all, &from) else { return false };
+    let more = sources.iter().map(|values| values.iter().map(|value| value * 0.5 + 0.25).collect());
+    let values: Vec<Vec<f32>> = sources.iter().cloned().chain(more).collect();
+    several_agree(&both, &values, &nest.key());
+    true
+}
+
+#[test]
+fn nests_beside_each_other_are_one() {
+    let mut found = 0;
+    for entry in crate::ops::all() {
+        for example in (entry.examples)(Precision::F32).expect("examples") {
+            let Some((nest, _)) = example.nest() else { continue };
+            let source =
+                |dims: &Dims| noise(7, dims.elements()).iter().map(|value| value.abs() + 0.25).collect();
+            if nest.target.elements() <= 1024 && nest.also.is_empty() {
+                found += usize::from(beside(&nest, &nest.sources.iter().map(source).collect::<Vec<_>>()));
+            }
+        }
+    }
+    assert!(found > 50, "{found} nests");
 }
 
 /// An op that one of several others may follow.
@@ -309,7 +377,16 @@ fn chain(extents: [usize; 3], kinds: &[Kind]) -> usize {
                 };
                 let reader: Vec<ReadFrom> = (0..own.sources().len()).map(from).collect();
                 let writer: Vec<SourceAt> = (0..first).map(SourceAt::whole).collect();
-                let sources = Sources { all: &all, reader: &reader, writer: &writer };
+                let sources = Sources { all: &all, reader: &reader, writer: &writer, keeps: false };
+                if let Ok(kept) = own.after(&before, &Sources { keeps: true, ..sources }) {
+                    let all: Vec<Vec<f32>> = inputs.iter().chain(&next.others).cloned().collect();
+                    let what = format!("{kinds:?} from {extents:?}: {}", kept.key());
+                    let values: Vec<f64> = value.iter().map(|&value| f64::from(value)).collect();
+                    let results = kept.targets().count();
+                    agrees(&kept.only(0), &all, &wanted, &what);
+                    agrees(&kept.only(results - 1), &all, &values, &what);
+                    several_agree(&kept, &all, &what);
+                }
                 match own.after(&before, &sources) {
                     Ok(both) => (both, inputs.into_iter().chain(next.others).collect()),
                     // A loop within a loop begins anew.

@@ -70,7 +70,10 @@ struct Scope {
 impl<'a> Text<'a> {
     pub(super) fn new(nest: &'a Nest, lanes: Option<usize>, sources: &'a [Stored]) -> Self {
         let mut body = Body::default();
-        body.statements.push(format!("// y = {}", nest.formula()));
+        for (place, value) in nest.values().enumerate() {
+            let name = if place == 0 { "y".to_owned() } else { format!("y{place}") };
+            body.statements.push(format!("// {name} = {}", nest.formula(value)));
+        }
         let (whole, floats, scope) = (Vec::new(), Vec::new(), Scope::default());
         Text { nest, lanes, sources, body, whole, floats, scope, depth: 0, count: 0 }
     }

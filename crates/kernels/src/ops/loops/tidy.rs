@@ -1,7 +1,7 @@
 //! A nest along as few axes as it can have, without what nothing needs.
 
 use super::index::{AxisSet, Index, Term};
-use super::nest::{MAX_AXES, Nest, Node, Nodes, axes_of};
+use super::nest::{Also, MAX_AXES, Nest, Node, Nodes, axes_of};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -41,8 +41,10 @@ impl Nest {
     /// The nest without nodes that its value does not need, and without axes of one place or of no use.
     fn pruned(self) -> Nest {
         let mut needed = vec![false; self.nodes.len()];
-        if let Some(needed) = needed.get_mut(self.value) {
-            *needed = true;
+        for value in self.values() {
+            if let Some(needed) = needed.get_mut(value) {
+                *needed = true;
+            }
         }
         for id in (0..self.nodes.len()).rev() {
             if needed[id] {
@@ -93,13 +95,19 @@ impl Nest {
         }
         let value = ids.get(self.value).copied().unwrap_or_default();
         let written = self.written.iter().filter_map(|&axis| moved[axis]).collect();
-        Nest { extents, written, nodes: nodes.nodes, value, ..self }
+        let also = self.also.iter().map(|own| Also {
+            value: ids.get(own.value).copied().unwrap_or_default(),
+            at: own.at.with(&places, &extents),
+            target: own.target,
+        });
+        let also = also.collect();
+        Nest { extents, written, nodes: nodes.nodes, value, also, ..self }
     }
 
     /// An axis whose places are divided by a number of which its extent is a multiple, and that number.
     fn divided_axis(&self) -> Option<(usize, usize)> {
         let mut found = None;
-        for index in self.nodes.iter().flat_map(Node::indices) {
+        for index in self.indices() {
             index.sums(&mut |sum| {
                 for term in sum.terms().keys() {
                     let (Term::Quotient(of, by) | Term::Remainder(of, by)) = term else { continue };
@@ -136,7 +144,14 @@ impl Nest {
             node
         });
         let nodes = nodes.collect();
-        Nest { extents, written, nodes, ..self }
+        let also = self.also.iter().map(|own| Also { at: own.at.with(&places, &extents), ..own.clone() });
+        let also = also.collect();
+        Nest { extents, written, nodes, also, ..self }
+    }
+
+    /// The indices of its nodes and of results beside the first.
+    fn indices(&self) -> impl Iterator<Item = &Index> {
+        self.nodes.iter().flat_map(Node::indices).chain(self.also.iter().map(|own| &own.at))
     }
 
     /// Two axes along which all places are as far apart as along one: the outer and the inner one.
@@ -151,7 +166,7 @@ impl Nest {
             }
             let extent = self.extents[b] as i64;
             let mut all = true;
-            for index in self.nodes.iter().flat_map(Node::indices) {
+            for index in self.indices() {
                 index.sums(&mut |sum| {
                     let factor =
                         |axis: usize| sum.terms().get(&Term::Axis(axis as u8)).copied().unwrap_or_default();
@@ -183,6 +198,8 @@ impl Nest {
         });
         let nodes = nodes.collect();
         let written = self.written.iter().copied().filter(|&axis| axis != outer).collect();
-        Nest { extents, written, nodes, ..self }.pruned()
+        let also = self.also.iter().map(|own| Also { at: own.at.with(&places, &extents), ..own.clone() });
+        let also = also.collect();
+        Nest { extents, written, nodes, also, ..self }.pruned()
     }
 }
