@@ -27,6 +27,9 @@ use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::ops::{Choice, Op};
 use std::sync::Arc;
 
+/// How much more of a launch it has to save that all readers compute a value for themselves than that the first one keeps it.
+const ALL_RATHER_THAN_FIRST: f64 = 0.25;
+
 /// How many units two that become one may be apart.
 const NEAR: usize = 16;
 
@@ -86,8 +89,10 @@ pub(crate) fn compose(
     }
     let composed = vec![false; count];
     let mut composing = Composing { network, alone, precision, machine, limits, nested, composed };
-    for place in 0..count {
-        composing.give_to_readers(place)?;
+    for several in [false, true, false] {
+        for place in 0..count {
+            composing.give_to_readers(place, several)?;
+        }
     }
     composing.join_neighbours()?;
     composing.take_maps()?;
@@ -200,11 +205,22 @@ impl Saving {
 
 impl Composing<'_, '_, '_> {
     /// Unit `place` within each of its readers, or within the first one, which then writes its results as well, if that is
-    /// possible and takes less time: whichever saves more.
-    fn give_to_readers(&mut self, place: usize) -> Result<()> {
+    /// possible and takes less time: whichever saves more. Results that `several` read wait until what one alone reads, and
+    /// moves, which nobody computes, are within their readers: several readers are often one in the end.
+    fn give_to_readers(&mut self, place: usize, several: bool) -> Result<()> {
         let Some(writer) = self.nested[place].clone() else { return Ok(()) };
-        let found = [self.within_all(place, &writer)?, self.within_first(place, &writer)?];
-        let best = found.into_iter().flatten().reduce(|a, b| if b.clocks > a.clocks { b } else { a });
+        let (all, mut first) = (self.within_all(place, &writer)?, None);
+        if several {
+            first = self.within_first(place, &writer)?;
+        } else if all.as_ref().is_some_and(|all| all.units.len() > 1) && !writer.nest.is_move() {
+            return Ok(());
+        }
+        // What several compute for themselves also binds more operands, of which there are few.
+        let more = ALL_RATHER_THAN_FIRST * self.machine.launch;
+        let best = match (all, first) {
+            (Some(all), Some(first)) => Some(if all.clocks > first.clocks + more { all } else { first }),
+            (all, first) => all.or(first),
+        };
         match best {
             Some(saving) => self.replace(place, saving),
             None => Ok(()),

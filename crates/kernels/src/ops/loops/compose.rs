@@ -164,37 +164,69 @@ impl Nest {
         nest.tidied().checked()
     }
 
-    /// This nest and another one along the same axes as one, which writes the results of both. Of the other one's sources, each
-    /// is `from` among all.
+    /// This nest and another one along the same axes, in whatever order, as one that writes the results of both. Of the other
+    /// one's sources, each is `from` among all.
     ///
     /// # Errors
     /// If their axes differ, or together they are too large.
     pub fn beside(&self, other: &Nest, all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
-        let (one, axes) = (|nest: &Nest| (nest.row_axes(), nest.loop_axes()), &self.extents);
-        if *axes != other.extents || self.written != other.written || one(self) != one(other) {
-            return Err(Error::unsupported(
-                OP,
-                format!("axes of {axes:?} and {:?} in one nest", other.extents),
-            ));
-        }
+        let Some(axes) = self.axes_like(other) else {
+            let found = format!("axes of {:?} and {:?} in one nest", self.extents, other.extents);
+            return Err(Error::unsupported(OP, found));
+        };
+        let places: Vec<Index> = axes.iter().map(|&axis| Index::axis(axis)).collect();
+        let moved = |index: &Index| index.with(&places, &self.extents);
         let (mut nodes, mut ids) =
             (Nodes { nodes: self.nodes.clone() }, Vec::with_capacity(other.nodes.len()));
         for node in &other.nodes {
-            let id = nodes.add(match node {
+            let mut node = node.mapped(&moved, &|own| ids.get(own).copied().unwrap_or_default());
+            match &mut node {
                 Node::Read { source, at, guards, otherwise } => {
                     let from = from.get(*source).copied().unwrap_or(SourceAt::whole(*source));
-                    from.read(at, guards.clone(), *otherwise)
+                    node = from.read(at, std::mem::take(guards), *otherwise);
                 }
-                node => node.mapped(&Index::clone, &|own| ids.get(own).copied().unwrap_or_default()),
-            });
-            ids.push(id);
+                Node::Reduce { over, .. } => {
+                    *over = axes_of(*over).fold(0, |all, axis| all | 1 << axes[axis])
+                }
+                _ => {}
+            }
+            ids.push(nodes.add(node));
         }
         let new = |own: NodeId| ids.get(own).copied().unwrap_or_default();
-        let first = Also { value: new(other.value), at: other.position(), target: other.target };
-        let others = other.also.iter().map(|own| Also { value: new(own.value), ..own.clone() });
+        let first = Also { value: new(other.value), at: moved(&other.position()), target: other.target };
+        let others = other.also.iter().map(|own| Also {
+            value: new(own.value),
+            at: moved(&own.at),
+            target: own.target,
+        });
         let also = self.also.iter().cloned().chain([first]).chain(others).collect();
         let nest = Nest { sources: all.to_vec(), nodes: nodes.nodes, also, ..self.clone() };
         nest.tidied().checked()
+    }
+
+    /// For each axis of another nest one of this nest that is as long and of the same use: those in the same place first.
+    fn axes_like(&self, other: &Nest) -> Option<Vec<usize>> {
+        let uses = |nest: &Nest, axis: usize| {
+            let of = |set: AxisSet| set & (1 << axis) != 0;
+            (nest.extents[axis], nest.written.contains(&axis), of(nest.row_axes()), of(nest.loop_axes()))
+        };
+        let count = self.extents.len();
+        if count != other.extents.len() {
+            return None;
+        }
+        let mut axes = vec![None; count];
+        let mut free: Vec<usize> = (0..count).collect();
+        for same in [true, false] {
+            for axis in 0..count {
+                let like = |own: &usize| uses(self, *own) == uses(other, axis) && (!same || *own == axis);
+                if axes[axis].is_none()
+                    && let Some(found) = free.iter().position(like)
+                {
+                    axes[axis] = Some(free.remove(found));
+                }
+            }
+        }
+        axes.into_iter().collect()
     }
 
     /// The nest with its operands in other extents.

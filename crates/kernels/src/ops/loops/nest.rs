@@ -207,6 +207,12 @@ impl Nest {
         self.nodes.iter().any(|node| matches!(node, Node::Reduce { .. }))
     }
 
+    /// Whether it moves elements and computes nothing.
+    pub fn is_move(&self) -> bool {
+        matches!(self.nodes.get(self.value), Some(Node::Read { .. } | Node::Choose { .. }))
+            && !self.nodes.iter().any(|node| matches!(node, Node::Apply(..) | Node::Reduce { .. }))
+    }
+
     /// For each node how many reductions come one behind the other up to it, itself included.
     pub(in crate::ops) fn stages(&self) -> Vec<usize> {
         let mut stages: Vec<usize> = Vec::with_capacity(self.nodes.len());

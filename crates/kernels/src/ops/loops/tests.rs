@@ -168,6 +168,12 @@ fn beside(nest: &Nest, sources: &[Vec<f32>]) -> bool {
     let more = sources.iter().map(|values| values.iter().map(|value| value * 0.5 + 0.25).collect());
     let values: Vec<Vec<f32>> = sources.iter().cloned().chain(more).collect();
     several_agree(&both, &values, &nest.key());
+    // The other one's axes in another order.
+    let mut turned = nest.clone();
+    turned.written.reverse();
+    if let Ok(both) = turned.checked().and_then(|turned| nest.beside(&turned, &all, &from)) {
+        several_agree(&both, &values, &nest.key());
+    }
     true
 }
 
