@@ -170,10 +170,37 @@ impl Nest {
     /// # Errors
     /// If their axes differ, or together they are too large.
     pub fn beside(&self, other: &Nest, all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
-        let Some(axes) = self.axes_like(other) else {
-            let found = format!("axes of {:?} and {:?} in one nest", self.extents, other.extents);
-            return Err(Error::unsupported(OP, found));
+        if let Some(axes) = self.axes_like(other) {
+            return self.beside_along(other, &axes, all, from);
+        }
+        // One may have two axes where the other has one.
+        let halves = |one: &Nest, other: &Nest| {
+            let split =
+                (0..one.extents.len()).flat_map(|axis| other.extents.iter().map(move |&by| (axis, by)));
+            let whole = split.filter(|&(axis, by)| {
+                by > 1 && one.extents[axis] > by && one.extents[axis].is_multiple_of(by)
+            });
+            whole.map(|(axis, by)| one.clone().split(axis, by)).collect::<Vec<Nest>>()
         };
+        if self.extents.len() + 1 == other.extents.len() {
+            for own in halves(self, other) {
+                if let Some(axes) = own.axes_like(other) {
+                    return own.beside_along(other, &axes, all, from);
+                }
+            }
+        } else if self.extents.len() == other.extents.len() + 1 {
+            for other in halves(other, self) {
+                if let Some(axes) = self.axes_like(&other) {
+                    return self.beside_along(&other, &axes, all, from);
+                }
+            }
+        }
+        let found = format!("axes of {:?} and {:?} in one nest", self.extents, other.extents);
+        Err(Error::unsupported(OP, found))
+    }
+
+    /// This nest and another one, whose axes are `axes` of this one, as one.
+    fn beside_along(&self, other: &Nest, axes: &[usize], all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
         let places: Vec<Index> = axes.iter().map(|&axis| Index::axis(axis)).collect();
         let moved = |index: &Index| index.with(&places, &self.extents);
         let (mut nodes, mut ids) =

@@ -6,6 +6,7 @@
 
 use super::index::{Index, Term};
 use super::nest::{Nest, Node, axes_of};
+use super::rows;
 use crate::limits::machine::Machine;
 use crate::ops::elementwise::Function;
 
@@ -17,6 +18,9 @@ const BROUGHT_ALONG: f64 = 3.0;
 
 /// Operations of a quotient of whole numbers.
 const QUOTIENT: f64 = 16.0;
+
+/// Operations of each invocation of a row to put together what they found.
+const JOINING: f64 = 64.0;
 
 /// Operations of a function that is not one instruction.
 fn operations(function: Function) -> f64 {
@@ -78,6 +82,10 @@ impl Nest {
             };
             let divided: usize = node.indices().into_iter().map(quotients).sum();
             computed += times * divided as f64 * QUOTIENT;
+        }
+        for ((_, over), _) in rows::loops(self) {
+            let lanes = (self.count(over) / 2).clamp(1, rows::SIZE) as f64;
+            computed += self.count(row) as f64 * lanes * JOINING;
         }
         // Few rows leave units without work.
         let busy = if self.reduces() {

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 const GROUPS: usize = 32768;
 
 /// Invocations of a work-group.
-const SIZE: usize = 128;
+pub(super) const SIZE: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Rows;

@@ -178,6 +178,32 @@ fn beside(nest: &Nest, sources: &[Vec<f32>]) -> bool {
 }
 
 #[test]
+fn nests_with_an_axis_more_are_one_with_others() {
+    let dims = Dims::new(&[6, 4, 5]).expect("small");
+    let sum = |axes: &[isize]| {
+        let reduce = Reduce { reduction: Reduction::Sum, axes: axes.to_vec(), keep_dims: false };
+        let op = ReduceOp::new(dims, &reduce, Precision::F32).expect("a reduction");
+        op.nest().expect("a nest").0
+    };
+    // Rows along one axis of 24 places, and the same rows transposed, along two.
+    let rows = sum(&[2]);
+    let turned = {
+        let mut nest = rows.clone().split(0, 4);
+        nest.written.reverse();
+        nest.checked().expect("a nest")
+    };
+    let values = vec![noise(1, 120), noise(2, 120)];
+    for (one, other) in [(&rows, &turned), (&turned, &rows)] {
+        let both = one.beside(other, &[dims, dims], &[SourceAt::whole(1)]).expect("one nest");
+        several_agree(&both, &values, &both.key());
+        let alone = LoopsOp::new(Arc::new(other.clone()), OperandSet::NONE, OperandSet::NONE, Precision::F32);
+        let reference =
+            Op::reference(&alone.expect("an op"), &of(&[(Operand::Arg(0), &values[1][..])]), Answer::Exact);
+        agrees(&both.only(1), &values, reference.expect("a result").value(), "the other one");
+    }
+}
+
+#[test]
 fn nests_beside_each_other_are_one() {
     let mut found = 0;
     for entry in crate::ops::all() {

@@ -32,6 +32,9 @@ impl Nest {
         while let Some((axis, by)) = nest.divided_axis() {
             nest = nest.split(axis, by);
         }
+        while let Some(shared) = nest.with_shared_loop() {
+            nest = shared;
+        }
         while let Some((outer, inner)) = nest.neighbours() {
             nest = nest.merged(outer, inner);
         }
@@ -124,7 +127,7 @@ impl Nest {
     }
 
     /// The nest with an axis more: `axis` has every `by`-th place of its own, and the new one the places between.
-    fn split(self, axis: usize, by: usize) -> Nest {
+    pub(super) fn split(self, axis: usize, by: usize) -> Nest {
         let inner = self.extents.len();
         let mut extents = self.extents.clone();
         extents[axis] /= by;
@@ -152,6 +155,42 @@ impl Nest {
     /// The indices of its nodes and of results beside the first.
     fn indices(&self) -> impl Iterator<Item = &Index> {
         self.nodes.iter().flat_map(Node::indices).chain(self.also.iter().map(|own| &own.at))
+    }
+
+    /// The nest with a loop along an axis that it had for itself going along another one that is as long, so that nodes
+    /// along both are one: a sum over a row, and what is made of the row's elements with it.
+    fn with_shared_loop(&self) -> Option<Nest> {
+        let row = self.row_axes();
+        let looped = axes_of(self.loop_axes()).filter(|axis| !self.written.contains(axis));
+        // What a node depends on while it is computed, not what is left behind a reduction.
+        let depends = self.dependences();
+        for own in looped {
+            let like = |&other: &usize| {
+                let both = (1 << own) | (1 << other);
+                let free =
+                    other != own && row & (1 << other) == 0 && self.extents[other] == self.extents[own];
+                let of_both = |node: &Node| matches!(node, Node::Reduce { over, .. } if over & both == both);
+                free && !self.nodes.iter().any(of_both) && depends.iter().all(|set| set & both != both)
+            };
+            for other in (0..self.extents.len()).filter(like) {
+                let mut places: Vec<Index> = (0..self.extents.len()).map(Index::axis).collect();
+                places[own] = Index::axis(other);
+                let mut nest = self.clone();
+                for node in &mut nest.nodes {
+                    *node = node.mapped(&|index| index.with(&places, &self.extents), &|id| id);
+                    if let Node::Reduce { over, .. } = node
+                        && *over & (1 << own) != 0
+                    {
+                        *over = (*over & !(1 << own)) | 1 << other;
+                    }
+                }
+                let nest = nest.pruned();
+                if nest.nodes.len() < self.nodes.len() {
+                    return Some(nest);
+                }
+            }
+        }
+        None
     }
 
     /// Two axes along which all places are as far apart as along one: the outer and the inner one.
