@@ -3,10 +3,10 @@
 ${constants}
 
 ${interface}
-//% set wide = false
+//% set wide = WIDE
 //% include "shared/functions"
 //% if LANES > 1
-var<workgroup> partial: array<f32, 2 * SLOTS>;
+var<workgroup> partial: array<${"vec4<f32>" if WIDE else "f32"}, 2 * SLOTS>;
 
 //% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

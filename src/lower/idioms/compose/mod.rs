@@ -9,6 +9,7 @@
 //! read and write feature maps as those have them (`maps`).
 
 mod maps;
+mod together;
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -26,6 +27,7 @@ use crate::lower::unit::{Assigned, Input, Unit};
 use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::ops::{Choice, Op};
 use std::sync::Arc;
+use together::Together;
 
 /// How much more of a launch it has to save that all readers compute a value for themselves than that the first one keeps it.
 const ALL_RATHER_THAN_FIRST: f64 = 0.25;
@@ -377,45 +379,5 @@ impl Composing<'_, '_, '_> {
         let (precision, assigned) = (from.precision, from.assigned.clone());
         let both = Nested { nest, sources, outputs, halves, precision, assigned, clocks: 0.0 };
         both.timed(&self.machine, self.precision)
-    }
-}
-
-/// The sources of two nests, each once.
-#[derive(Default)]
-struct Together {
-    sources: Vec<(Input, Dims)>,
-    /// A bit for each that is read in halves.
-    halves: u32,
-}
-
-impl Together {
-    /// A source and where it is: what one of the nests reads in f32 is read so.
-    fn add(&mut self, network: &mut Network<'_>, (input, dims): &(Input, Dims), half: bool) -> SourceAt {
-        let input = match input {
-            Input::Constant(tensor, None) => {
-                Input::Constant(tensor.clone(), Some(network.add_constant(tensor.clone())))
-            }
-            known => known.clone(),
-        };
-        let value = |input: &Input| match input {
-            Input::Value(value) | Input::Constant(_, Some(value)) => Some(*value),
-            Input::Constant(_, None) => None,
-        };
-        let same = |(own, _): &(Input, Dims)| value(own).is_some() && value(own) == value(&input);
-        let place = self.sources.iter().position(same).unwrap_or_else(|| {
-            self.sources.push((input, *dims));
-            self.halves |= u32::from(half) << (self.sources.len() - 1).min(31);
-            self.sources.len() - 1
-        });
-        if !half {
-            self.halves &= !(1 << place.min(31));
-        }
-        SourceAt::whole(place)
-    }
-
-    /// All sources of a nest.
-    fn add_all(&mut self, network: &mut Network<'_>, of: &Nested) -> Vec<SourceAt> {
-        let sources = of.sources.iter().enumerate();
-        sources.map(|(place, own)| self.add(network, own, of.halves.sources & (1 << place) != 0)).collect()
     }
 }

@@ -1,8 +1,10 @@
 //! `flat`: an element of the result per invocation, or four where the last axis has whole vec4s, in lines.
 
+use super::index::Index;
 use super::nest::{Nest, Node};
 use super::text::{Stored, Text, is_whole};
 use super::{LoopsOp, result_operand};
+use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element, Operand};
 use crate::limits::Limits;
@@ -64,14 +66,45 @@ pub(super) fn bindings(sources: &[Stored], results: &[Stored]) -> Vec<Binding> {
 }
 
 /// How each result is bound: in vec4s where the four elements of an invocation lie behind each other.
-fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
-    let nest = &*op.stored;
-    let first = [lanes.is_some()].into_iter();
-    let others = nest.also.iter().map(|own| {
-        lanes.is_some_and(|axis| is_whole(&own.at, axis)) && own.target.elements().is_multiple_of(4)
-    });
-    let stored = |(place, is_wide)| Stored { dtype: op.stored_result(place), is_wide };
-    first.chain(others).enumerate().map(stored).collect()
+pub(super) fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
+    let wide = |(at, target): (Index, Dims)| {
+        lanes.is_some_and(|axis| is_whole(&at, axis)) && target.elements().is_multiple_of(4)
+    };
+    let stored = |(place, own)| Stored { dtype: op.stored_result(place), is_wide: wide(own) };
+    op.stored.results().enumerate().map(stored).collect()
+}
+
+/// Writes what the results are at these places; `first` is where that of the first one is, if it has a name.
+pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize>, first: Option<&str>) {
+    let nest = text.nest;
+    for (place, ((&stored, value), (at, _))) in
+        results.iter().zip(nest.values()).zip(nest.results()).enumerate()
+    {
+        let (name, value) = (result_operand(place).name(), text.value(value));
+        match lanes {
+            Some(_) if stored.is_wide => {
+                let at = match first.filter(|_| place == 0) {
+                    Some(first) => first.to_owned(),
+                    None => format!("{} / 4u", text.index(&at)),
+                };
+                let value = if stored.dtype == DType::F16 { format!("pack_half4({value})") } else { value };
+                text.line(&format!("{name}[{at}] = {value};"));
+            }
+            // Four elements, each where it belongs.
+            Some(axis) if at.axes() & (1 << axis) != 0 => {
+                for lane in 0..4 {
+                    let at = text.index(&at.shifted(axis, lane));
+                    text.line(&format!("{name}[{at}] = {};", one(stored, &format!("{value}[{lane}]"))));
+                }
+            }
+            _ => {
+                let named = first.filter(|_| place == 0 && lanes.is_none());
+                let at = named.map_or_else(|| text.index(&at), str::to_owned);
+                let value = if lanes.is_some() { format!("{value}[0]") } else { value };
+                text.line(&format!("{name}[{at}] = {};", one(stored, &value)));
+            }
+        }
+    }
 }
 
 /// Elements of an invocation.
@@ -80,7 +113,7 @@ fn width(op: &LoopsOp) -> usize {
 }
 
 /// One element as it is stored.
-pub(super) fn one(stored: Stored, value: &str) -> String {
+fn one(stored: Stored, value: &str) -> String {
     if stored.dtype == DType::F16 { format!("f16({value})") } else { value.to_owned() }
 }
 
@@ -90,30 +123,7 @@ fn text(op: &LoopsOp) -> (Body, Option<Params>) {
     let sources = sources(op, lanes);
     let mut text = Text::new(nest, lanes, &sources);
     text.places(&nest.written.clone(), "i");
-    for (place, (stored, value)) in results(op, lanes).into_iter().zip(nest.values()).enumerate() {
-        let (name, value) = (result_operand(place).name(), text.value(value));
-        let at = match place.checked_sub(1).and_then(|place| nest.also.get(place)) {
-            None => Some("i".to_owned()),
-            Some(own) if stored.is_wide => Some(format!("{} / 4u", text.index(&own.at))),
-            Some(own) if lanes.is_none() => Some(text.index(&own.at)),
-            Some(own) => {
-                // Four elements, each where it belongs.
-                for lane in 0..4 {
-                    let at = text.index(&own.at.shifted(lanes.unwrap_or_default(), lane));
-                    text.line(&format!("{name}[{at}] = {};", one(stored, &format!("{value}[{lane}]"))));
-                }
-                None
-            }
-        };
-        if let Some(at) = at {
-            let value = match stored {
-                Stored { dtype: DType::F16, is_wide: true } => format!("pack_half4({value})"),
-                _ if stored.is_wide => value,
-                _ => one(stored, &value),
-            };
-            text.line(&format!("{name}[{at}] = {value};"));
-        }
-    }
+    store(&mut text, &results(op, lanes), lanes, Some("i"));
     let params = text.params();
     (text.body, params)
 }

@@ -143,11 +143,11 @@ impl Nest {
 }
 
 impl Kept {
-    /// What `lanes` invocations of a row keep: nothing, if each has many places.
-    pub(super) fn of(nest: &Nest, lanes: usize) -> Self {
+    /// What `lanes` invocations of a row keep, each of which has `width` elements at a place: nothing, if it has many.
+    pub(super) fn of(nest: &Nest, lanes: usize, width: usize) -> Self {
         let (axes, nodes) = nest.read_again();
-        let places = nest.count(axes).div_ceil(lanes.max(1));
-        let fits = places <= MAX_PLACES && places * nodes.len() <= MAX_KEPT;
+        let places = (nest.count(axes) / width).div_ceil(lanes.max(1));
+        let fits = places <= MAX_PLACES && places * width * nodes.len() <= MAX_KEPT;
         Kept { axes, places, nodes: if fits { nodes } else { Vec::new() } }
     }
 

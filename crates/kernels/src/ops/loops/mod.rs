@@ -31,6 +31,7 @@ mod operator;
 mod oracle;
 mod plan;
 mod rows;
+mod scalars;
 mod term;
 #[cfg(test)]
 mod tests;

@@ -258,6 +258,12 @@ impl Nest {
         [self.target].into_iter().chain(self.also.iter().map(|own| own.target))
     }
 
+    /// Each result: the element that is written at the places along the axes, and its dimensions.
+    pub(in crate::ops) fn results(&self) -> impl Iterator<Item = (Index, Dims)> + '_ {
+        let first = (self.position(), self.target);
+        [first].into_iter().chain(self.also.iter().map(|own| (own.at.clone(), own.target)))
+    }
+
     /// The nest that writes result `order` alone.
     pub(in crate::ops) fn only(&self, order: usize) -> Nest {
         let mut nest = Nest { also: Vec::new(), ..self.clone() };

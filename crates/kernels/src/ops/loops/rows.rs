@@ -2,12 +2,12 @@
 //! place of a loop, and what they found is put together in local memory. `tile[1]` rows share a work-group, whose neighbours
 //! are places of a row where `tile[2]` is 1, and rows where it is 2, so that either read memory in lines.
 
-use super::flat::{bindings, one};
-use super::index::AxisSet;
+use super::LoopsOp;
+use super::flat::{bindings, results, sources, store};
+use super::index::{AxisSet, Index};
 use super::kept::Kept;
-use super::nest::{Nest, Node, NodeId, axes_of};
-use super::text::{Stored, Text, ordered};
-use super::{LoopsOp, result_operand};
+use super::nest::{Nest, Node, NodeId};
+use super::text::{Stored, Text, is_whole, ordered};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
@@ -49,29 +49,60 @@ impl Shape {
     }
 }
 
-/// Whether places of a loop that follow each other lie behind each other in the source that is read first, and those of rows do
-/// not.
-fn is_along_rows(nest: &Nest) -> bool {
+/// The axis along which an invocation has four elements at once, if it has: the last one of all loops, along which an operand
+/// lies.
+pub(super) fn lanes_of(nest: &Nest) -> Option<usize> {
+    let shape = Shape::of(nest);
+    let all: Vec<AxisSet> = loops(nest).into_keys().map(|(_, over)| over).collect();
+    let &over = all.first()?;
+    if all.iter().any(|&other| other != over)
+        || shape.along & !over != 0
+        || (shape.along != 0 && shape.along != over)
+    {
+        return None;
+    }
+    let &axis = ordered(nest, over).last()?;
+    let whole = |node: &Node| match node {
+        Node::Read { source, at, .. } => {
+            is_whole(at, axis) && nest.sources[*source].elements().is_multiple_of(4)
+        }
+        _ => false,
+    };
+    (nest.extents[axis].is_multiple_of(4) && nest.nodes.iter().any(whole)).then_some(axis)
+}
+
+/// Whether what the next invocation along a row reads lies behind what the first one reads more often than what the
+/// invocation of the next row reads.
+fn is_along_rows(nest: &Nest, lanes: Option<usize>) -> bool {
     let row = nest.row_axes();
-    let reads = nest.nodes.iter().filter_map(|node| match node {
-        Node::Read { at, .. } if at.axes() & !row != 0 => Some(at),
-        _ => None,
-    });
+    let width = if lanes.is_some() { 4 } else { 1 };
+    // From one place to the next along the last of these axes that has several.
+    let next = |at: &Index, axes: AxisSet| {
+        let places = |axis: usize| nest.extents[axis] / if lanes == Some(axis) { 4 } else { 1 };
+        let axis = ordered(nest, axes).into_iter().rev().find(|&axis| places(axis) > 1)?;
+        let step = at.stride(axis)? * if lanes == Some(axis) { 4 } else { 1 };
+        Some(step != 0 && step.abs() <= width)
+    };
     let (mut along, mut across) = (0usize, 0usize);
-    for at in reads {
-        let has = |set: AxisSet| axes_of(at.axes() & set).any(|axis| at.stride(axis) == Some(1));
-        along += usize::from(has(!row));
-        across += usize::from(has(row));
+    for node in &nest.nodes {
+        let Node::Read { at, .. } = node else { continue };
+        if at.axes() & !row != 0 {
+            along += usize::from(next(at, at.axes() & !row).unwrap_or_default());
+            across += usize::from(next(at, row).unwrap_or_default());
+        }
     }
     along >= across
 }
 
 /// How sources and results are bound.
 fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
-    let stored = |dtype| Stored { dtype, is_wide: false };
-    let sources = (0..op.stored.sources.len()).map(|source| stored(op.stored_source(source)));
-    let results = (0..op.results()).map(|result| stored(op.stored_result(result)));
-    [sources.collect(), results.collect()]
+    let lanes = lanes_of(&op.stored);
+    [sources(op, lanes), results(op, lanes)]
+}
+
+/// Elements that an invocation has at a place.
+fn width(op: &LoopsOp) -> u32 {
+    if lanes_of(&op.stored).is_some() { 4 } else { 1 }
 }
 
 /// Reductions with what they reduce, by stage and axes.
@@ -98,7 +129,8 @@ fn for_places(
     kept: Option<usize>,
     inner: &mut dyn FnMut(&mut Text<'_>, usize),
 ) {
-    let (nest, count) = (text.nest, text.whole(text.nest.count(axes) as i64));
+    let (nest, count) = (text.nest, text.nest.count(axes) / text.width());
+    let count = text.whole(count as i64);
     let Some(places) = kept else {
         let line = format!("for (var j: u32 = lane; j < {count}{also}; j += LANES)");
         return text.block(&line, &mut |text| {
@@ -145,20 +177,21 @@ fn join_lanes(text: &mut Text<'_>, reduction: Reduction, own: &str, (lanes, othe
 }
 
 /// The statements, and the scalars that they name.
-fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
-    let nest = &*op.stored;
+fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
+    let (nest, lanes) = (&*op.stored, lanes_of(&op.stored));
     let [stored, results] = operands(op);
     let shape = Shape::of(nest);
     let depends = nest.dependences();
-    let mut text = Text::new(nest, None, &stored);
+    let mut text = Text::new(nest, lanes, &stored);
+    let ty = text.ty();
     let rows = text.whole(shape.rows as i64);
     text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
     text.line(&format!("let stored: bool = first < {rows};"));
     text.places(&ordered(nest, shape.row), "row");
-    let kept = Kept::of(nest, lanes as usize);
+    let kept = Kept::of(nest, invocations as usize, text.width());
     for (id, _) in &kept.nodes {
         for place in 0..kept.places {
-            text.line(&format!("var k{id}_{place}: f32 = 0.0f;"));
+            text.line(&format!("var k{id}_{place}: {ty} = {ty}(0.0f);"));
         }
     }
     let mut joins = 0;
@@ -168,13 +201,13 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
         }
         for &(id, reduction, _) in &reductions {
             let first = text.first_of(reduction);
-            text.line(&format!("var r{id}: f32 = {first};"));
+            text.line(&format!("var r{id}: {ty} = {ty}({first});"));
         }
         for_places(&mut text, over, "", kept.places_of(over), &mut |text, place| {
             kept.name(text, over, order, place);
             for &(id, reduction, of) in &reductions {
                 let value = text.value(of);
-                let term = Text::term_of(reduction, &value);
+                let term = text.term_of(reduction, &value);
                 let both = text.joined(reduction, &format!("r{id}"), &term);
                 text.line(&format!("r{id} = {both};"));
             }
@@ -182,9 +215,15 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
         });
         for &(id, reduction, _) in &reductions {
             let own = format!("r{id}");
-            if lanes > 1 {
-                join_lanes(&mut text, reduction, &own, (lanes, joins % 2 == 1));
+            if invocations > 1 {
+                join_lanes(&mut text, reduction, &own, (invocations, joins % 2 == 1));
                 joins += 1;
+            }
+            if lanes.is_some() {
+                for others in ["yxwz", "zwxy"] {
+                    let both = text.joined(reduction, &own, &format!("{own}.{others}"));
+                    text.line(&format!("{own} = {both};"));
+                }
             }
             let whole = match reduction {
                 Reduction::Mean => {
@@ -193,30 +232,20 @@ fn text(op: &LoopsOp, lanes: u32) -> (Body, Option<Params>) {
                 }
                 _ => own,
             };
-            text.line(&format!("let v{id}: f32 = {whole};"));
+            text.line(&format!("let v{id}: {ty} = {whole};"));
             text.known(id, &format!("v{id}"));
         }
     }
-    let write = |text: &mut Text<'_>| {
-        for (place, (&stored, value)) in results.iter().zip(nest.values()).enumerate() {
-            let value = text.value(value);
-            let at = match place.checked_sub(1).and_then(|place| nest.also.get(place)) {
-                None => text.index(&nest.position()),
-                Some(own) => text.index(&own.at),
-            };
-            text.line(&format!("{}[{at}] = {};", result_operand(place).name(), one(stored, &value)));
-        }
-    };
     for value in nest.values() {
         text.known_of_row(value, shape.row, &depends, &mut vec![false; depends.len()]);
     }
     if shape.along == 0 {
-        text.block("if (stored && lane == 0u)", &mut |text| write(text));
+        text.block("if (stored && lane == 0u)", &mut |text| store(text, &results, lanes, None));
     } else {
         let places = kept.places_of(shape.along);
         for_places(&mut text, shape.along, " && stored", places, &mut |text, place| {
             kept.name(text, shape.along, usize::MAX, place);
-            write(text);
+            store(text, &results, lanes, None);
         });
     }
     let params = text.params();
@@ -239,12 +268,14 @@ impl Kernel<LoopsOp> for Rows {
             return Vec::new();
         }
         let shape = Shape::of(&op.stored);
-        let along = is_along_rows(&op.stored);
+        let lanes = lanes_of(&op.stored);
+        let along = is_along_rows(&op.stored, lanes);
+        let longest = shape.longest / if lanes.is_some() { 4 } else { 1 };
         let size = SIZE.min(limits.max_invocations as usize).max(1).next_power_of_two();
-        let best = (shape.longest / 2).clamp(1, size).next_power_of_two().min(size);
+        let best = (longest / 2).clamp(1, size).next_power_of_two().min(size);
         let mut found = Vec::new();
         for lanes in [1usize, 4, 8, 16, 32, 64, 128, 256] {
-            if lanes > limits.max_invocations as usize || lanes / 2 > shape.longest {
+            if lanes > limits.max_invocations as usize || lanes / 2 > longest {
                 continue;
             }
             let rows = (size / lanes).clamp(1, shape.rows.next_power_of_two());
@@ -280,7 +311,7 @@ impl Kernel<LoopsOp> for Rows {
         if !wanted.contains(&choice.work_group) {
             return Some(format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group));
         }
-        let bytes = 8 * choice.tile[0] * choice.tile[1];
+        let bytes = 8 * width(op) * choice.tile[0] * choice.tile[1];
         (choice.tile[0] > 1 && bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
@@ -302,7 +333,7 @@ impl Kernel<LoopsOp> for Rows {
         text(op, choice.tile[0]).0
     }
 
-    fn constants(&self, _op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Constants {
+    fn constants(&self, op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Constants {
         let [lanes, rows, order] = choice.tile;
         let apart = if order == 2 { rows } else { 1 };
         // A row's terms are added in an order that `lanes` decides alone.
@@ -315,7 +346,7 @@ impl Kernel<LoopsOp> for Rows {
             ("SLOTS", lanes * rows),
         ]
         .into_iter()
-        .chain([("WIDTH", extent(GROUPS))])
+        .chain([("WIDTH", extent(GROUPS)), ("WIDE", u32::from(width(op) == 4))])
         .map(|(name, value)| (name, Value::U32(value)))
         .collect()
     }

@@ -13,30 +13,13 @@
 
 use super::index::{AxisSet, Index, Mirror, Term};
 use super::nest::{Guard, Nest, Node, NodeId, axes_of};
+use super::scalars::{FLOATS, WHOLE};
 use crate::dtype::DType;
 use crate::emit::{Bits, Body, Operand, Scalar};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 use crate::ops::spec::Params;
 use std::collections::HashMap;
-
-macro_rules! names {
-    ($($name:literal)*) => { [$($name),*] };
-}
-
-/// Names of whole numbers as scalars of a kernel.
-const WHOLE: [&str; 80] = names!(
-    "n0" "n1" "n2" "n3" "n4" "n5" "n6" "n7" "n8" "n9" "n10" "n11" "n12" "n13" "n14" "n15" "n16" "n17" "n18" "n19"
-    "n20" "n21" "n22" "n23" "n24" "n25" "n26" "n27" "n28" "n29" "n30" "n31" "n32" "n33" "n34" "n35" "n36" "n37" "n38" "n39"
-    "n40" "n41" "n42" "n43" "n44" "n45" "n46" "n47" "n48" "n49" "n50" "n51" "n52" "n53" "n54" "n55" "n56" "n57" "n58" "n59"
-    "n60" "n61" "n62" "n63" "n64" "n65" "n66" "n67" "n68" "n69" "n70" "n71" "n72" "n73" "n74" "n75" "n76" "n77" "n78" "n79"
-);
-
-/// Names of the numbers of a formula.
-const FLOATS: [&str; 32] = names!(
-    "f0" "f1" "f2" "f3" "f4" "f5" "f6" "f7" "f8" "f9" "f10" "f11" "f12" "f13" "f14" "f15" "f16" "f17" "f18" "f19"
-    "f20" "f21" "f22" "f23" "f24" "f25" "f26" "f27" "f28" "f29" "f30" "f31"
-);
 
 /// How a source or the result is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,7 +210,13 @@ impl<'a> Text<'a> {
         each.join(" && ")
     }
 
-    fn ty(&self) -> &'static str {
+    /// Elements of what nodes give.
+    pub(super) const fn width(&self) -> usize {
+        if self.lanes.is_some() { 4 } else { 1 }
+    }
+
+    /// The type of what nodes give.
+    pub(super) const fn ty(&self) -> &'static str {
         if self.lanes.is_some() { "vec4<f32>" } else { "f32" }
     }
 
@@ -354,13 +343,16 @@ impl<'a> Text<'a> {
             Reduction::Max | Reduction::Any => Function::Maximum,
             Reduction::Min | Reduction::All => Function::Minimum,
         };
-        function.expression(&names, DType::F32, false, &mut self.body.calls)
+        function.expression(&names, DType::F32, self.lanes.is_some(), &mut self.body.calls)
     }
 
     /// An element as it takes part in a reduction.
-    pub(super) fn term_of(reduction: Reduction, value: &str) -> String {
+    pub(super) fn term_of(&self, reduction: Reduction, value: &str) -> String {
+        let ty = self.ty();
         match reduction {
-            Reduction::Any | Reduction::All => format!("select(1.0f, 0.0f, {value} == 0.0f)"),
+            Reduction::Any | Reduction::All => {
+                format!("select({ty}(1.0f), {ty}(0.0f), {value} == {ty}(0.0f))")
+            }
             _ => value.to_owned(),
         }
     }
