@@ -31,13 +31,13 @@ void gemm_matrix_ptx(
     //% for l in range(LOADS_A)
     const uint a_row${l} = (lid + ${l}u * THREADS) / (STEP / 8u);
     const uint a_chunk${l} = (lid + ${l}u * THREADS) % (STEP / 8u);
-    __global const half* a_from${l} = mat_a + 4u * (a_batch4 * group.z + lda4 * min(row + a_row${l}, m - 1u)) + 8u * a_chunk${l};
+    __global const half* a_from${l} = mat_a + 4u * (${apart("a_batch4", "group.z")} + lda4 * min(row + a_row${l}, m - 1u)) + 8u * a_chunk${l};
     const uint a_to${l} = base + 2u * STEP * a_row${l} + 16u * (a_chunk${l} ^ (a_row${l} / A_TURN % (STEP / 8u)));
     //% endfor
     //% for l in range(LOADS_B)
     const uint b_term${l} = (lid + ${l}u * THREADS) / (COLUMNS / 8u);
     const uint b_chunk${l} = (lid + ${l}u * THREADS) % (COLUMNS / 8u);
-    __global const half* b_from${l} = mat_b + 4u * (b_batch4 * group.z + ldb4 * b_term${l}) + min(column + 8u * b_chunk${l}, 4u * n4 - 8u);
+    __global const half* b_from${l} = mat_b + 4u * (${apart("b_batch4", "group.z")} + ldb4 * b_term${l}) + min(column + 8u * b_chunk${l}, 4u * n4 - 8u);
     const uint b_to${l} = base + B_FIRST + 2u * COLUMNS * b_term${l} + 16u * (b_chunk${l} ^ (b_term${l} / B_TURN % B_CHUNKS));
     //% endfor
     //% for r in range(tile[1])
@@ -100,7 +100,7 @@ void gemm_matrix_ptx(
         const uint to_row = row + 16u * (TILE_Y * y + ${r}u) + i / (2u * TILE_X);
         const uint to4 = column / 4u + 2u * TILE_X * x + i % (2u * TILE_X);
         if (to_row < m && to4 < n4) {
-            const uint c_at = c_batch4 * group.z + ldc4 * to_row + to4;
+            const uint c_at = ${apart("c_batch4", "group.z")} + ldc4 * to_row + to4;
             ${acc4} sum = passed[i] * ${splat(param("alpha"))};
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};

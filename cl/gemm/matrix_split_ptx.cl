@@ -44,14 +44,14 @@ void gemm_matrix_split_ptx(
     //% for l in range(LOADS_A)
     const uint a_row${l} = (lid + ${l}u * THREADS) / (STEP / 4u);
     const uint a_term${l} = (lid + ${l}u * THREADS) % (STEP / 4u);
-    const uint a_from${l} = a_batch4 * group.z + lda4 * min(row + a_row${l}, m - 1u);
+    const uint a_from${l} = ${apart("a_batch4", "group.z")} + lda4 * min(row + a_row${l}, m - 1u);
     const uint a_to${l} = A_ROW * a_row${l} + a_term${l};
     float4 a_next${l};
     //% endfor
     //% for l in range(LOADS_B)
     const uint b_term${l} = (lid + ${l}u * THREADS) / COLUMNS4;
     const uint b_column${l} = (lid + ${l}u * THREADS) % COLUMNS4;
-    const uint b_from${l} = b_batch4 * group.z + min(column4 + b_column${l}, n4 - 1u);
+    const uint b_from${l} = ${apart("b_batch4", "group.z")} + min(column4 + b_column${l}, n4 - 1u);
     const uint b_to${l} = B_FIRST + B_ROW * b_term${l} + b_column${l};
     float4 b_next${l};
     //% endfor
@@ -131,7 +131,7 @@ void gemm_matrix_split_ptx(
         const uint to_row = row + 16u * (TILE_Y * y + ${r}u) + i / (2u * TILE_X);
         const uint to4 = column4 + 2u * TILE_X * x + i % (2u * TILE_X);
         if (to_row < m && to4 < n4) {
-            const uint c_at = c_batch4 * group.z + ldc4 * to_row + to4;
+            const uint c_at = ${apart("c_batch4", "group.z")} + ldc4 * to_row + to4;
             ${acc4} sum = passed[i] * ${splat(param("alpha"))};
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};

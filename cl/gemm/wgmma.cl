@@ -37,11 +37,11 @@ void gemm_wgmma(
     const uint chunk = lid % 8u;
     const uint line = lid / 8u;
     const uint to = base + 128u * line + 16u * (chunk ^ line % 8u);
-    __global const half* a_from = mat_a + 4u * a_batch4 * group.z + 8u * chunk;
+    __global const half* a_from = mat_a + 4u * ${apart("a_batch4", "group.z")} + 8u * chunk;
     //% for l in range(ROWS // LINES)
     const uint a_row${l} = 4u * lda4 * min(row + line + ${l}u * LINES, m - 1u);
     //% endfor
-    __global const half* b_from = mat_b + 4u * b_batch4 * group.z;
+    __global const half* b_from = mat_b + 4u * ${apart("b_batch4", "group.z")};
     //% for q in range(COLUMNS // 64)
     const uint b_column${q} = min(column + ${64 * q}u + 8u * chunk, 4u * n4 - 8u);
     //% endfor
@@ -107,7 +107,7 @@ void gemm_wgmma(
         const uint to_row = first_row + i / (PART / 4u);
         const uint to4 = column / 4u + ${part}u * (PART / 4u) + i % (PART / 4u);
         if (to_row < m && to4 < n4) {
-            const uint c_at = c_batch4 * group.z + ldc4 * to_row + to4;
+            const uint c_at = ${apart("c_batch4", "group.z")} + ldc4 * to_row + to4;
             ${acc4} sum = passed[PITCH * (i / (PART / 4u)) + i % (PART / 4u)] * ${splat(param("alpha"))};
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};

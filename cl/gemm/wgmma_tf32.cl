@@ -37,14 +37,14 @@ void gemm_wgmma_tf32(
     const uint a_chunk = lid % 8u;
     const uint a_line = lid / 8u;
     const uint a_to = base + 128u * a_line + 16u * (a_chunk ^ a_line % 8u);
-    __global const float4* a_from = mat_a + a_batch4 * group.z + a_chunk;
+    __global const float4* a_from = mat_a + ${apart("a_batch4", "group.z")} + a_chunk;
     //% for l in range(ROWS // LINES)
     const uint a_row${l} = lda4 * min(row + a_line + ${l}u * LINES, m - 1u);
     //% endfor
     const uint b_chunk = lid % (COLUMNS / 4u);
     const uint b_line = lid / (COLUMNS / 4u);
     const uint b_to = base + B_FIRST + 4u * COLUMNS * b_line + 16u * (b_chunk ^ 2u * (b_line % 4u));
-    __global const float4* b_from = mat_b + b_batch4 * group.z + min(column / 4u + b_chunk, n4 - 1u);
+    __global const float4* b_from = mat_b + ${apart("b_batch4", "group.z")} + min(column / 4u + b_chunk, n4 - 1u);
     float /*% for i in range(last) %*/${ ", " if i else "" }sum${i} = 0.0f/*% endfor %*/;
     //% macro fetch(term4, at)
     if (${term4} < k4) {
@@ -108,7 +108,7 @@ void gemm_wgmma_tf32(
         const uint to_row = row + ${64 * part}u + i / 4u;
         const uint to4 = column / 4u + 4u * warp + i % 4u;
         if (to_row < m && to4 < n4) {
-            const uint c_at = c_batch4 * group.z + ldc4 * to_row + to4;
+            const uint c_at = ${apart("c_batch4", "group.z")} + ldc4 * to_row + to4;
             ${acc4} sum = ((__local float4*)passed)[PITCH / 4u * (i / 4u) + i % 4u] * ${splat(param("alpha"))};
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};

@@ -13,10 +13,10 @@ __kernel void gemm_wide(
         return;
     }
     //% for r in range(tile[1])
-    const uint a${r} = a_batch4 * gid.z + lda4 * min(row + ${r}u, m - 1u);
+    const uint a${r} = ${apart("a_batch4", "gid.z")} + lda4 * min(row + ${r}u, m - 1u);
     //% endfor
     //% for c in range(tile[0])
-    __global const float* b${c} = (__global const float*)(mat_b + b_batch4 * gid.z + min(column4 + ${4 * c}u, n4 - 4u));
+    __global const float* b${c} = (__global const float*)(mat_b + ${apart("b_batch4", "gid.z")} + min(column4 + ${4 * c}u, n4 - 4u));
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])
@@ -41,7 +41,7 @@ __kernel void gemm_wide(
     }
     //% for r in range(tile[1])
     if (row + ${r}u < m) {
-        const uint c${r} = c_batch4 * gid.z + ldc4 * (row + ${r}u) + column4;
+        const uint c${r} = ${apart("c_batch4", "gid.z")} + ldc4 * (row + ${r}u) + column4;
         //% for c in range(tile[0])
         if (column4 + ${4 * c}u < n4) {
             //% for quarter in ["s0123", "s4567", "s89ab", "scdef"]

@@ -37,14 +37,14 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     //% for l in range(LOADS_A)
     let a_row${l}: u32 = (lid + ${l}u * THREADS) / (STEP / 4u);
     let a_term${l}: u32 = (lid + ${l}u * THREADS) % (STEP / 4u);
-    let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + a_row${l}, params.m - 1u);
+    let a_from${l}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(row + a_row${l}, params.m - 1u);
     let a_to${l}: u32 = A_ROW * a_row${l} + a_term${l};
     var a_next${l}: ${operand4};
     //% endfor
     //% for l in range(LOADS_B)
     let b_term${l}: u32 = (lid + ${l}u * THREADS) / COLUMNS4;
     let b_column${l}: u32 = (lid + ${l}u * THREADS) % COLUMNS4;
-    let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + b_column${l}, params.n4 - 1u);
+    let b_from${l}: u32 = ${apart("b_batch4", "group.z")} + min(column4 + b_column${l}, params.n4 - 1u);
     let b_to${l}: u32 = B_FIRST + B_ROW * b_term${l} + b_column${l};
     var b_next${l}: ${operand4};
     //% endfor
@@ -119,7 +119,7 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
         let to_row: u32 = row + 16u * (TILE_Y * y + ${r}u) + i / 4u;
         let to4: u32 = column4 + 4u * (TILE_X * x + ${c}u) + i % 4u;
         if (to_row < params.m && to4 < params.n4) {
-            let c_at: u32 = params.c_batch4 * group.z + params.ldc4 * to_row + to4;
+            let c_at: u32 = ${apart("c_batch4", "group.z")} + params.ldc4 * to_row + to4;
             var sum: ${acc4} = passed[64u * wave + i] * ${splat(param("alpha"))};
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};

@@ -12,10 +12,10 @@ fn gemm_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     //% for r in range(tile[1])
-    let a${r}: u32 = params.a_batch * gid.z + params.a_row * min(row + ${r}u, params.m - 1u);
+    let a${r}: u32 = ${apart("a_batch", "gid.z")} + params.a_row * min(row + ${r}u, params.m - 1u);
     //% endfor
     //% for c in range(4 * tile[0])
-    let b${c}: u32 = params.b_batch * gid.z + params.b_column * min(column + ${c}u, params.n - 1u);
+    let b${c}: u32 = ${apart("b_batch", "gid.z")} + params.b_column * min(column + ${c}u, params.n - 1u);
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])

@@ -15,10 +15,10 @@ fn gemm_split(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_i
     let column: u32 = 4u * TILE_X * (WG_X * group.x + lid.x);
     let row: u32 = TILE_Y * (WG_Y * group.y + lid.y);
     //% for r in range(tile[1])
-    let a${r}: u32 = params.a_batch * batch + params.a_row * min(row + ${r}u, params.m - 1u);
+    let a${r}: u32 = ${apart("a_batch", "batch")} + params.a_row * min(row + ${r}u, params.m - 1u);
     //% endfor
     //% for c in range(4 * tile[0])
-    let b${c}: u32 = params.b_batch * batch + params.b_column * min(column + ${c}u, params.n - 1u);
+    let b${c}: u32 = ${apart("b_batch", "batch")} + params.b_column * min(column + ${c}u, params.n - 1u);
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])

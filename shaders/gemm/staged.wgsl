@@ -26,7 +26,7 @@ fn gemm_staged(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     let a_line${l}: u32 = a_index${l} ${"%" if TRANSPOSE_A else "/"} ${"ROWS" if TRANSPOSE_A else "STEP"};
     let a_step${l}: u32 = a_index${l} ${"/" if TRANSPOSE_A else "%"} ${"ROWS" if TRANSPOSE_A else "STEP"};
     let a_term${l}: u32 = first + a_step${l};
-    let a_from${l}: u32 = params.a_batch * group.z + params.a_row * min(row + a_line${l}, params.m - 1u);
+    let a_from${l}: u32 = ${apart("a_batch", "group.z")} + params.a_row * min(row + a_line${l}, params.m - 1u);
     let a_to${l}: u32 = own + A_ROW * a_step${l} + a_line${l} / 4u;
     //% endfor
     //% for l in range(LOADS_B)
@@ -34,7 +34,7 @@ fn gemm_staged(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     let b_line${l}: u32 = b_index${l} ${"/" if TRANSPOSE_B else "%"} ${"STEP" if TRANSPOSE_B else "COLUMNS"};
     let b_step${l}: u32 = b_index${l} ${"%" if TRANSPOSE_B else "/"} ${"STEP" if TRANSPOSE_B else "COLUMNS"};
     let b_term${l}: u32 = first + b_step${l};
-    let b_from${l}: u32 = params.b_batch * group.z + params.b_column * min(column + b_line${l}, params.n - 1u);
+    let b_from${l}: u32 = ${apart("b_batch", "group.z")} + params.b_column * min(column + b_line${l}, params.n - 1u);
     let b_to${l}: u32 = own + B_FIRST + B_ROW * b_step${l} + b_line${l} / 4u;
     //% endfor
     //% macro fetch(s, ahead4)
@@ -66,7 +66,7 @@ fn gemm_staged(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     if (row${r} < params.m) {
         //% for c in range(tile[0])
         let column${r}_${c}: u32 = column + 4u * (x + ${c}u * WG_X);
-        let c${r}_${c}: u32 = params.c_batch * group.z + params.c_row * row${r} + column${r}_${c};
+        let c${r}_${c}: u32 = ${apart("c_batch", "group.z")} + params.c_row * row${r} + column${r}_${c};
         sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
         //% if BETA
         //% for lane in lanes

@@ -44,10 +44,10 @@ fn gemm_subgroup(
     let row: u32 = TILE_Y * group.y;
     let present: u32 = subgroupAdd(1u);
     //% for r in range(tile[1])
-    let a${r}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + ${r}u, params.m - 1u);
+    let a${r}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(row + ${r}u, params.m - 1u);
     //% endfor
     //% for c in range(tile[0])
-    let b${c}: u32 = params.b_batch4 * group.z + min(column4 + ${c}u * WG_X, params.n4 - 1u);
+    let b${c}: u32 = ${apart("b_batch4", "group.z")} + min(column4 + ${c}u * WG_X, params.n4 - 1u);
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])
@@ -78,7 +78,7 @@ fn gemm_subgroup(
     }
     //% for r in range(tile[1])
     if (row + ${r}u < params.m) {
-        let c${r}: u32 = params.c_batch4 * group.z + params.ldc4 * (row + ${r}u) + column4;
+        let c${r}: u32 = ${apart("c_batch4", "group.z")} + params.ldc4 * (row + ${r}u) + column4;
         //% for c in range(tile[0])
         if (column4 + ${c}u * WG_X < params.n4) {
             sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};

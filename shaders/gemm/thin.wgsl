@@ -20,11 +20,11 @@ fn gemm_thin(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     let row: u32 = TILE_Y * (WG_Y * group.y + lid.y);
     //% if not SHARED
     //% for r in range(tile[1])
-    let a${r}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + ${r}u, params.m - 1u);
+    let a${r}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(row + ${r}u, params.m - 1u);
     //% endfor
     //% endif
     //% for c in range(tile[0])
-    let b${c}: u32 = params.b_batch4 * group.z + min(column4 + ${c}u, params.n4 - 1u);
+    let b${c}: u32 = ${apart("b_batch4", "group.z")} + min(column4 + ${c}u, params.n4 - 1u);
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])
@@ -66,7 +66,7 @@ fn gemm_thin(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     //% endfor
     //% endmacro
     //% for l in range(LOADS_A)
-    let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(TILE_Y * group.y + (own + ${l}u * THREADS * SPLITS) / WINDOW, params.m - 1u);
+    let a_from${l}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(TILE_Y * group.y + (own + ${l}u * THREADS * SPLITS) / WINDOW, params.m - 1u);
     var a_next${l}: ${acc4} = ${zero4};
     //% endfor
     //% for q in range(AHEAD)
@@ -135,7 +135,7 @@ fn gemm_thin(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id
     if (row + ${r}u < params.m) {
         //% for c in range(tile[0])
         if (column4 + ${c}u < params.n4) {
-            let c${r}_${c}: u32 = params.c_batch4 * group.z + params.ldc4 * (row + ${r}u) + column4 + ${c}u;
+            let c${r}_${c}: u32 = ${apart("c_batch4", "group.z")} + params.ldc4 * (row + ${r}u) + column4 + ${c}u;
             sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
             //% if BETA
             sum${r}_${c} = sum${r}_${c} + ${splat(param("beta"))} * ${load4("mat_c", "c" ~ r ~ "_" ~ c)};

@@ -27,12 +27,12 @@ fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) 
     //% for l in range(LOADS_A)
     let a_row${l}: u32 = (place + ${l}u * THREADS) / (STEP / 4u);
     let a_term${l}: u32 = first4 + (place + ${l}u * THREADS) % (STEP / 4u);
-    let a_from${l}: u32 = params.a_batch4 * group.z + params.lda4 * min(row + a_row${l}, params.m - 1u);
+    let a_from${l}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(row + a_row${l}, params.m - 1u);
     let a_to${l}: u32 = own + 4u * A_ROW * ((place + ${l}u * THREADS) % (STEP / 4u)) + a_row${l} / 4u;
     //% endfor
     //% for l in range(LOADS_B)
     let b_term${l}: u32 = 4u * first4 + (place + ${l}u * THREADS) / B_ROW;
-    let b_from${l}: u32 = params.b_batch4 * group.z + min(column4 + (place + ${l}u * THREADS) % B_ROW, params.n4 - 1u);
+    let b_from${l}: u32 = ${apart("b_batch4", "group.z")} + min(column4 + (place + ${l}u * THREADS) % B_ROW, params.n4 - 1u);
     let b_to${l}: u32 = own + B_FIRST + place + ${l}u * THREADS;
     //% endfor
     //% set lanes = ["x", "y", "z", "w"]
@@ -73,7 +73,7 @@ fn gemm_tiled(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) 
     if (row${r} < params.m) {
         //% for c in range(tile[0])
         if (column4 + x + ${c}u * WG_X < params.n4) {
-            let c${r}_${c}: u32 = params.c_batch4 * group.z + params.ldc4 * row${r} + column4 + x + ${c}u * WG_X;
+            let c${r}_${c}: u32 = ${apart("c_batch4", "group.z")} + params.ldc4 * row${r} + column4 + x + ${c}u * WG_X;
             sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
             //% if BETA
             sum${r}_${c} = sum${r}_${c} + ${splat(param("beta"))} * ${load4("mat_c", "c" ~ r ~ "_" ~ c)};

@@ -13,10 +13,10 @@ fn gemm_vec4(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     //% for r in range(tile[1])
-    let a${r}: u32 = params.a_batch4 * gid.z + params.lda4 * min(row + ${r}u, params.m - 1u);
+    let a${r}: u32 = ${apart("a_batch4", "gid.z")} + params.lda4 * min(row + ${r}u, params.m - 1u);
     //% endfor
     //% for c in range(tile[0])
-    let b${c}: u32 = params.b_batch4 * gid.z + min(column4 + ${c}u, params.n4 - 1u);
+    let b${c}: u32 = ${apart("b_batch4", "gid.z")} + min(column4 + ${c}u, params.n4 - 1u);
     //% endfor
     //% for r in range(tile[1])
     //% for c in range(tile[0])
@@ -42,7 +42,7 @@ fn gemm_vec4(@builtin(global_invocation_id) gid: vec3<u32>) {
     }
     //% for r in range(tile[1])
     if (row + ${r}u < params.m) {
-        let c${r}: u32 = params.c_batch4 * gid.z + params.ldc4 * (row + ${r}u) + column4;
+        let c${r}: u32 = ${apart("c_batch4", "gid.z")} + params.ldc4 * (row + ${r}u) + column4;
         //% for c in range(tile[0])
         if (column4 + ${c}u < params.n4) {
             sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};

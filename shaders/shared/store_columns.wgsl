@@ -2,7 +2,7 @@
 //# and `column` of matrix `batch` on.
     //% for r in range(tile[1])
     if (row + ${r}u < params.m) {
-        let c${r}: u32 = params.c_batch * batch + params.c_row * (row + ${r}u) + column;
+        let c${r}: u32 = ${apart("c_batch", "batch")} + params.c_row * (row + ${r}u) + column;
         //% for c in range(tile[0])
         sum${r}_${c} = sum${r}_${c} * ${splat(param("alpha"))};
         //% for lane in ["x", "y", "z", "w"]

@@ -105,6 +105,7 @@ impl Functions for Words {
             ("lane", [name, index, lane]) => self.lane(name, index, lane)?.into(),
             ("set_lane", [name, index, lane, value]) => self.set_lane(name, index, lane, value).into(),
             ("param", [name]) => self.param(name).into(),
+            ("apart", [name, place]) => self.apart(name, place).into(),
             ("splat", [x]) => self.splat(x).into(),
             ("fma4", [a, b, c]) => self.fma4(a, b, c).into(),
             ("between", [x, slice]) => self.between(x, slice)?.into_iter().collect(),

@@ -225,6 +225,27 @@ impl Words {
         }
     }
 
+    /// Whether the kernel takes a scalar of this name.
+    fn has_scalar(&self, name: &str) -> bool {
+        self.spec.interface.params.iter().any(|param| param.name == name)
+    }
+
+    /// How far place `place` along an axis is from the first one, by the scalar `name` from each to the next. Where the kernel has
+    /// a scalar `{name}_within`, the axis is two: `within` places of the inner one follow each other at that distance, and
+    /// all begin at `{name}_first`.
+    pub(crate) fn apart(&self, name: &str, place: &str) -> String {
+        let scalar = |name: &str| match self.dialect {
+            Dialect::OpenClC => name.to_owned(),
+            Dialect::Wgsl => format!("params.{name}"),
+        };
+        let (outer, inner) = (scalar(name), format!("{name}_within"));
+        if !self.has_scalar(&inner) {
+            return format!("{outer} * {place}");
+        }
+        let (first, inner, within) = (scalar(&format!("{name}_first")), scalar(&inner), scalar("within"));
+        format!("({first} + {outer} * ({place} / {within}) + {inner} * ({place} % {within}))")
+    }
+
     /// Waits for the work-group and makes its local memory's writes visible.
     pub(crate) fn barrier(&self) -> &'static str {
         match self.dialect {

@@ -50,11 +50,10 @@ impl GemmOp {
         if self.transpose_a || self.transpose_b {
             return Some("whole vec4s are read of neither operand transposed".to_owned());
         }
-        self.uneven(
-            4,
-            &[("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)],
-        )
-        .map(|(name, extent)| format!("it needs whole vec4s, {name} is {extent}"))
+        let own = [("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)];
+        self.uneven(4, &own)
+            .or_else(|| self.uneven(4, &self.distances()))
+            .map(|(name, extent)| format!("it needs whole vec4s, {name} is {extent}"))
     }
 
     /// The first of `extents` that is no multiple of `whole`.
@@ -62,9 +61,26 @@ impl GemmOp {
         extents.iter().copied().find(|(_, extent)| !extent.is_multiple_of(whole))
     }
 
+    /// Where matrices begin within other values, and how far they are apart.
+    fn distances(&self) -> Vec<(&'static str, usize)> {
+        let each = self.places.iter().flat_map(|places| places.all());
+        each.flat_map(|(name, place)| [(name, place.first), (name, place.outer), (name, place.inner)])
+            .collect()
+    }
+
+    /// The scalars of places, counted in `unit` elements.
+    fn place_params(&self, names: [[&'static str; 2]; 3], unit: usize) -> Params {
+        let Some(places) = &self.places else { return Vec::new() };
+        let each = names.into_iter().zip(places.all()).flat_map(|([first, within], (_, place))| {
+            [(first, unsigned(place.first / unit)), (within, unsigned(place.inner / unit))]
+        });
+        each.chain([("within", unsigned(places.within))]).collect()
+    }
+
     /// Why a kernel that reads `whole` elements of a row at once cannot serve, if it cannot.
     pub(super) fn row_obstacle(&self, whole: usize, what: &str) -> Option<String> {
         self.uneven(whole, &[("k", self.k), ("n", self.n), ("lda", self.lda), ("ldb", self.ldb)])
+            .or_else(|| self.uneven(whole, &self.distances()))
             .map(|(name, extent)| format!("it reads {whole} {what} at once, {name} is {extent}"))
     }
 
@@ -98,6 +114,10 @@ impl GemmOp {
 
     /// What is written.
     pub(super) fn destination(&self) -> OperandInfo {
+        if let Some(places) = &self.places {
+            let [.., c] = self.placed_infos(places);
+            return c;
+        }
         let role = if self.reads_c() { Role::Update } else { Role::Output };
         let shape = Shape::matrix(self.batch, self.m, self.n);
         OperandInfo::new(Operand::C, shape, role).with_pitch(self.ldc)
@@ -125,7 +145,13 @@ impl GemmOp {
             ("b_batch4", self.batch_stride_b() / 4),
             ("c_batch4", self.batch_stride_c() / 4),
         ];
-        [self.factors(), own.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
+        let names = [
+            ["a_batch4_first", "a_batch4_within"],
+            ["b_batch4_first", "b_batch4_within"],
+            ["c_batch4_first", "c_batch4_within"],
+        ];
+        let own = own.map(|(name, value)| (name, unsigned(value))).to_vec();
+        [self.factors(), own, self.place_params(names, 4)].concat()
     }
 
     /// The scalars of a kernel that reads single elements, but for those of `B`.
@@ -153,7 +179,13 @@ impl GemmOp {
     pub(super) fn element_params(&self) -> Params {
         let (column, step) = if self.transpose_b { (self.ldb, 1) } else { (1, self.ldb) };
         let right = [("b_column", column), ("b_step", step), ("b_batch", self.batch_stride_b())];
-        [self.scalar_params(), right.map(|(name, value)| (name, unsigned(value))).to_vec()].concat()
+        let names = [
+            ["a_batch_first", "a_batch_within"],
+            ["b_batch_first", "b_batch_within"],
+            ["c_batch_first", "c_batch_within"],
+        ];
+        let right = right.map(|(name, value)| (name, unsigned(value))).to_vec();
+        [self.scalar_params(), right, self.place_params(names, 1)].concat()
     }
 
     /// The constants that every text has.

@@ -1,6 +1,6 @@
 //! Problems that between them use every kernel, every epilogue and every edge.
 
-use super::{Gemm, GemmOp, OP};
+use super::{Gemm, GemmOp, OP, Place, Places};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits};
 use crate::error::Result;
@@ -25,7 +25,27 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
         Box::new(GemmOp::new(33, 42, 131, 2, &Gemm { ldc: None, ..transposed }, true, true, precision)?),
         Box::new(GemmOp::new(2, 7, 130, 1, &Gemm { ldc: None, ..transposed }, true, true, precision)?),
+        Box::new(heads(12, 8, false, precision)?),
+        Box::new(heads(9, 5, true, precision)?),
+        Box::new(heads(64, 32, true, precision)?),
     ])
+}
+
+/// The shares of two images with three heads each, times values that lie among queries and keys; the results of heads lie side
+/// by side.
+fn heads(tokens: usize, depth: usize, bias: bool, precision: Precision) -> Result<GemmOp> {
+    let (images, heads) = (2, 3);
+    let (row, all) = (heads * depth, 3 * heads * depth);
+    let shares = tokens * tokens;
+    let places = Places {
+        within: heads,
+        a: Place { elements: images * heads * shares, first: 0, outer: heads * shares, inner: shares },
+        b: Place { elements: images * tokens * all, first: 2 * row, outer: tokens * all, inner: depth },
+        c: Place { elements: images * tokens * row, first: 0, outer: tokens * row, inner: depth },
+    };
+    let options = Gemm { activation: Activation::Relu6, ..Gemm::default() };
+    let op = GemmOp::new(tokens, depth, tokens, images * heads, &options, bias, false, precision)?;
+    op.at(places, [tokens, all, row])
 }
 
 const NAMES: &str = "m,n,k or m,n,k,batch";

@@ -42,7 +42,8 @@ impl Kernel<GemmOp> for Image2d {
                 image[0], image[1]
             ));
         }
-        op.scalar_obstacle(limits)
+        let apart = op.places.is_some().then(|| "its matrices lie within other values".to_owned());
+        apart.or_else(|| op.scalar_obstacle(limits))
     }
 
     fn form(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> Option<Form> {

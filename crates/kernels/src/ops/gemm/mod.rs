@@ -22,6 +22,7 @@ mod matrix;
 mod micro;
 mod operator;
 mod oracle;
+mod places;
 mod plan;
 mod split;
 mod staged;
@@ -34,6 +35,7 @@ mod wgmma;
 mod wide;
 
 pub(super) use examples::{NUMBERS, examples};
+pub use places::{Place, PlacedGemm, Places};
 
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue};
@@ -123,6 +125,9 @@ pub struct GemmOp {
     /// Storage and arithmetic.
     #[doc(hidden)]
     pub precision: Precision,
+    /// Where its matrices lie within other values, if they do.
+    #[doc(hidden)]
+    pub places: Option<Places>,
 }
 
 impl GemmOp {
@@ -189,6 +194,7 @@ impl GemmOp {
             beta: options.beta,
             epilogue: Epilogue::new(bias, options.activation, residual.into()),
             precision,
+            places: None,
         };
         // What a kernel's 32-bit indices must reach, and what keeps every product of extents from
         // overflowing: rows and columns are at most an operand's elements, with 1 in the place of 0.
@@ -310,18 +316,27 @@ impl GemmOp {
     /// Elements from one matrix `A` of the batch to the next.
     #[doc(hidden)]
     pub const fn batch_stride_a(&self) -> usize {
+        if let Some(places) = self.places {
+            return places.a.outer;
+        }
         self.stored_rows_a() * self.lda
     }
 
     /// Elements from one matrix `B` of the batch to the next; 0 if it is shared.
     #[doc(hidden)]
     pub const fn batch_stride_b(&self) -> usize {
+        if let Some(places) = self.places {
+            return places.b.outer;
+        }
         if self.shared_b { 0 } else { self.stored_rows_b() * self.ldb }
     }
 
     /// Elements from one matrix `C` of the batch to the next.
     #[doc(hidden)]
     pub const fn batch_stride_c(&self) -> usize {
+        if let Some(places) = self.places {
+            return places.c.outer;
+        }
         self.m * self.ldc
     }
 

@@ -1,6 +1,6 @@
 //! A matrix product as a node of a graph: `A`, `B`, and where given `Bias`, `Slope` and `Residual`.
 
-use super::{Gemm, GemmOp};
+use super::{Gemm, GemmOp, PlacedGemm};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Operand};
@@ -50,5 +50,34 @@ impl Options for Gemm {
 
     fn adds(&self) -> [bool; 2] {
         [true, true]
+    }
+}
+
+impl Options for PlacedGemm {
+    const NAME: &'static str = OP;
+
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
+        let places = self.op.places.as_ref();
+        let wanted = places.map_or([0; 2], |places| [places.a.elements, places.b.elements]);
+        for (operand, wanted) in [Operand::A, Operand::B].into_iter().zip(wanted) {
+            let found = arguments.need(OP, operand)?;
+            if found.elements() != wanted {
+                return Err(Error::shape(
+                    OP,
+                    format!("{} of {found}", operand.name()),
+                    format!("{wanted} elements"),
+                ));
+            }
+        }
+        let [bias, residual] = operator::extras(arguments);
+        if bias != self.op.epilogue.bias || residual {
+            let found = format!("bias {bias}, residual {residual}");
+            return Err(Error::unsupported(OP, format!("a product with places, {found}")));
+        }
+        Ok(Lowered::Op(Arc::new(GemmOp { precision: precision.of_products(), ..self.op })))
+    }
+
+    fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {
+        vec![self.target]
     }
 }

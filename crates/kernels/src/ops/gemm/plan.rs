@@ -3,6 +3,7 @@
 //! The tile is groups of four columns by rows, unless a kernel says otherwise: `[1, 8, 1]` is the micro-tile
 //! of 8 rows by 4 columns of Shimanskiy's *Matrix Multiply on Adreno GPUs* (2016).
 
+use super::places::PlacedKernel;
 use super::{
     GemmOp, OP, cpu, image2d, matrix, micro, oracle, split, staged, subgroup, thin, tiled, vec4, wgmma, wide,
 };
@@ -75,6 +76,9 @@ impl Definition for GemmOp {
         if self.reads_c() {
             text.push_str(" beta");
         }
+        if let Some(places) = &self.places {
+            text.push_str(&places.key());
+        }
         text + &problem::epilogue(&self.epilogue)
     }
 
@@ -91,6 +95,11 @@ impl Definition for GemmOp {
     }
 
     fn operands(&self) -> Vec<OperandInfo> {
+        if let Some(places) = &self.places {
+            let [a, b, c] = self.placed_infos(places);
+            let extras = convolution::extras(&self.epilogue, self.n, c.shape);
+            return [a, b].into_iter().chain(extras).chain([c]).collect();
+        }
         let matrices_b = if self.shared_b { 1 } else { self.batch };
         let row_a = if self.transpose_a { self.m } else { self.k };
         let row_b = if self.transpose_b { self.k } else { self.n };
@@ -135,6 +144,10 @@ impl Definition for GemmOp {
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        if let Some(places) = &self.places {
+            let packed = self.packed_like();
+            return self.placed(&packed.oracle(&self.packed_operands(places, operands)));
+        }
         let rows: Vec<usize> = (0..self.batch * self.m).collect();
         self.oracle_rows(operands, &rows)
     }
@@ -147,12 +160,16 @@ impl Definition for GemmOp {
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         let plain = Epilogue { bias: self.epilogue.bias, ..Epilogue::default() };
         let [alpha, beta] = [self.alpha, self.beta].map(|factor| Bits(factor.0.abs()));
-        let plain = GemmOp { alpha, beta, epilogue: plain, ..*self };
+        let plain = GemmOp { epilogue: plain, ..*self }.with_factors(alpha, beta);
         let terms = self.k + usize::from(self.reads_c());
         expected::of_sum(self, &plain, terms, &self.epilogue, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        if self.places.is_some() {
+            let packed = Box::new(cpu::GemmKernel::new(&self.packed_like(), constants)?);
+            return Ok(Box::new(PlacedKernel { op: *self, packed }));
+        }
         Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
     }
 
@@ -183,6 +200,12 @@ impl GemmOp {
             beta: Bits(0.0),
             epilogue: crate::emit::Epilogue::default(),
             precision: Precision::F32,
+            places: None,
         }
+    }
+
+    /// The problem in words.
+    pub(super) fn problem(&self) -> String {
+        Definition::problem_key(self)
     }
 }
