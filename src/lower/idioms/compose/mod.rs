@@ -9,6 +9,7 @@
 //! read and write feature maps as those have them (`maps`).
 
 mod maps;
+mod products;
 mod together;
 
 use crate::dims::Dims;
@@ -96,6 +97,7 @@ pub(crate) fn compose(
             composing.give_to_readers(place, several)?;
         }
     }
+    composing.place_products()?;
     composing.join_neighbours()?;
     composing.take_maps()?;
     composing.network.close_gaps();
