@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 20] = [
+pub(crate) const PATTERNS: [Pattern; 21] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -44,6 +44,7 @@ pub(crate) const PATTERNS: [Pattern; 20] = [
     Pattern { name: "dense layers", rewrites: &[Rewrite::DenseLayers], draw: layers },
     Pattern { name: "loops", rewrites: &[Rewrite::Loops], draw: loops },
     Pattern { name: "loops of maps", rewrites: &[Rewrite::Loops], draw: loops_of_maps },
+    Pattern { name: "loops of products", rewrites: &[Rewrite::Loops], draw: loops_of_products },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -637,8 +638,9 @@ fn loops_of_maps(draft: &mut Draft) -> Drawn {
             1 if c > 1 => {
                 // Each half of the channels goes its own way.
                 let half = c.div_ceil(2);
+                let parts = vec![half, c - half];
                 let [first, last] =
-                    [[0, half], [half, c]].map(|range| draft.add(Step::of(Make::Slice(3, range), vec![y])));
+                    [0, 1].map(|part| draft.add(Step::of(Make::Split(3, parts.clone(), part), vec![y])));
                 let (first, last) = (chain(draft, first?, steps)?, last?);
                 let first = if draft.dims(first).len() == 4 { convolution(draft, first)? } else { first };
                 let last = convolution(draft, last)?;
@@ -667,6 +669,61 @@ fn loops_of_maps(draft: &mut Draft) -> Drawn {
         y = next;
     }
     Some(y)
+}
+
+/// One of several parts of rows, with its heads apart: rows of tokens, or columns of them if it is `turned`.
+fn heads(draft: &mut Draft, x: usize, part: usize, [h, d]: [usize; 2], turned: bool) -> Drawn {
+    let &[n, t, ..] = &draft.dims(x)[..] else { return None };
+    let own = draft.add(Step::of(Make::Split(2, vec![h; 3], part), vec![x]))?;
+    let permutation = if turned { vec![0, 2, 3, 1] } else { vec![0, 2, 1, 3] };
+    let mut own = draft.add(Step::of(Make::Transpose(permutation), vec![own]))?;
+    if draft.random.one_in(3) {
+        own = chain(draft, own, 1).filter(|&next| draft.dims(next) == draft.dims(own)).unwrap_or(own);
+    }
+    let [rows, columns] = if turned { [d, t] } else { [t, d] };
+    draft.add(Step::of(Make::Reshape(vec![n * h, rows, columns]), vec![own]))
+}
+
+/// Products of heads that lie side by side, and of what they give, which is put side by side again.
+fn loops_of_products(draft: &mut Draft) -> Drawn {
+    let (n, t) = (draft.random.pick(&[1, 1, 2]), draft.random.pick(&[3, 4, 8, 16]));
+    let (h, d) = (draft.random.pick(&[1, 2, 3]), draft.random.pick(&[4, 5, 8, 16]));
+    let x = input(draft, &[n, t, 3 * h * d])?;
+    let x = if draft.random.one_in(2) { unary(draft, Function::Tanh, x)? } else { x };
+    let x = draft.add(Step::of(Make::Reshape(vec![n, t, 3 * h, d]), vec![x]))?;
+    // Scores of tokens, or of channels.
+    let turned = draft.random.one_in(2);
+    let a = heads(draft, x, 0, [h, d], turned)?;
+    let transpose_b = draft.random.one_in(3);
+    let b = heads(draft, x, 1, [h, d], turned == transpose_b)?;
+    let product = |draft: &mut Draft, options: Gemm, a: usize, b: usize| {
+        draft.add(Step::of(Make::Gemm(options), vec![a, b]))
+    };
+    let mut y = product(draft, Gemm { transpose_b, ..Gemm::default() }, a, b)?;
+    let scores = if turned { d } else { t };
+    if draft.random.one_in(3) {
+        y = unary(draft, Function::Sigmoid, y)?;
+    } else if draft.random.one_in(2) {
+        y = draft.add(Step::of(Make::Softmax(Softmax { axis: -1, ..Softmax::default() }), vec![y]))?;
+    }
+    let mut columns = scores;
+    if !draft.random.one_in(4) {
+        let v = heads(draft, x, 2, [h, d], turned)?;
+        y = if draft.random.one_in(4) && scores == if turned { d } else { t } {
+            // The scores on the other side of columns of tokens.
+            let v = heads(draft, x, 2, [h, d], !turned)?;
+            let options = Gemm { transpose_b: true, ..Gemm::default() };
+            product(draft, options, v, y).inspect(|_| columns = scores)?
+        } else {
+            columns = if turned { t } else { d };
+            product(draft, Gemm::default(), y, v)?
+        };
+    }
+    let rows = draft.dims(y)[1];
+    let apart = draft.add(Step::of(Make::Reshape(vec![n, h, rows, columns]), vec![y]))?;
+    let permutation = draft.random.pick(&[vec![0, 2, 1, 3], vec![0, 3, 1, 2], vec![2, 0, 1, 3]]);
+    let y = draft.add(Step::of(Make::Transpose(permutation), vec![apart]))?;
+    if draft.random.one_in(2) { unary(draft, Function::Tanh, y) } else { Some(y) }
 }
 
 fn patches(draft: &mut Draft) -> Drawn {
