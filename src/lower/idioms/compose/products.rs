@@ -156,7 +156,7 @@ impl Composing<'_, '_, '_> {
             let elements = |order: usize| Ok(self.network.dims(found[order].value)?.elements());
             let at = |own: &Regular, elements: usize| Place {
                 elements,
-                first: if planted("products_first") { 0 } else { own.first },
+                first: if planted("loops_place") { 0 } else { own.first },
                 outer: own.outer,
                 inner: own.inner,
             };
