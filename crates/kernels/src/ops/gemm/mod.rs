@@ -11,6 +11,9 @@
 //! Matrix `i` of a batch begins `i * batch_stride` elements after the first; a stride of 0 shares
 //! one matrix. With `beta = 0`, `C` is not read: NaN in it does not matter (BLAS's rule).
 //!
+//! With [`Places`] the matrices of each operand lie within another value: as the heads of an attention lie side by side in the
+//! rows of one matrix.
+//!
 //! A NaN or an infinity of `A` reaches its row of `C`, one of `B` its column: 0 times an infinity is NaN.
 
 mod arguments;
