@@ -129,7 +129,9 @@ impl Builder<'_, '_> {
         // A map in other extents is another map.
         let same = kind.0.is_rows() || self.same_map(value)? == alias.of;
         let writer = self.network.writer(alias.of);
-        let computed = writer.is_some_and(|writer| self.network.units()[writer].parts().is_empty());
+        // No kernel may write several pieces of one buffer.
+        let alone = |unit: &Unit| unit.parts().is_empty() && unit.outputs.len() == 1;
+        let computed = writer.is_some_and(|writer| alone(&self.network.units()[writer]));
         let free = !self.targets.contains_key(&alias.of) && !self.network.leaves(alias.of);
         Ok(whole && same && computed && free)
     }

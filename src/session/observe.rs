@@ -154,13 +154,20 @@ impl Session {
         let graph = &graph.with_dimensions(&fixed)?;
         let options = SessionOptions { dimensions: [].into(), ..options.clone() };
         let device = context.engine.device().ok();
-        let units = observed_units(graph, &options, device.map(|device| device.info()))?;
+        // What becomes of a node may depend on which values leave the network: the units are those of the run in the end.
         let mut all = graph.clone();
-        for &value in units.iter().flat_map(|unit| &unit.writes) {
-            if !all.outputs().contains(&value) {
-                all.output(value)?;
+        let units = loop {
+            let units = observed_units(&all, &options, device.map(|device| device.info()))?;
+            let before = all.outputs().len();
+            for &value in units.iter().flat_map(|unit| &unit.writes) {
+                if !all.outputs().contains(&value) {
+                    all.output(value)?;
+                }
             }
-        }
+            if all.outputs().len() == before {
+                break units;
+            }
+        };
         let mut session = Session::new(context, &all, options.clone())?;
         let written = all.outputs().iter().copied().zip(session.run(inputs)?);
         let mut values: BTreeMap<Value, HostTensor> = written.collect();

@@ -34,8 +34,21 @@ pub(crate) fn run(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f32>, Stri
             *slot = *value;
         }
     }
-    let ran = op.cpu(&constants).and_then(|kernel| kernel.run(&inputs, &mut [(output.operand, &mut dst)]));
+    let others = op.others();
+    let results = op.operands().into_iter().filter(|info| others.iter().any(|(own, _)| *own == info.operand));
+    let mut written: Vec<(Operand, Vec<f32>)> =
+        results.map(|info| (info.operand, vec![CANARY; info.elements()])).collect();
+    let mut outputs: Vec<(Operand, &mut [f32])> =
+        written.iter_mut().map(|(operand, values)| (*operand, &mut values[..])).collect();
+    outputs.push((output.operand, &mut dst));
+    let ran = op.cpu(&constants).and_then(|kernel| kernel.run(&inputs, &mut outputs));
     ran.map_err(|error| error.to_string())?;
+    for (operand, other) in &others {
+        let found = written.iter().find(|(own, _)| own == operand).map(|(_, values)| &values[..]);
+        let found = found.ok_or_else(|| format!("no {}", operand.name()))?;
+        compare(&**other, &expected(&**other, operands), found)
+            .map_err(|error| format!("{}: {error}", operand.name()))?;
+    }
     let places = 0..output.shape.elements();
     let result = places.map(|index| std::mem::replace(&mut dst[output.place(index)], CANARY)).collect();
     match dst.iter().position(|value| value.to_bits() != CANARY.to_bits()) {

@@ -387,7 +387,7 @@ fn windows_that_touch_become_pixels_on_devices() {
     let overlapping = Conv2d { stride: [8, 4], ..whole };
     let padded = Conv2d { padding: Padding::Explicit { top: 8, bottom: 0, left: 0, right: 0 }, ..whole };
     for (options, ops) in
-        [(whole, &["remap", "pointwise"][..]), (overlapping, &["conv2d"]), (padded, &["conv2d"])]
+        [(whole, &["loops", "pointwise"][..]), (overlapping, &["conv2d"]), (padded, &["conv2d"])]
     {
         let mut graph = Graph::new();
         let input = graph.input("x", shape).expect("an input");

@@ -51,7 +51,12 @@ fn every_step_is_within_its_bound_on_every_backend() {
                 assert_eq!(step.texts.is_none(), on_cpu, "{what} {}", step.name);
                 if let Some(texts) = &step.texts {
                     assert!(texts.wgsl.contains("@compute") && texts.opencl.contains("__kernel"), "{what}");
-                    assert!(step.kernel.starts_with(step.op) && texts.grid[0] > 0, "{what}");
+                    assert!(
+                        step.kernel.starts_with(step.op) && texts.grid[0] > 0,
+                        "{what}: {} of {}",
+                        step.kernel,
+                        step.op
+                    );
                 }
             }
             let found: Vec<HostTensor> = values.iter().map(|value| run.values[value].clone()).collect();
