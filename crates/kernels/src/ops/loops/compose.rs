@@ -244,13 +244,9 @@ impl Nest {
         let mut axes = vec![None; count];
         let mut free: Vec<usize> = (0..count).collect();
         for same in [true, false] {
-            for axis in 0..count {
+            for (axis, found) in axes.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
                 let like = |own: &usize| uses(self, *own) == uses(other, axis) && (!same || *own == axis);
-                if axes[axis].is_none()
-                    && let Some(found) = free.iter().position(like)
-                {
-                    axes[axis] = Some(free.remove(found));
-                }
+                *found = free.iter().position(like).map(|place| free.remove(place));
             }
         }
         axes.into_iter().collect()
