@@ -65,6 +65,7 @@ impl GemmOp {
     /// # Errors
     /// If an element would lie beyond a value, the matrices of `C` do not fill theirs, or the product has a residual, reads `C`
     /// or has an operand that is transposed or shared.
+    #[doc(hidden)]
     pub fn at(self, places: Places, [lda, ldb, ldc]: [usize; 3]) -> Result<Self> {
         let op = GemmOp { lda, ldb, ldc, places: Some(places), ..self };
         if op.transpose_a
