@@ -40,6 +40,8 @@ pub(crate) struct ObservedUnit {
     pub(crate) writes: Vec<Value>,
     /// The last of the op's outputs, if it is a value of the graph: what oracles compute.
     pub(crate) last: Option<Value>,
+    /// The other outputs that are values of the graph.
+    pub(crate) others: Vec<(Operand, Value)>,
 }
 
 /// The units of `graph` as the device runs them, or the CPU. One that writes no value of the graph is left out.
@@ -88,7 +90,9 @@ fn one(network: &Network<'_>, unit: &Unit, name: &str, precision: Precision) -> 
     }
     let op = unit.op(graph, precision)?;
     let last = unit.outputs.last().copied().filter(|value| writes.contains(value));
-    Ok(Some(ObservedUnit { name: name.to_owned(), op, reads, writes, last }))
+    let outputs = crate::ops::outputs(&*op).map(|info| info.operand).zip(unit.outputs.iter().copied());
+    let others = outputs.filter(|(_, value)| Some(*value) != last && writes.contains(value)).collect();
+    Ok(Some(ObservedUnit { name: name.to_owned(), op, reads, writes, last, others }))
 }
 
 fn given(network: &Network<'_>, input: &Input) -> ObservedOperand {

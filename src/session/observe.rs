@@ -68,7 +68,7 @@ pub struct ObservedStep {
     pub reads: Vec<(&'static str, Value)>,
     /// What it wrote.
     pub writes: Vec<Value>,
-    /// How far the last of the op's outputs is off, or why that is not known.
+    /// How far that element of the op's outputs is off that is furthest, or why that is not known.
     pub deviation: std::result::Result<Deviation, String>,
 }
 
@@ -280,11 +280,7 @@ fn deviation(
         return Err("it changes what it writes".to_owned());
     }
     let found = unit.last.and_then(|value| values.get(&value));
-    let found = found.ok_or_else(|| "what it writes last is no value of the network".to_owned())?;
-    let found: Vec<f64> = match found.to_i64() {
-        Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
-        None => found.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
-    };
+    let found = numbers(found.ok_or_else(|| "what it writes last is no value of the network".to_owned())?);
     let operands = operands(unit, values)?;
     let text = |error: crate::Error| error.to_string();
     let expected = op.reference(&operands, Answer::Quick).map_err(text)?;
@@ -296,5 +292,26 @@ fn deviation(
     if expected.value().len() != found.len() {
         return Err(format!("{} elements, the oracle has {}", found.len(), expected.value().len()));
     }
-    Deviation::furthest(&found, wanted).ok_or_else(|| "it has no elements".to_owned())
+    let mut worst = Deviation::furthest(&found, wanted).ok_or_else(|| "it has no elements".to_owned())?;
+    for (operand, other) in op.others() {
+        let value = unit.others.iter().find(|(own, _)| *own == operand).map(|(_, value)| value);
+        let Some(found) = value.and_then(|value| values.get(value)).map(numbers) else { continue };
+        let expected = other.reference(&operands, Answer::Quick).map_err(text)?;
+        let tolerance = |index| expected_tolerance(&expected, None, index, other.precision());
+        let wanted = expected.value().iter().enumerate().map(|(index, &value)| (value, tolerance(index)));
+        if let Some(own) = Deviation::furthest(&found, wanted) {
+            let beyond = worst.beyond + own.beyond;
+            let further = if own.ratio() > worst.ratio() { own } else { worst };
+            worst = Deviation { beyond, ..further };
+        }
+    }
+    Ok(worst)
+}
+
+/// The elements of a tensor as numbers.
+fn numbers(tensor: &HostTensor) -> Vec<f64> {
+    match tensor.to_i64() {
+        Some(integers) => integers.iter().map(|&integer| integer as f64).collect(),
+        None => tensor.to_nhwc().iter().map(|&number| f64::from(number)).collect(),
+    }
 }

@@ -71,6 +71,28 @@ fn every_step_is_within_its_bound_on_every_backend() {
 }
 
 #[test]
+fn all_results_of_a_step_are_within_their_bounds() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Shape::nhwc(1, 1, 40, 24)).expect("an input");
+    let y = graph.elementwise("y", Function::Tanh, &[x.into()]).expect("a function");
+    let shares = graph.softmax("shares", y, Softmax { axis: -1, ..Default::default() }).expect("a softmax");
+    graph.output(shares).expect("an output");
+    graph.output(y).expect("an output");
+    let given = noise(Shape::nhwc(1, 1, 40, 24), 1);
+    for context in everywhere().into_iter().filter(|context| context.info().backend != Backend::Cpu) {
+        let options = SessionOptions::default();
+        let run = Session::observe(&context, &graph, &options, &[("x", &given)]).expect("a run");
+        let [step] = &run.steps[..] else { panic!("{:?}", run.steps) };
+        assert_eq!(step.writes.len(), 2, "{step:?}");
+        let deviation = step.deviation.as_ref().expect("an oracle");
+        assert!(deviation.ratio() <= 1.0 && deviation.beyond == 0, "{deviation:?}");
+        for (found, x) in run.values[&y].to_nhwc().iter().zip(given.to_nhwc().iter()) {
+            assert!((found - x.tanh()).abs() < 1e-5, "{found} of {x}");
+        }
+    }
+}
+
+#[test]
 fn a_part_of_a_graph_computes_the_same() {
     let (graph, values) = network();
     let &[_, map, sum, mean, _] = &values[..] else { panic!("five values") };
