@@ -241,7 +241,8 @@ impl Composing<'_, '_, '_> {
                 *output = written;
             }
         }
-        let own = Nested { nest, sources, outputs, ..own };
+        let mut own = Nested { nest, sources, outputs, ..own };
+        self.name_constants(&mut own);
         let Ok(unit) = own.unit(name, maps) else { return Ok(()) };
         self.network.replace(place, unit);
         for (output, written) in shown {

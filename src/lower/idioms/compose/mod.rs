@@ -328,6 +328,15 @@ impl Composing<'_, '_, '_> {
         Ok(())
     }
 
+    /// Has each constant of a nest be a value, which its kernel reads: other kernels of a unit may have packed it.
+    fn name_constants(&mut self, own: &mut Nested) {
+        for (input, _) in &mut own.sources {
+            if let Input::Constant(tensor, None) = input {
+                *input = Input::Constant(tensor.clone(), Some(self.network.add_constant(tensor.clone())));
+            }
+        }
+    }
+
     /// What `reader` is with `writer` within it; if it `keeps` what that writes, with its results behind the reader's.
     fn both(&mut self, writer: &Nested, reader: &Nested, keeps: bool) -> Result<Option<Nested>> {
         let Some(&output) = writer.outputs.first() else { return Ok(None) };

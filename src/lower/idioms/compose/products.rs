@@ -275,6 +275,7 @@ impl Composing<'_, '_, '_> {
                             }
                         }
                     }
+                    self.name_constants(&mut own);
                     turns.push((unit, own));
                     new
                 }
