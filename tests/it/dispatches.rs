@@ -203,3 +203,28 @@ fn what_follows_a_normalisation_is_a_part_of_it() {
         }
     }
 }
+
+#[test]
+fn a_normalisation_written_out_behind_a_convolution_reads_its_map() {
+    // Its scale is a constant that no value of the graph is, once the nodes are one.
+    let shape = Shape::nhwc(2, 3, 5, 8);
+    let mut graph = Graph::new();
+    let x = graph.input("x", shape).expect("an input");
+    let map = padded(&mut graph, "map", x, PadMode::Constant(Bits(0.0)));
+    let channels = graph.shape(map).expect("a map").c;
+    let mean = graph.reduce("mean", map, Reduction::Mean, &[3], true).expect("a mean");
+    let centred = of(&mut graph, "centred", Function::Sub, &[map, mean]);
+    let squares = of(&mut graph, "squares", Function::Square, &[centred]);
+    let variance = graph.reduce("variance", squares, Reduction::Mean, &[3], true).expect("a mean");
+    let sum = graph.elementwise("sum", Function::Add, &[variance.into(), 0.01.into()]).expect("a sum");
+    let root = of(&mut graph, "root", Function::Rsqrt, &[sum]);
+    let factors = noise(Shape::nhwc(1, 1, 1, channels), 3);
+    let scale = graph.constant("scale", factors);
+    let factor = of(&mut graph, "factor", Function::Mul, &[root, scale]);
+    let y = of(&mut graph, "y", Function::Mul, &[centred, factor]);
+    graph.output(y).expect("an output");
+    for (backend, ops) in steps(&graph, shape) {
+        // Nothing changes the form of what the convolution writes.
+        assert!(ops.ends_with(&["conv2d", "loops"]), "{backend}: {ops:?}");
+    }
+}
