@@ -331,7 +331,7 @@ mod tests {
     use super::*;
     use crate::dtype::Precision;
     use crate::ops::conv2d::{Conv2d, Conv2dOp};
-    use crate::ops::gemm::GemmOp;
+    use crate::ops::gemm::{Gemm, GemmOp};
     use crate::ops::pointwise::{Pointwise, PointwiseOp};
     use crate::shape::{Padding, Shape};
 
@@ -472,7 +472,7 @@ mod tests {
             ..Limits::opencl()
         };
         let on = |m, n, precision| {
-            let op = GemmOp { precision, ..GemmOp::packed(m, n, n) };
+            let op = GemmOp::new(m, n, n, 1, &Gemm::default(), false, false, precision).expect("a product");
             let choice = untuned(&op, WorkGroup::Table, &limits).expect("a choice");
             (choice.variant, choice.tile, choice.work_group)
         };

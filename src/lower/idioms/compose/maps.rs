@@ -64,13 +64,18 @@ impl Composing<'_, '_, '_> {
         let network = &*self.network;
         let (mut sides, mut ends) = (Vec::with_capacity(network.units().len()), Ends::new());
         for (place, unit) in network.units().iter().enumerate() {
+            // A host has rows, and a gap nothing.
             if unit.outputs.is_empty() || unit.host.is_some() {
                 sides.push(Side::Rows);
+                for shown in unit.reads().chain(unit.outputs.iter().copied()) {
+                    let end = End { unit: place, shown, map: None };
+                    ends.entry(network.resolve(shown).of).or_default().push(end);
+                }
                 continue;
             }
             let op = op_on(network.graph, unit, self.precision, Layout::C4, self.limits)?;
             let nested = self.nested.get(place).is_some_and(Option::is_some);
-            sides.push(match &self.composed.get(place) {
+            sides.push(match self.composed.get(place) {
                 Some(true) => Side::Nest,
                 _ if has_maps_alone(&*op, self.limits) => Side::Slices,
                 _ if !has_rows_alone(&*op, self.limits) => Side::Either,
@@ -95,13 +100,6 @@ impl Composing<'_, '_, '_> {
                 ends.entry(network.resolve(shown).of).or_default().push(End { unit: place, shown, map });
             }
         }
-        // What hosts and the graph itself read is in rows.
-        for (place, unit) in network.units().iter().enumerate().filter(|(_, unit)| unit.host.is_some()) {
-            for shown in unit.reads().chain(unit.outputs.iter().copied()) {
-                let end = End { unit: place, shown, map: None };
-                ends.entry(network.resolve(shown).of).or_default().push(end);
-            }
-        }
         Ok((sides, ends))
     }
 
@@ -115,17 +113,21 @@ impl Composing<'_, '_, '_> {
     fn settle(&self, sides: &mut [Side], ends: &Ends) {
         let is_nest = |unit: usize| self.nested.get(unit).is_some_and(Option::is_some);
         let beside_slices = |sides: &mut [Side], also: &dyn Fn(usize) -> bool| loop {
-            let mut found = None;
+            let mut changed = false;
             for ends in ends.values() {
-                let in_slices = |end: &&End| sides[end.unit] == Side::Slices && end.map.is_some();
-                if ends.iter().any(|end| in_slices(&end)) {
-                    let either =
-                        |end: &&End| sides[end.unit] == Side::Either && end.map.is_some() && also(end.unit);
-                    found = found.or(ends.iter().find(either).map(|end| end.unit));
+                if !ends.iter().any(|end| sides[end.unit] == Side::Slices && end.map.is_some()) {
+                    continue;
+                }
+                for end in ends.iter().filter(|end| end.map.is_some() && also(end.unit)) {
+                    if sides[end.unit] == Side::Either {
+                        sides[end.unit] = Side::Slices;
+                        changed = true;
+                    }
                 }
             }
-            let Some(unit) = found else { return };
-            sides[unit] = Side::Slices;
+            if !changed {
+                return;
+            }
         };
         beside_slices(sides, &|unit| !is_nest(unit));
         loop {

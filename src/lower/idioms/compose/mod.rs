@@ -10,7 +10,7 @@
 
 mod maps;
 mod products;
-mod together;
+mod sources;
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -27,8 +27,8 @@ use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Assigned, Input, Unit};
 use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::ops::{Choice, Op};
+use sources::SharedSources;
 use std::sync::Arc;
-use together::Together;
 
 /// How much more of a launch it has to save that all readers compute a value for themselves than that the first one keeps it.
 const ALL_RATHER_THAN_FIRST: f64 = 0.25;
@@ -144,7 +144,7 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Re
     Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, clocks: 0.0 }))
 }
 
-/// Whether `unit` joins values that others than nests write where they belong in the result, so that it needs no step.
+/// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong.
 fn is_free(
     network: &Network<'_>,
     unit: &Unit,
@@ -193,7 +193,7 @@ impl Nested {
     }
 }
 
-/// Units that nests of several others take the place of: each with its new nest, and the clocks that all together save.
+/// Units that become new nests, each with its own, and the clocks that these save together.
 struct Saving {
     units: Vec<(usize, Nested)>,
     clocks: f64,
@@ -340,7 +340,7 @@ impl Composing<'_, '_, '_> {
     /// What `reader` is with `writer` within it; if it `keeps` what that writes, with its results behind the reader's.
     fn both(&mut self, writer: &Nested, reader: &Nested, keeps: bool) -> Result<Option<Nested>> {
         let Some(&output) = writer.outputs.first() else { return Ok(None) };
-        let (mut all, mut from) = (Together::default(), Vec::new());
+        let (mut all, mut from) = (SharedSources::default(), Vec::new());
         for (place, source) in reader.sources.iter().enumerate() {
             from.push(if source.0.value() == Some(output) {
                 ReadFrom::Written(0)
@@ -358,7 +358,7 @@ impl Composing<'_, '_, '_> {
 
     /// Two nests along the same axes as one.
     fn beside(&mut self, one: &Nested, other: &Nested) -> Result<Option<Nested>> {
-        let mut all = Together::default();
+        let mut all = SharedSources::default();
         let of_one = all.add_all(self.network, one);
         let of_other = all.add_all(self.network, other);
         let dims: Vec<Dims> = all.sources.iter().map(|(_, dims)| *dims).collect();
@@ -368,7 +368,7 @@ impl Composing<'_, '_, '_> {
     }
 
     /// The nest of two units: it writes what the first does, and then what `also` does.
-    fn together(&self, nest: Nest, all: Together, of: [&Nested; 2], also: Option<&Nested>) -> Nested {
+    fn together(&self, nest: Nest, all: SharedSources, of: [&Nested; 2], also: Option<&Nested>) -> Nested {
         let [first, second] = of;
         let (nest, kept) = nest.without_unread();
         let halved =

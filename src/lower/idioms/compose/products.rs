@@ -16,7 +16,7 @@ use crate::lower::mistakes::planted;
 use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::gemm::{Gemm, GemmOp, Place, PlacedGemm, Places};
-use crate::ops::loops::{Lattice, Matrices, OperandSet, ReadFrom, Regular, SourceAt, Sources};
+use crate::ops::loops::{Matrices, MatrixIndex, MatrixStrides, OperandSet, ReadFrom, SourceAt, Sources};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -34,14 +34,14 @@ struct Product {
 }
 
 /// Where an operand of a product is, and what becomes of the unit beside it.
-struct Found {
+struct OperandPlace {
     value: Value,
-    lattice: Lattice,
-    beside: Beside,
+    index: MatrixIndex,
+    neighbour: Neighbour,
 }
 
 /// The unit that writes a matrix or reads the result.
-enum Beside {
+enum Neighbour {
     Stays,
     /// It is a move, whose place the product takes.
     Goes(usize),
@@ -50,8 +50,8 @@ enum Beside {
 }
 
 /// A product with places.
-struct Placed {
-    found: [Found; 3],
+struct PlacedProduct {
+    found: [OperandPlace; 3],
     op: GemmOp,
     saved: usize,
 }
@@ -61,7 +61,7 @@ impl Composing<'_, '_, '_> {
     pub(super) fn place_products(&mut self) -> Result<()> {
         for place in 0..self.nested.len() {
             let Some(product) = self.product(place)? else { continue };
-            let mut best: Option<Placed> = None;
+            let mut best: Option<PlacedProduct> = None;
             for turned in [false, true] {
                 let found = self.placed(place, &product, turned)?;
                 best = match (best, found) {
@@ -112,7 +112,7 @@ impl Composing<'_, '_, '_> {
     }
 
     /// The product with its matrices where they are, of the transposed ones in the other order if it is `turned`.
-    fn placed(&self, place: usize, product: &Product, turned: bool) -> Result<Option<Placed>> {
+    fn placed(&self, place: usize, product: &Product, turned: bool) -> Result<Option<PlacedProduct>> {
         if turned && product.bias.is_some() {
             return Ok(None);
         }
@@ -129,15 +129,15 @@ impl Composing<'_, '_, '_> {
         let Some(a) = self.read(place, a.0, of(rows, k, a.1), product.halves)? else { return Ok(None) };
         let Some(b) = self.read(place, b.0, of(k, columns, b.1), product.halves)? else { return Ok(None) };
         // One unit cannot be changed twice.
-        let same = |one: &Found, other: &Found| {
-            one.beside.unit().is_some() && one.beside.unit() == other.beside.unit()
+        let same = |one: &OperandPlace, other: &OperandPlace| {
+            one.neighbour.unit().is_some() && one.neighbour.unit() == other.neighbour.unit()
         };
         let Some(c) = self.written(place, product, of(rows, columns, turned))? else { return Ok(None) };
         if same(&a, &b) || same(&a, &c) || same(&b, &c) {
             return Ok(None);
         }
         let found = [a, b, c];
-        let saved = found.iter().filter(|own| matches!(own.beside, Beside::Goes(_))).count();
+        let saved = found.iter().filter(|own| matches!(own.neighbour, Neighbour::Goes(_))).count();
         let options =
             Gemm { alpha: product.options.alpha, activation: product.options.activation, ..Gemm::default() };
         let bias = product.bias.is_some();
@@ -145,16 +145,17 @@ impl Composing<'_, '_, '_> {
         else {
             return Ok(None);
         };
-        let withins: Vec<usize> = found.iter().flat_map(|own| own.lattice.withins()).collect();
+        let withins: Vec<usize> = found.iter().flat_map(|own| own.index.withins()).collect();
         for within in withins {
             let regular =
-                found.iter().map(|own| own.lattice.regular(within)).collect::<Option<Vec<Regular>>>();
-            let Some([a, b, c]) = regular.as_deref().and_then(|all| <&[Regular; 3]>::try_from(all).ok())
+                found.iter().map(|own| own.index.regular(within)).collect::<Option<Vec<MatrixStrides>>>();
+            let Some([a, b, c]) =
+                regular.as_deref().and_then(|all| <&[MatrixStrides; 3]>::try_from(all).ok())
             else {
                 continue;
             };
             let elements = |order: usize| Ok(self.network.dims(found[order].value)?.elements());
-            let at = |own: &Regular, elements: usize| Place {
+            let at = |own: &MatrixStrides, elements: usize| Place {
                 elements,
                 first: if planted("loops_place") { 0 } else { own.first },
                 outer: own.outer,
@@ -166,27 +167,27 @@ impl Composing<'_, '_, '_> {
             if let Ok(op) = packed.at(places, rows)
                 && whole(&packed, &[], [k, columns, columns]) <= whole(&packed, &[*a, *b, *c], rows)
             {
-                return Ok(Some(Placed { found, op, saved }));
+                return Ok(Some(PlacedProduct { found, op, saved }));
             }
         }
         Ok(None)
     }
 
-    /// Where a matrix that unit `place` reads is.
-    fn read(&self, place: usize, value: Value, of: Matrices, halves: bool) -> Result<Option<Found>> {
+    /// Finds where a matrix lies that unit `place` reads.
+    fn read(&self, place: usize, value: Value, of: Matrices, halves: bool) -> Result<Option<OperandPlace>> {
         let network = &*self.network;
         let alias = network.resolve(value);
         let alone = !network.leaves(alias.of) && network.readers(alias.of).all(|reader| reader == place);
         let writer = network.writer(alias.of).filter(|_| alone);
         let nested = writer.and_then(|writer| Some((writer, self.free(place, writer)?)));
         if let Some((writer, own)) = nested.filter(|(_, own)| own.outputs.len() == 1) {
-            if let Some((source, lattice)) = own.nest.gathers(alias.offset, of)
+            if let Some((source, index)) = own.nest.gathers(alias.offset, of)
                 && let Some(&Input::Value(value)) = own.sources.get(source).map(|(input, _)| input)
                 && (own.halves.sources & (1 << source) != 0) == halves
-                && is_regular(&lattice)
+                && is_regular(&index)
                 && self.is_of_rows(value)?
             {
-                return Ok(Some(Found { value, lattice, beside: Beside::Goes(writer) }));
+                return Ok(Some(OperandPlace { value, index, neighbour: Neighbour::Goes(writer) }));
             }
             let whole = network.dims(alias.of)?.elements() == of.batch * of.rows * of.columns;
             if of.transposed && whole {
@@ -197,16 +198,21 @@ impl Composing<'_, '_, '_> {
                     Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &from, keeps: false };
                 let Ok(nest) = turned.after(&own.nest, &sources) else { return Ok(None) };
                 let own = Box::new(Nested { nest, ..own }.timed(&self.machine, self.precision));
-                let lattice = Matrices { transposed: false, ..of }.from(0);
-                return Ok(Some(Found { value: alias.of, lattice, beside: Beside::Turns(writer, own) }));
+                let index = Matrices { transposed: false, ..of }.from(0);
+                return Ok(Some(OperandPlace {
+                    value: alias.of,
+                    index,
+                    neighbour: Neighbour::Turns(writer, own),
+                }));
             }
         }
-        let stays = Found { value: alias.of, lattice: of.from(alias.offset), beside: Beside::Stays };
+        let stays =
+            OperandPlace { value: alias.of, index: of.from(alias.offset), neighbour: Neighbour::Stays };
         Ok((!of.transposed).then_some(stays))
     }
 
-    /// Where the result of unit `place` is.
-    fn written(&self, place: usize, product: &Product, of: Matrices) -> Result<Option<Found>> {
+    /// Finds where the result of unit `place` lies.
+    fn written(&self, place: usize, product: &Product, of: Matrices) -> Result<Option<OperandPlace>> {
         let (network, output) = (&*self.network, product.output);
         let readers: Vec<usize> = network.readers(output).collect();
         let reader = match readers[..] {
@@ -214,13 +220,14 @@ impl Composing<'_, '_, '_> {
             _ => None,
         };
         if let Some((reader, own)) = reader {
-            let reads: Vec<usize> =
-                (0..own.sources.len()).filter(|&own_| own.sources[own_].0.value() == Some(output)).collect();
-            if let (Some(lattice), &[value]) = (own.nest.scatters(of), &own.outputs[..])
+            let is_output = |source: &usize| own.sources[*source].0.value() == Some(output);
+            let reads: Vec<usize> = (0..own.sources.len()).filter(is_output).collect();
+            if let (Some((source, index)), &[value]) = (own.nest.scatters(of), &own.outputs[..])
+                && is_output(&source)
                 && (own.halves.results & 1 != 0) == product.halves
-                && is_regular(&lattice)
+                && is_regular(&index)
             {
-                return Ok(Some(Found { value, lattice, beside: Beside::Goes(reader) }));
+                return Ok(Some(OperandPlace { value, index, neighbour: Neighbour::Goes(reader) }));
             }
             if of.transposed
                 && let [source] = reads[..]
@@ -229,15 +236,19 @@ impl Composing<'_, '_, '_> {
                 let Ok(turned) = stored.turned() else { return Ok(None) };
                 let Ok(nest) = own.nest.reading_through(source, &turned) else { return Ok(None) };
                 let own = Box::new(Nested { nest, ..own }.timed(&self.machine, self.precision));
-                let lattice = Matrices { transposed: false, ..of }.from(0);
-                return Ok(Some(Found { value: output, lattice, beside: Beside::Turns(reader, own) }));
+                let index = Matrices { transposed: false, ..of }.from(0);
+                return Ok(Some(OperandPlace {
+                    value: output,
+                    index,
+                    neighbour: Neighbour::Turns(reader, own),
+                }));
             }
         }
-        let stays = Found { value: output, lattice: of.from(0), beside: Beside::Stays };
+        let stays = OperandPlace { value: output, index: of.from(0), neighbour: Neighbour::Stays };
         Ok((!of.transposed).then_some(stays))
     }
 
-    /// Whether who writes `value` does not write it in slices of four channels.
+    /// Whether `value` is written in rows, and not in slices of four channels.
     fn is_of_rows(&self, value: Value) -> Result<bool> {
         let network = &*self.network;
         let Some(unit) = network.writer(value).map(|writer| &network.units()[writer]) else {
@@ -248,22 +259,22 @@ impl Composing<'_, '_, '_> {
     }
 
     /// Puts a product with places in the place of unit `place` and of moves beside it.
-    fn place_product(&mut self, place: usize, product: &Product, placed: Placed) -> Result<()> {
-        let Placed { found, op, .. } = placed;
+    fn place_product(&mut self, place: usize, product: &Product, placed: PlacedProduct) -> Result<()> {
+        let PlacedProduct { found, op, .. } = placed;
         let sizes = [[op.m(), op.k()], [op.k(), op.n()], [op.m(), op.n()]];
         let mut turns = Vec::new();
         let (mut values, mut names, mut gone) = (Vec::new(), vec![place], Vec::new());
-        for (order, (Found { value, beside, .. }, [rows, columns])) in
+        for (order, (OperandPlace { value, neighbour, .. }, [rows, columns])) in
             found.into_iter().zip(sizes).enumerate()
         {
-            values.push(match beside {
-                Beside::Stays => value,
-                Beside::Goes(unit) => {
+            values.push(match neighbour {
+                Neighbour::Stays => value,
+                Neighbour::Goes(unit) => {
                     names.push(unit);
                     gone.push(unit);
                     value
                 }
-                Beside::Turns(unit, mut own) => {
+                Neighbour::Turns(unit, mut own) => {
                     let (dtype, dims) = (self.network.dtype(value), Dims::new(&[op.batch(), rows, columns])?);
                     let new = self.network.add_value_of(TensorType { dtype, dims });
                     if order < 2 {
@@ -312,22 +323,22 @@ impl Composing<'_, '_, '_> {
     }
 }
 
-impl Beside {
+impl Neighbour {
     const fn unit(&self) -> Option<usize> {
         match self {
-            Beside::Stays => None,
-            Beside::Goes(unit) | Beside::Turns(unit, _) => Some(*unit),
+            Neighbour::Stays => None,
+            Neighbour::Goes(unit) | Neighbour::Turns(unit, _) => Some(*unit),
         }
     }
 }
 
 /// Whether the matrices lie so that a product finds them.
-fn is_regular(lattice: &Lattice) -> bool {
-    lattice.withins().into_iter().any(|within| lattice.regular(within).is_some())
+fn is_regular(index: &MatrixIndex) -> bool {
+    index.withins().into_iter().any(|within| index.regular(within).is_some())
 }
 
 /// How many elements at once kernels may read of a product whose rows lie so far apart: 8, 4 or 1.
-fn whole(op: &GemmOp, places: &[Regular], rows: [usize; 3]) -> usize {
+fn whole(op: &GemmOp, places: &[MatrixStrides], rows: [usize; 3]) -> usize {
     let of_places = places.iter().flat_map(|own| [own.first, own.outer, own.inner]);
     let all: Vec<usize> = [op.n(), op.k()].into_iter().chain(rows).chain(of_places).collect();
     [8, 4].into_iter().find(|&whole| all.iter().all(|extent| extent.is_multiple_of(whole))).unwrap_or(1)

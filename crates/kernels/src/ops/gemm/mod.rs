@@ -128,9 +128,8 @@ pub struct GemmOp {
     /// Storage and arithmetic.
     #[doc(hidden)]
     pub precision: Precision,
-    /// Where its matrices lie within other values, if they do.
-    #[doc(hidden)]
-    pub places: Option<Places>,
+    /// Where its matrices lie within other values, if they do: what [`GemmOp::at`] checked.
+    places: Option<Places>,
 }
 
 impl GemmOp {

@@ -6,7 +6,7 @@
 use super::GemmOp;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dims::Dims;
-use crate::emit::{Bits, Operand};
+use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::operands::{OperandInfo, Operands, Role, get};
 use crate::ops::reference::Reference;
@@ -29,6 +29,16 @@ pub struct Place {
 impl Place {
     const fn matrix(&self, index: usize, within: usize) -> usize {
         self.first + self.outer * (index / within) + self.inner * (index % within)
+    }
+
+    /// An element behind all those of `batch` matrices: the next one, where `within` divides their number. None if a machine word
+    /// does not hold it, or there is no matrix.
+    fn end(&self, batch: usize, within: usize, [rows, columns, leading]: [usize; 3]) -> Option<usize> {
+        let last = batch.checked_sub(1)?;
+        let outer = self.outer.checked_mul(last.checked_div(within)?)?;
+        let inner = self.inner.checked_mul(last.min(within.checked_sub(1)?))?;
+        let row = rows.checked_sub(1)?.checked_mul(leading)?.checked_add(columns)?;
+        self.first.checked_add(outer)?.checked_add(inner)?.checked_add(row)
     }
 }
 
@@ -77,12 +87,11 @@ impl GemmOp {
             return Err(Error::unsupported(super::OP, format!("places of {}", op.problem())));
         }
         let sizes = [(places.a, op.m, op.k, lda), (places.b, op.k, op.n, ldb), (places.c, op.m, op.n, ldc)];
-        let last = |(place, rows, columns, leading): &(Place, usize, usize, usize)| {
-            (0..op.batch).map(|index| place.matrix(index, places.within)).max().unwrap_or_default()
-                + (rows - 1) * leading
-                + columns
+        let within = |&(place, rows, columns, leading): &(Place, usize, usize, usize)| {
+            let end = place.end(op.batch, places.within, [rows, columns, leading]);
+            leading >= columns && end.is_some_and(|end| end <= place.elements.min(i32::MAX as usize))
         };
-        if places.within == 0 || sizes.iter().any(|own| last(own) > own.0.elements || own.3 < own.2) {
+        if !sizes.iter().all(within) {
             let found = format!("{places:?} with rows {lda}, {ldb} and {ldc} apart");
             return Err(Error::shape(super::OP, found, "matrices within their values".to_owned()));
         }
@@ -156,35 +165,40 @@ impl GemmOp {
     pub(super) fn placed(&self, packed: &Reference) -> Reference {
         packed.rows(&self.order_of_c().unwrap_or_default(), self.n)
     }
-
-    /// The product with factors that magnitudes have.
-    pub(super) fn with_factors(self, alpha: Bits, beta: Bits) -> GemmOp {
-        GemmOp { alpha, beta, ..self }
-    }
 }
 
 /// A product with places on the CPU.
 #[derive(Debug)]
 pub(super) struct PlacedKernel {
-    pub(super) op: GemmOp,
-    pub(super) packed: Box<dyn CpuKernel>,
+    op: GemmOp,
+    places: Places,
+    /// For each stretch of the result, its row among those of all products.
+    order: Vec<usize>,
+    packed: Box<dyn CpuKernel>,
+}
+
+impl PlacedKernel {
+    /// The kernel of `op`, which has places; `packed` computes the product of the same matrices one behind the other.
+    pub(super) fn new(op: &GemmOp, packed: Box<dyn CpuKernel>) -> Result<Self> {
+        let missing = || Error::Internal("a product without places".to_owned());
+        let places = op.places.ok_or_else(missing)?;
+        let order = op.order_of_c().ok_or_else(missing)?;
+        Ok(PlacedKernel { op: *op, places, order, packed })
+    }
 }
 
 impl CpuKernel for PlacedKernel {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
-        let (op, Some(places)) = (&self.op, self.op.places) else {
-            return Err(Error::Internal("a product without places".to_owned()));
-        };
+        let (op, places) = (&self.op, &self.places);
         let (a, b) = (input(super::OP, inputs, Operand::A)?, input(super::OP, inputs, Operand::B)?);
         check_len(super::OP, "a", a.len(), places.a.elements)?;
         check_len(super::OP, "b", b.len(), places.b.elements)?;
-        let [a, b] = op.gathered_ab(&places, a, b);
+        let [a, b] = op.gathered_ab(places, a, b);
         let mut c = vec![0.0; op.batch * op.m * op.n];
-        let given: Vec<(Operand, &[f32])> = [(Operand::A, &a[..]), (Operand::B, &b[..])].to_vec();
-        self.packed.run(&given, &mut [(Operand::C, &mut c)])?;
+        self.packed.run(&[(Operand::A, &a), (Operand::B, &b)], &mut [(Operand::C, &mut c)])?;
         let dst = output(super::OP, outputs, Operand::C)?;
         check_len(super::OP, "c", dst.len(), places.c.elements)?;
-        for (to, row) in dst.chunks_mut(op.n).zip(op.order_of_c().unwrap_or_default()) {
+        for (to, row) in dst.chunks_mut(op.n).zip(&self.order) {
             to.copy_from_slice(&c[row * op.n..(row + 1) * op.n]);
         }
         Ok(())
@@ -212,5 +226,35 @@ impl PlacedGemm {
                 Err(Error::shape(super::OP, format!("{places:?}"), format!("the elements of {target}")))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::ops::gemm::Gemm;
+
+    #[test]
+    fn what_lies_beyond_a_value_is_refused() {
+        // Two matrices of 3 x 4 by 4 x 2, one behind the other.
+        let op = GemmOp::new(3, 2, 4, 2, &Gemm::default(), false, false, Precision::F32).expect("small");
+        let place = |elements, matrix| Place { elements, first: 0, outer: matrix, inner: 0 };
+        let right = Places { within: 1, a: place(24, 12), b: place(16, 8), c: place(12, 6) };
+        let rows = [4, 2, 2];
+        assert!(op.at(right, rows).is_ok());
+        let first = |place: Place, first| Place { first, ..place };
+        for wrong in [
+            Places { a: first(right.a, 1), ..right },
+            Places { a: first(right.a, usize::MAX), ..right },
+            Places { b: place(15, 8), ..right },
+            Places { b: place(16, usize::MAX), ..right },
+            Places { c: place(13, 6), ..right },
+            Places { c: place(12, 0), ..right },
+            Places { within: 0, ..right },
+        ] {
+            assert!(op.at(wrong, rows).is_err(), "{wrong:?}");
+        }
+        assert!(op.at(right, [3, 2, 2]).is_err() && op.at(right, [usize::MAX, 2, 2]).is_err());
     }
 }

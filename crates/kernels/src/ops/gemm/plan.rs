@@ -154,13 +154,16 @@ impl Definition for GemmOp {
 
     /// The products of these rows alone: those of a large product take minutes.
     fn oracle_rows(&self, operands: &Operands<'_>, rows: &[usize]) -> Reference {
+        if self.places.is_some() {
+            return self.oracle(operands).rows(rows, self.destination().shape.c);
+        }
         Reference::Sum(oracle::oracle(self, operands, rows))
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         let plain = Epilogue { bias: self.epilogue.bias, ..Epilogue::default() };
         let [alpha, beta] = [self.alpha, self.beta].map(|factor| Bits(factor.0.abs()));
-        let plain = GemmOp { epilogue: plain, ..*self }.with_factors(alpha, beta);
+        let plain = GemmOp { alpha, beta, epilogue: plain, ..*self };
         let terms = self.k + usize::from(self.reads_c());
         expected::of_sum(self, &plain, terms, &self.epilogue, operands)
     }
@@ -168,7 +171,7 @@ impl Definition for GemmOp {
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         if self.places.is_some() {
             let packed = Box::new(cpu::GemmKernel::new(&self.packed_like(), constants)?);
-            return Ok(Box::new(PlacedKernel { op: *self, packed }));
+            return Ok(Box::new(PlacedKernel::new(self, packed)?));
         }
         Ok(Box::new(cpu::GemmKernel::new(self, constants)?))
     }

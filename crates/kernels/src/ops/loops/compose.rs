@@ -6,7 +6,7 @@
 
 use super::OP;
 use super::index::{AxisSet, Index, Term};
-use super::nest::{Also, Guard, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of, counted};
+use super::nest::{FurtherResult, Guard, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of, counted};
 use crate::dims::Dims;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
@@ -120,20 +120,20 @@ impl Nest {
         }
         let new = |own: NodeId| places.get(own).copied().unwrap_or_default();
         let value = new(self.value);
-        let mut also: Vec<Also> =
-            self.also.iter().map(|own| Also { value: new(own.value), ..own.clone() }).collect();
-        if sources.keeps || !writer.also.is_empty() {
+        let mut further: Vec<FurtherResult> =
+            self.further.iter().map(|own| FurtherResult { value: new(own.value), ..own.clone() }).collect();
+        if sources.keeps || !writer.further.is_empty() {
             let Some((at, own, value)) = once else {
                 let found = "elements of a result that is kept, which are not read once each";
                 return Err(Error::unsupported(OP, found));
             };
             if sources.keeps {
-                also.push(Also { value, at, target: writer.target });
+                further.push(FurtherResult { value, at, target: writer.target });
             }
-            for other in &writer.also {
+            for other in &writer.further {
                 let value = writer.computed_of(other.value, &own, &[], sources.writer, &mut nodes, &extents);
                 let at = other.at.with(&own.indices, &extents);
-                also.push(Also { value, at, target: other.target });
+                further.push(FurtherResult { value, at, target: other.target });
             }
         }
         let nest = Nest {
@@ -143,7 +143,7 @@ impl Nest {
             nodes: nodes.nodes,
             value,
             target: self.target,
-            also,
+            further,
         };
         nest.tidied().checked()
     }
@@ -220,14 +220,15 @@ impl Nest {
             ids.push(nodes.add(node));
         }
         let new = |own: NodeId| ids.get(own).copied().unwrap_or_default();
-        let first = Also { value: new(other.value), at: moved(&other.position()), target: other.target };
-        let others = other.also.iter().map(|own| Also {
+        let first =
+            FurtherResult { value: new(other.value), at: moved(&other.position()), target: other.target };
+        let others = other.further.iter().map(|own| FurtherResult {
             value: new(own.value),
             at: moved(&own.at),
             target: own.target,
         });
-        let also = self.also.iter().cloned().chain([first]).chain(others).collect();
-        let nest = Nest { sources: all.to_vec(), nodes: nodes.nodes, also, ..self.clone() };
+        let further = self.further.iter().cloned().chain([first]).chain(others).collect();
+        let nest = Nest { sources: all.to_vec(), nodes: nodes.nodes, further, ..self.clone() };
         nest.tidied().checked()
     }
 
@@ -259,8 +260,9 @@ impl Nest {
     pub fn with_extents(&self, sources: &[Dims], targets: &[Dims]) -> Result<Nest> {
         let mut targets = targets.iter().copied();
         let target = targets.next().unwrap_or(self.target);
-        let also = self.also.iter().zip(targets).map(|(own, target)| Also { target, ..own.clone() });
-        let nest = Nest { sources: sources.to_vec(), target, also: also.collect(), ..self.clone() };
+        let further =
+            self.further.iter().zip(targets).map(|(own, target)| FurtherResult { target, ..own.clone() });
+        let nest = Nest { sources: sources.to_vec(), target, further: further.collect(), ..self.clone() };
         match self.sources.iter().zip(sources).find(|(own, other)| own.elements() != other.elements()) {
             Some((own, other)) => Err(Error::shape(OP, other.to_string(), format!("the elements of {own}"))),
             None => nest.checked(),

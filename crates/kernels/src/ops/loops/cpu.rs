@@ -61,7 +61,7 @@ enum Part<'a> {
 impl LoopsKernel {
     pub(super) fn new(nest: Nest) -> Self {
         let (depends, row, stages) = (nest.dependences(), nest.row_axes(), nest.stages());
-        let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+        let written = nest.written_axes();
         let mut loops: Vec<(usize, AxisSet, Loop)> = Vec::new();
         for (id, node) in nest.nodes.iter().enumerate() {
             let Node::Reduce { reduction, of, over } = node else { continue };

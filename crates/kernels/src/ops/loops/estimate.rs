@@ -60,7 +60,7 @@ impl Nest {
         let elements = self.target.elements() as f64;
         let written = self.written.last().copied();
         let (mut moved, mut computed) = (elements, elements * self.written.len() as f64 * QUOTIENT);
-        for own in &self.also {
+        for own in &self.further {
             let in_line = |axis: usize| matches!(own.at.stride(axis), Some(0 | 1));
             moved += elements * if written.is_none_or(in_line) { 1.0 } else { BROUGHT_ALONG };
         }

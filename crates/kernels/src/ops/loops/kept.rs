@@ -42,7 +42,7 @@ fn loops_over(nest: &Nest, axes: AxisSet) -> Vec<(usize, Vec<NodeId>)> {
     let mut found: Vec<(usize, Vec<NodeId>)> = own
         .map(|(order, (_, reductions))| (order, reductions.iter().map(|(.., of)| *of).collect()))
         .collect();
-    let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+    let written = nest.written_axes();
     if written & !nest.row_axes() == axes {
         found.push((usize::MAX, nest.values().collect()));
     }
@@ -71,7 +71,7 @@ fn wanted(nest: &Nest, loops: &[(usize, Vec<NodeId>)]) -> Vec<u64> {
 
 /// The axes of the result along which a row's elements are written, or those of its first loop.
 fn axes(nest: &Nest) -> AxisSet {
-    let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+    let written = nest.written_axes();
     match written & !nest.row_axes() {
         0 => loops(nest).into_keys().next().map_or(0, |(_, over)| over),
         along => along,

@@ -69,7 +69,9 @@ impl Nest {
                 *dims = Dims::new(&slices(dims.shape()))?;
             }
         }
-        for (order, own) in nest.also.iter_mut().enumerate().filter(|(order, _)| maps.has_result(order + 1)) {
+        for (order, own) in
+            nest.further.iter_mut().enumerate().filter(|(order, _)| maps.has_result(order + 1))
+        {
             let shape = own.target.shape();
             if !shape.c.is_multiple_of(LANES) {
                 let found = format!("result {} of {} channels", order + 1, shape.c);

@@ -1,6 +1,6 @@
 //! Matrices that a move gathers from a value, or scatters into one: where a product finds and leaves them without the move.
 
-use super::compose::SourceAt;
+use super::compose::{ReadFrom, SourceAt, Sources};
 use super::index::{Index, Term};
 use super::nest::{Nest, Node, Nodes, counted};
 use crate::dims::Dims;
@@ -21,7 +21,7 @@ pub struct Matrices {
 
 /// Where the elements of matrices lie in a value.
 #[derive(Debug, Clone)]
-pub struct Lattice {
+pub struct MatrixIndex {
     of: Matrices,
     /// By matrix, row and column.
     at: Index,
@@ -29,7 +29,7 @@ pub struct Lattice {
 
 /// Where the matrices of a batch lie in a value, whose rows are stretches of elements one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Regular {
+pub struct MatrixStrides {
     /// The element with which the first matrix begins.
     pub first: usize,
     /// Elements from a matrix to the one `within` further.
@@ -54,8 +54,8 @@ impl Matrices {
     }
 
     /// Where they lie in a value from element `first` on.
-    pub fn from(self, first: usize) -> Lattice {
-        Lattice { of: self, at: self.element().plus(&Index::number(first as i64), 1) }
+    pub fn from(self, first: usize) -> MatrixIndex {
+        MatrixIndex { of: self, at: self.element().plus(&Index::number(first as i64), 1) }
     }
 
     /// The nest that stores matrices of rows column by column, or the other way round.
@@ -72,7 +72,7 @@ impl Matrices {
     }
 }
 
-impl Lattice {
+impl MatrixIndex {
     /// The numbers of matrices after which they may lie elsewhere: 1, and those that its places are divided by.
     pub fn withins(&self) -> Vec<usize> {
         let mut found = vec![1];
@@ -91,7 +91,7 @@ impl Lattice {
     }
 
     /// Where the matrices lie, if each so many of them lie alike.
-    pub fn regular(&self, within: usize) -> Option<Regular> {
+    pub fn regular(&self, within: usize) -> Option<MatrixStrides> {
         let Matrices { batch, rows, columns, .. } = self.of;
         if within == 0 || !batch.is_multiple_of(within) {
             return None;
@@ -110,7 +110,7 @@ impl Lattice {
         }
         let row = if rows > 1 { row } else { columns };
         let first = usize::try_from(at.constant()).ok()?;
-        (row >= columns).then_some(Regular { first, outer, inner, row })
+        (row >= columns).then_some(MatrixStrides { first, outer, inner, row })
     }
 }
 
@@ -119,7 +119,7 @@ impl Nest {
     fn moved(&self) -> Option<(usize, &Index)> {
         match self.nodes.get(self.value) {
             Some(Node::Read { source, at, guards, .. })
-                if guards.is_empty() && self.nodes.len() == 1 && self.also.is_empty() =>
+                if guards.is_empty() && self.nodes.len() == 1 && self.further.is_empty() =>
             {
                 Some((*source, at))
             }
@@ -128,21 +128,23 @@ impl Nest {
     }
 
     /// Where the source of a move has the matrices that lie in its result from element `first` on: which source, and where.
-    pub fn gathers(&self, first: usize, of: Matrices) -> Option<(usize, Lattice)> {
+    pub fn gathers(&self, first: usize, of: Matrices) -> Option<(usize, MatrixIndex)> {
         let (source, at) = self.moved()?;
         let extents = of.extents();
         let element = of.from(first).at;
         let mut places = vec![Index::default(); self.extents.len()];
-        for (&axis, &stride) in self.written.iter().zip(&self.written_strides()) {
+        let strides = self.strides();
+        for &axis in &self.written {
             let extent = self.extents[axis] as i64;
-            places[axis] = element.quotient(stride as i64, &extents).remainder(extent, &extents);
+            places[axis] = element.quotient(strides[axis] as i64, &extents).remainder(extent, &extents);
         }
-        Some((source, Lattice { of, at: at.with(&places, &extents) }))
+        Some((source, MatrixIndex { of, at: at.with(&places, &extents) }))
     }
 
-    /// Where the result of a move has the matrices that are its source, each element of which it moves once.
-    pub fn scatters(&self, of: Matrices) -> Option<Lattice> {
-        let (_, at) = self.moved()?;
+    /// Where the result of a move has the matrices that are one of its sources, each element of which it moves once: which
+    /// source, and where.
+    pub fn scatters(&self, of: Matrices) -> Option<(usize, MatrixIndex)> {
+        let (source, at) = self.moved()?;
         let axes = counted(at, &self.written, &self.extents)?;
         let count: usize = axes.iter().map(|&axis| self.extents[axis]).product();
         let extents = of.extents();
@@ -157,12 +159,7 @@ impl Nest {
             places[axis] = element.quotient(stride, &extents).remainder(extent, &extents);
             stride *= extent;
         }
-        Some(Lattice { of, at: self.position().with(&places, &extents) })
-    }
-
-    fn written_strides(&self) -> Vec<usize> {
-        let strides = self.strides();
-        self.written.iter().map(|&axis| strides[axis]).collect()
+        Some((source, MatrixIndex { of, at: self.position().with(&places, &extents) }))
     }
 
     /// The nest that reads source `source` as the nest `turned` gives it, of another one.
@@ -170,7 +167,6 @@ impl Nest {
     /// # Errors
     /// If together they are no nest.
     pub fn reading_through(&self, source: usize, turned: &Nest) -> Result<Nest> {
-        use super::compose::{ReadFrom, Sources};
         let mut all = self.sources.clone();
         if let (Some(own), Some(&other)) = (all.get_mut(source), turned.sources.first()) {
             *own = other;
@@ -213,10 +209,10 @@ mod tests {
         let of = Matrices { batch: 6, rows: 7, columns: 8, transposed: false };
         let gathered = transpose(&[2, 7, 3, 8], &[0, 2, 1, 3]).gathers(0, of).expect("a move").1;
         assert!(gathered.withins().contains(&3), "{gathered:?}");
-        let wanted = Regular { first: 0, outer: 7 * 24, inner: 8, row: 24 };
+        let wanted = MatrixStrides { first: 0, outer: 7 * 24, inner: 8, row: 24 };
         assert_eq!(gathered.regular(3), Some(wanted));
         assert_eq!(gathered.regular(1), None);
-        let scattered = transpose(&[2, 3, 7, 8], &[0, 2, 1, 3]).scatters(of).expect("a move");
+        let scattered = transpose(&[2, 3, 7, 8], &[0, 2, 1, 3]).scatters(of).expect("a move").1;
         assert_eq!(scattered.regular(3), Some(wanted));
         // Columns that do not lie behind each other.
         let turned = Matrices { batch: 6, rows: 8, columns: 7, transposed: true };

@@ -42,7 +42,7 @@ mod tidy;
 pub use compose::{ReadFrom, SourceAt, Sources};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
-pub use matrices::{Lattice, Matrices, Regular};
+pub use matrices::{Matrices, MatrixIndex, MatrixStrides};
 pub use nest::Nest;
 pub(super) use nest::{Guard, Node, Nodes, element};
 pub use operator::Loops;
@@ -118,7 +118,7 @@ impl LoopsOp {
     }
 
     fn results(&self) -> usize {
-        1 + self.nest.also.len()
+        1 + self.nest.further.len()
     }
 
     /// Whether a kernel takes all scalars that its text names.

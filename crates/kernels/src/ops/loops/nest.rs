@@ -2,7 +2,7 @@
 
 use super::OP;
 use super::index::{AxisSet, Index};
-pub(in crate::ops) use super::node::{Also, Guard, Node, NodeId, Nodes, counted};
+pub(in crate::ops) use super::node::{FurtherResult, Guard, Node, NodeId, Nodes, counted};
 use crate::dims::Dims;
 use crate::emit::interface::MAX_RESULTS;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub struct Nest {
     pub(in crate::ops) value: NodeId,
     pub(in crate::ops) target: Dims,
     /// Results beside the first.
-    pub(in crate::ops) also: Vec<Also>,
+    pub(in crate::ops) further: Vec<FurtherResult>,
 }
 
 /// The axes of a set, in ascending order.
@@ -71,8 +71,8 @@ impl Nest {
         for dims in sources.iter().chain([&target]) {
             dims.checked(OP)?;
         }
-        let (nodes, also) = (nodes.nodes, Vec::new());
-        Nest { extents, written, sources, nodes, value, target, also }.tidied().checked()
+        let (nodes, further) = (nodes.nodes, Vec::new());
+        Nest { extents, written, sources, nodes, value, target, further }.tidied().checked()
     }
 
     /// The nest, checked.
@@ -84,7 +84,7 @@ impl Nest {
         let refuse =
             |found: String, wanted: String| Err(Error::unsupported(OP, format!("{found}, wanted {wanted}")));
         let [axes, sources, nodes] = [self.extents.len(), self.sources.len(), self.nodes.len()];
-        let results = 1 + self.also.len();
+        let results = 1 + self.further.len();
         if axes > MAX_AXES
             || sources + results > MAX_OPERANDS
             || results > MAX_RESULTS
@@ -97,7 +97,9 @@ impl Nest {
             );
             return refuse(found, wanted);
         }
-        for dims in self.sources.iter().chain([&self.target]).chain(self.also.iter().map(|own| &own.target)) {
+        for dims in
+            self.sources.iter().chain([&self.target]).chain(self.further.iter().map(|own| &own.target))
+        {
             dims.checked(OP)?;
         }
         let elements = self.written.iter().try_fold(1usize, |product, &axis| {
@@ -106,7 +108,7 @@ impl Nest {
         if elements != Some(self.target.elements()) {
             return refuse(format!("{elements:?} elements along the axes"), self.target.to_string());
         }
-        let written = self.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+        let written = self.written_axes();
         if written.count_ones() as usize != self.written.len() {
             return refuse("an axis that is written twice".to_owned(), "each once".to_owned());
         }
@@ -155,7 +157,7 @@ impl Nest {
             }
         }
         let row = self.row_axes();
-        for Also { value, at, target } in &self.also {
+        for FurtherResult { value, at, target } in &self.further {
             let places = counted(at, &self.written, &self.extents).map(|_| self.count(written));
             let of_result = depends.get(*value).is_some_and(|own| own & !written == 0);
             if places != Some(target.elements()) || !of_result {
@@ -194,6 +196,11 @@ impl Nest {
             });
         }
         depends
+    }
+
+    /// The axes of the result.
+    pub(in crate::ops) fn written_axes(&self) -> AxisSet {
+        self.written.iter().fold(0, |all, &axis| all | 1 << axis)
     }
 
     /// The axes of a row: all on which a reduction depends.
@@ -250,24 +257,25 @@ impl Nest {
 
     /// The nodes that are written.
     pub(in crate::ops) fn values(&self) -> impl Iterator<Item = NodeId> + '_ {
-        [self.value].into_iter().chain(self.also.iter().map(|own| own.value))
+        [self.value].into_iter().chain(self.further.iter().map(|own| own.value))
     }
 
     /// The dimensions of each result.
     pub fn targets(&self) -> impl Iterator<Item = Dims> + '_ {
-        [self.target].into_iter().chain(self.also.iter().map(|own| own.target))
+        [self.target].into_iter().chain(self.further.iter().map(|own| own.target))
     }
 
     /// Each result: the element that is written at the places along the axes, and its dimensions.
     pub(in crate::ops) fn results(&self) -> impl Iterator<Item = (Index, Dims)> + '_ {
         let first = (self.position(), self.target);
-        [first].into_iter().chain(self.also.iter().map(|own| (own.at.clone(), own.target)))
+        [first].into_iter().chain(self.further.iter().map(|own| (own.at.clone(), own.target)))
     }
 
     /// The nest that writes result `order` alone.
     pub(in crate::ops) fn only(&self, order: usize) -> Nest {
-        let mut nest = Nest { also: Vec::new(), ..self.clone() };
-        if let Some(Also { value, at, target }) = order.checked_sub(1).and_then(|order| self.also.get(order))
+        let mut nest = Nest { further: Vec::new(), ..self.clone() };
+        if let Some(FurtherResult { value, at, target }) =
+            order.checked_sub(1).and_then(|order| self.further.get(order))
         {
             // Along axes of one place there is no order.
             nest.written = counted(at, &self.written, &self.extents).unwrap_or_default();
@@ -329,8 +337,8 @@ impl Nest {
             }
         }
         key.push_str(&format!(" {} {}", self.formula(self.value), places.join(" ")));
-        for Also { value, at, target } in &self.also {
-            key.push_str(&format!(" also{target}[{at}]={}", self.formula(*value)));
+        for FurtherResult { value, at, target } in &self.further {
+            key.push_str(&format!(" further{target}[{at}]={}", self.formula(*value)));
         }
         key
     }

@@ -96,7 +96,7 @@ impl Node {
 
 /// A result beside the first: for each place along the written axes one element of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::ops) struct Also {
+pub(in crate::ops) struct FurtherResult {
     /// The node that is written.
     pub(in crate::ops) value: NodeId,
     /// The element that it is.

@@ -38,7 +38,7 @@ struct Shape {
 impl Shape {
     fn of(nest: &Nest) -> Self {
         let row = nest.row_axes();
-        let written = nest.written.iter().fold(0, |all: AxisSet, &axis| all | 1 << axis);
+        let written = nest.written_axes();
         let along = written & !row;
         let over = nest.nodes.iter().map(|node| match node {
             Node::Reduce { over, .. } => nest.count(*over),

@@ -150,7 +150,7 @@ fn nests_of_ops_compute_what_the_ops_compute() {
             let wanted = example.reference(&of(&given), Answer::Exact).expect("a result");
             let what = format!("{} {}", entry.name, example.problem_key());
             agrees(&nest.only(0), &sources, wanted.value(), &what);
-            if !nest.also.is_empty() {
+            if !nest.further.is_empty() {
                 several_agree(&nest, &sources, &what);
             }
             found += 1;
@@ -211,7 +211,7 @@ fn nests_beside_each_other_are_one() {
             let Some((nest, _)) = example.nest() else { continue };
             let source =
                 |dims: &Dims| noise(7, dims.elements()).iter().map(|value| value.abs() + 0.25).collect();
-            if nest.target.elements() <= 1024 && nest.also.is_empty() {
+            if nest.target.elements() <= 1024 && nest.further.is_empty() {
                 found += usize::from(beside(&nest, &nest.sources.iter().map(source).collect::<Vec<_>>()));
             }
         }

@@ -1,7 +1,7 @@
 //! A nest along as few axes as it can have, without what nothing needs.
 
 use super::index::{AxisSet, Index, Term};
-use super::nest::{Also, MAX_AXES, Nest, Node, Nodes, axes_of};
+use super::nest::{FurtherResult, MAX_AXES, Nest, Node, Nodes, axes_of};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -98,13 +98,13 @@ impl Nest {
         }
         let value = ids.get(self.value).copied().unwrap_or_default();
         let written = self.written.iter().filter_map(|&axis| moved[axis]).collect();
-        let also = self.also.iter().map(|own| Also {
+        let further = self.further.iter().map(|own| FurtherResult {
             value: ids.get(own.value).copied().unwrap_or_default(),
             at: own.at.with(&places, &extents),
             target: own.target,
         });
-        let also = also.collect();
-        Nest { extents, written, nodes: nodes.nodes, value, also, ..self }
+        let further = further.collect();
+        Nest { extents, written, nodes: nodes.nodes, value, further, ..self }
     }
 
     /// An axis whose places are divided by a number of which its extent is a multiple, and that number.
@@ -147,14 +147,17 @@ impl Nest {
             node
         });
         let nodes = nodes.collect();
-        let also = self.also.iter().map(|own| Also { at: own.at.with(&places, &extents), ..own.clone() });
-        let also = also.collect();
-        Nest { extents, written, nodes, also, ..self }
+        let further = self
+            .further
+            .iter()
+            .map(|own| FurtherResult { at: own.at.with(&places, &extents), ..own.clone() });
+        let further = further.collect();
+        Nest { extents, written, nodes, further, ..self }
     }
 
     /// The indices of its nodes and of results beside the first.
     fn indices(&self) -> impl Iterator<Item = &Index> {
-        self.nodes.iter().flat_map(Node::indices).chain(self.also.iter().map(|own| &own.at))
+        self.nodes.iter().flat_map(Node::indices).chain(self.further.iter().map(|own| &own.at))
     }
 
     /// The nest with a loop along an axis that it had for itself going along another one that is as long, so that nodes
@@ -237,8 +240,11 @@ impl Nest {
         });
         let nodes = nodes.collect();
         let written = self.written.iter().copied().filter(|&axis| axis != outer).collect();
-        let also = self.also.iter().map(|own| Also { at: own.at.with(&places, &extents), ..own.clone() });
-        let also = also.collect();
-        Nest { extents, written, nodes, also, ..self }.pruned()
+        let further = self
+            .further
+            .iter()
+            .map(|own| FurtherResult { at: own.at.with(&places, &extents), ..own.clone() });
+        let further = further.collect();
+        Nest { extents, written, nodes, further, ..self }.pruned()
     }
 }

@@ -8,13 +8,13 @@ use crate::ops::loops::SourceAt;
 
 /// The sources of two nests, each once.
 #[derive(Default)]
-pub(super) struct Together {
+pub(super) struct SharedSources {
     pub(super) sources: Vec<(Input, Dims)>,
     /// A bit for each that is read in halves.
     pub(super) halves: u32,
 }
 
-impl Together {
+impl SharedSources {
     /// A source and where it is: what one of the nests reads in f32 is read so.
     pub(super) fn add(
         &mut self,
