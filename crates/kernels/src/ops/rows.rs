@@ -3,6 +3,7 @@
 
 use super::definition::Definition;
 use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
+use super::loops::Nest;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
@@ -145,6 +146,11 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         Body::default()
     }
 
+    /// What it computes, as a nest of loops ([`Op::nest`]).
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        None
+    }
+
     /// The result of operands that were checked, with its bound.
     fn oracle(&self, operands: &Operands<'_>) -> Reference;
 
@@ -182,6 +188,10 @@ impl<O: RowsOp> Definition for O {
         let inputs = inputs.map(|(operand, shape)| OperandInfo::new(operand, shape, Role::Input));
         let infos = inputs.chain([OperandInfo::new(Operand::Dst, self.output(), self.output_role())]);
         infos.map(|info| info.of(self.dtype(info.operand))).collect()
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        RowsOp::nest(self)
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

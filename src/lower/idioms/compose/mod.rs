@@ -107,8 +107,12 @@ pub(crate) fn compose(
 /// What `unit`, whose op is `op`, is as a nest of the values that hold the elements which it reads.
 fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Result<Option<Nested>> {
     let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return Ok(None) };
-    let float = |value: Value| matches!(network.dtype(value), DType::F32 | DType::F16 | DType::Bool);
-    if unit.host.is_some() || !unit.reads().chain([output]).all(float) {
+    // Whole numbers of fewer bits have no halves, and bytes are packed.
+    let known = |value: Value| {
+        let dtype = network.dtype(value);
+        matches!(dtype, DType::F32 | DType::F16 | DType::Bool | DType::I32 | DType::U32 | DType::I64)
+    };
+    if unit.host.is_some() || !unit.reads().chain([output]).all(known) {
         return Ok(None);
     }
     let Some((nest, operands)) = op.nest() else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use super::ElementwiseOp;
 use super::program::Source;
-use crate::ops::loops::{Index, Nest, Nodes};
+use crate::ops::loops::{Nest, Nodes, aligned};
 
 impl ElementwiseOp {
     /// What it computes, as a nest.
@@ -10,15 +10,7 @@ impl ElementwiseOp {
         let extents = self.output.extents().to_vec();
         let (rank, mut nodes, mut values) = (extents.len(), Nodes::default(), Vec::new());
         let read = |nodes: &mut Nodes, input: usize| {
-            let own = self.inputs.get(input)?.extents();
-            let (mut at, mut stride) = (Index::default(), 1);
-            for (axis, &extent) in own.iter().enumerate().rev() {
-                if extent > 1 {
-                    at = at.plus(&Index::axis(rank - own.len() + axis), stride);
-                }
-                stride *= i64::try_from(extent).ok()?;
-            }
-            Some(nodes.read(input, at))
+            Some(nodes.read(input, aligned(*self.inputs.get(input)?, rank)))
         };
         for step in self.program.steps() {
             let mut arguments = Vec::with_capacity(step.arguments.len());

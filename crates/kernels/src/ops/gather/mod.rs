@@ -10,6 +10,7 @@
 //! zero, as in TensorFlow Lite on a GPU.
 
 mod examples;
+mod nest;
 mod operator;
 mod oracle;
 mod rows;

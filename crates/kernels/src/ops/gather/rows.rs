@@ -7,6 +7,7 @@ use crate::dims::MAX_RANK;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
+use crate::ops::loops::Nest;
 use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
 use crate::ops::rows::{RowsOp, word_key, word_number};
@@ -91,6 +92,10 @@ impl RowsOp for GatherOp {
             ("LANES", Value::U32(extent(self.width()))),
             ("INDEX", word_number(self.dtypes[1])),
         ]
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        Some((self.as_nest()?, vec![Operand::Src, Operand::Arg(0)]))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

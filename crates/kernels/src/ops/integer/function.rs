@@ -76,9 +76,9 @@ use IntegerFunction::{
 
 /// A number as a function is given it: an integer, or an f32.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Number {
-    pub(super) integer: i64,
-    pub(super) float: f32,
+pub(in crate::ops) struct Number {
+    pub(in crate::ops) integer: i64,
+    pub(in crate::ops) float: f32,
 }
 
 /// Bits of a word.
@@ -89,7 +89,7 @@ fn bits(word: DType) -> i64 {
 
 /// An integer's lowest bits as one of this type.
 #[inline(always)]
-pub(super) fn wrapped(word: DType, value: i64) -> i64 {
+pub(in crate::ops) fn wrapped(word: DType, value: i64) -> i64 {
     match word {
         DType::I32 => i64::from(value as i32),
         DType::U32 => i64::from(value as u32),
@@ -213,13 +213,13 @@ impl IntegerFunction {
     }
 
     /// Whether it gives booleans.
-    pub(super) const fn compares(self) -> bool {
+    pub(in crate::ops) const fn compares(self) -> bool {
         matches!(self, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
     }
 
     /// The result for integers of type `word`, in all bits of an i64 as one of that type; of a comparison 1 or 0.
     #[inline(always)]
-    pub(super) fn value(self, word: DType, [a, b, c]: [Number; 3]) -> i64 {
+    pub(in crate::ops) fn value(self, word: DType, [a, b, c]: [Number; 3]) -> i64 {
         let condition = a.float;
         let [a, b, c] = [a.integer, b.integer, c.integer];
         let width = bits(word);
@@ -274,7 +274,7 @@ impl IntegerFunction {
 
     /// A float as an integer of type `word`.
     #[inline(always)]
-    pub(super) fn cut_off(word: DType, value: f32) -> i64 {
+    pub(in crate::ops) fn cut_off(word: DType, value: f32) -> i64 {
         match word {
             DType::I32 => i64::from(value as i32),
             DType::U32 => i64::from(value as u32),
@@ -283,7 +283,7 @@ impl IntegerFunction {
     }
 
     /// The statements that make `y`, of type `result`, of `x0`, `x1` and `x2`; integers among these are of type `word`.
-    pub(super) fn statements(self, word: DType, result: DType) -> Vec<String> {
+    pub(in crate::ops) fn statements(self, word: DType, result: DType) -> Vec<String> {
         let (t, signed) = (word.to_string(), word == DType::I32);
         let divisor = if signed {
             "let d: i32 = select(x1, 1i, (x1 == 0i) | ((x1 == -1i) & (x0 == bitcast<i32>(0x80000000u))));"

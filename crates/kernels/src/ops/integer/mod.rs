@@ -12,6 +12,7 @@
 mod cpu;
 mod examples;
 mod function;
+mod nest;
 mod operator;
 mod rows;
 
@@ -23,7 +24,7 @@ use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::{Broadcast, dims_of};
-use function::Number;
+pub(super) use function::{Number, wrapped};
 
 const OP: &str = "integer";
 

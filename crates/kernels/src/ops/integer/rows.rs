@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::emit::{Body, Operand, Scalar, Value};
 use crate::ops::elementwise::STEPS;
 use crate::ops::kernel::Constants;
+use crate::ops::loops::Nest;
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
@@ -89,6 +90,11 @@ impl RowsOp for IntegerOp {
         }
         statements.extend(self.function.statements(self.word, self.result));
         Body { statements, calls: Vec::new() }
+    }
+
+    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+        let nest = if self.has_nest() { self.as_nest()? } else { return None };
+        Some((nest, (0..self.inputs.len()).map(|input| Operand::Arg(input as u8)).collect()))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -8,6 +8,7 @@ use super::OP;
 use super::index::{AxisSet, Index, Term};
 use super::nest::{FurtherResult, Guard, MAX_NODES, Nest, Node, NodeId, Nodes, axes_of, counted};
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 
@@ -38,12 +39,28 @@ impl SourceAt {
     pub const fn whole(place: usize) -> Self {
         SourceAt { place, first: 0 }
     }
+}
 
-    /// A read of the element at `at`.
-    fn read(self, at: &Index, guards: Vec<Guard>, otherwise: crate::emit::Bits) -> Node {
-        let at = at.plus(&Index::number(self.first as i64), 1);
-        Node::Read { source: self.place, at, guards, otherwise }
+/// The node with elements of sources that are `from` among all.
+fn moved(node: Node, from: &[SourceAt]) -> Node {
+    match node.source() {
+        Some(source) => {
+            let from = from.get(source).copied().unwrap_or(SourceAt::whole(source));
+            node.moved_to(from.place, from.first)
+        }
+        None => node,
     }
+}
+
+/// The types of `count` sources, some of which are known by their places.
+fn types_of(count: usize, known: impl Iterator<Item = (usize, DType)>) -> Vec<DType> {
+    let mut types = vec![DType::F32; count];
+    for (place, dtype) in known {
+        if let Some(own) = types.get_mut(place) {
+            *own = dtype;
+        }
+    }
+    types
 }
 
 /// Where a source of a reader is, once its writer is a part of the nest.
@@ -79,10 +96,13 @@ impl Nest {
         let mut places: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         let mut known: HashMap<(Index, Vec<Guard>), NodeId> = HashMap::new();
         let mut once: Option<(Index, Places, NodeId)> = None;
+        let written_type = writer.node_types().get(writer.value).copied().unwrap_or_default();
         for node in &self.nodes {
             let id = match node {
                 Node::Read { source, at, guards, otherwise } => match sources.reader.get(*source) {
-                    Some(&ReadFrom::Source(source)) => nodes.add(source.read(at, guards.clone(), *otherwise)),
+                    Some(&ReadFrom::Source(source)) => {
+                        nodes.add(node.clone().moved_to(source.place, source.first))
+                    }
                     written => {
                         let offset = if let Some(ReadFrom::Written(offset)) = written { *offset } else { 0 };
                         let at = at.plus(&Index::number(offset as i64), 1);
@@ -107,9 +127,17 @@ impl Nest {
                                 id
                             }
                         };
-                        guarded(&mut nodes, computed, guards, *otherwise)
+                        guarded(&mut nodes, computed, guards, *otherwise, written_type)
                     }
                 },
+                Node::Gather { source, .. } => {
+                    let Some(&ReadFrom::Source(from)) = sources.reader.get(*source) else {
+                        let found = "an element of what is computed, where another node says";
+                        return Err(Error::unsupported(OP, found));
+                    };
+                    let node = node.mapped(&Index::clone, &|id| places[id]);
+                    nodes.add(node.moved_to(from.place, from.first))
+                }
                 other => nodes.add(other.mapped(&Index::clone, &|id| places[id])),
             };
             places.push(id);
@@ -136,9 +164,15 @@ impl Nest {
                 further.push(FurtherResult { value, at, target: other.target });
             }
         }
+        let of_reader = self.types.iter().zip(sources.reader).filter_map(|(&dtype, from)| match from {
+            ReadFrom::Source(from) => Some((from.place, dtype)),
+            ReadFrom::Written(_) => None,
+        });
+        let of_writer = writer.types.iter().zip(sources.writer).map(|(&dtype, from)| (from.place, dtype));
         let nest = Nest {
             extents,
             written: self.written.clone(),
+            types: types_of(sources.all.len(), of_reader.chain(of_writer)),
             sources: sources.all.to_vec(),
             nodes: nodes.nodes,
             value,
@@ -155,11 +189,10 @@ impl Nest {
     pub fn with_sources(&self, all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
         let mut nest = self.clone();
         for node in &mut nest.nodes {
-            if let Node::Read { source, at, guards, otherwise } = node {
-                let from = from.get(*source).copied().unwrap_or(SourceAt::whole(*source));
-                *node = from.read(at, std::mem::take(guards), *otherwise);
-            }
+            *node = moved(node.clone(), from);
         }
+        let types = self.types.iter().zip(from).map(|(&dtype, from)| (from.place, dtype));
+        nest.types = types_of(all.len(), types);
         nest.sources = all.to_vec();
         nest.tidied().checked()
     }
@@ -202,33 +235,29 @@ impl Nest {
     /// This nest and another one, whose axes are `axes` of this one, as one.
     fn beside_along(&self, other: &Nest, axes: &[usize], all: &[Dims], from: &[SourceAt]) -> Result<Nest> {
         let places: Vec<Index> = axes.iter().map(|&axis| Index::axis(axis)).collect();
-        let moved = |index: &Index| index.with(&places, &self.extents);
+        let along = |index: &Index| index.with(&places, &self.extents);
         let (mut nodes, mut ids) =
             (Nodes { nodes: self.nodes.clone() }, Vec::with_capacity(other.nodes.len()));
         for node in &other.nodes {
-            let mut node = node.mapped(&moved, &|own| ids.get(own).copied().unwrap_or_default());
-            match &mut node {
-                Node::Read { source, at, guards, otherwise } => {
-                    let from = from.get(*source).copied().unwrap_or(SourceAt::whole(*source));
-                    node = from.read(at, std::mem::take(guards), *otherwise);
-                }
-                Node::Reduce { over, .. } => {
-                    *over = axes_of(*over).fold(0, |all, axis| all | 1 << axes[axis])
-                }
-                _ => {}
+            let mut node = node.mapped(&along, &|own| ids.get(own).copied().unwrap_or_default());
+            if let Node::Reduce { over, .. } = &mut node {
+                *over = axes_of(*over).fold(0, |all, axis| all | 1 << axes[axis]);
             }
+            let node = moved(node, from);
             ids.push(nodes.add(node));
         }
         let new = |own: NodeId| ids.get(own).copied().unwrap_or_default();
         let first =
-            FurtherResult { value: new(other.value), at: moved(&other.position()), target: other.target };
+            FurtherResult { value: new(other.value), at: along(&other.position()), target: other.target };
         let others = other.further.iter().map(|own| FurtherResult {
             value: new(own.value),
-            at: moved(&own.at),
+            at: along(&own.at),
             target: own.target,
         });
         let further = self.further.iter().cloned().chain([first]).chain(others).collect();
-        let nest = Nest { sources: all.to_vec(), nodes: nodes.nodes, further, ..self.clone() };
+        let of_other = other.types.iter().zip(from).map(|(&dtype, from)| (from.place, dtype));
+        let types = types_of(all.len(), self.types.iter().copied().enumerate().chain(of_other));
+        let nest = Nest { sources: all.to_vec(), types, nodes: nodes.nodes, further, ..self.clone() };
         nest.tidied().checked()
     }
 
@@ -362,12 +391,11 @@ impl Nest {
         };
         let mut node = node.mapped(&place, &|own| arguments.get(&own).copied().unwrap_or_default());
         match &mut node {
-            Node::Read { source, at, guards, otherwise } => {
-                let from = inlining.sources.get(*source).copied().unwrap_or(SourceAt::whole(0));
+            Node::Read { guards, .. } | Node::Gather { guards, .. } => {
                 guards.extend(inlining.guards.iter().cloned());
                 crate::sorted::sort(guards, Ord::cmp);
                 guards.dedup();
-                node = from.read(at, std::mem::take(guards), *otherwise);
+                node = moved(node, inlining.sources);
             }
             Node::Reduce { over, .. } => *over = inlining.places.over(*over),
             _ => {}
@@ -390,8 +418,14 @@ struct Inlining<'a> {
     known: &'a mut HashMap<(NodeId, bool), NodeId>,
 }
 
-/// `computed` where all guards hold, and a number elsewhere.
-fn guarded(nodes: &mut Nodes, computed: NodeId, guards: &[Guard], otherwise: crate::emit::Bits) -> NodeId {
+/// `computed`, of type `dtype`, where all guards hold, and a number elsewhere.
+fn guarded(
+    nodes: &mut Nodes,
+    computed: NodeId,
+    guards: &[Guard],
+    otherwise: crate::emit::Bits,
+    dtype: DType,
+) -> NodeId {
     if guards.is_empty() {
         return computed;
     }
@@ -403,6 +437,9 @@ fn guarded(nodes: &mut Nodes, computed: NodeId, guards: &[Guard], otherwise: cra
             return nodes.add(Node::Read { source, at, guards: own, otherwise });
         }
     }
-    let otherwise = nodes.add(Node::Number(otherwise));
+    let otherwise = nodes.add(match dtype {
+        DType::F32 => Node::Number(otherwise),
+        word => Node::Integer { value: otherwise.0 as i64, word },
+    });
     nodes.add(Node::Choose { guards: guards.to_vec(), then: computed, otherwise })
 }

@@ -9,6 +9,7 @@ use super::nest::{Nest, Node, axes_of};
 use super::rows;
 use crate::limits::machine::Machine;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 
 /// How much faster a cache gives an element that was read before.
 const CACHED: f64 = 6.0;
@@ -33,6 +34,16 @@ fn operations(function: Function) -> f64 {
         Clamp | Equal | Greater | GreaterEqual | Less | LessEqual | Maximum | Minimum | NotEqual | Relu
         | Relu6 => 4.0,
         _ => 20.0,
+    }
+}
+
+/// Operations of a function of integers.
+fn operations_of_integers(function: IntegerFunction) -> f64 {
+    use IntegerFunction::{Div, FloorDiv, FloorMod, Pow, Rem};
+    match function {
+        Div | Rem | FloorDiv | FloorMod => QUOTIENT,
+        Pow => 96.0,
+        _ => 1.0,
     }
 }
 
@@ -68,6 +79,11 @@ impl Nest {
             let times = loops[id] as f64 * self.count(depends[id]) as f64;
             computed += match node {
                 Node::Apply(function, _) => times * operations(*function),
+                Node::ApplyIntegers { function, .. } => times * operations_of_integers(*function),
+                Node::Gather { .. } => {
+                    moved += times * BROUGHT_ALONG;
+                    times
+                }
                 Node::Reduce { over, .. } => self.count(depends[id] | over) as f64,
                 Node::Read { source, at, .. } => {
                     let read =

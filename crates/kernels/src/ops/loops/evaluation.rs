@@ -150,8 +150,11 @@ impl<'a> Evaluation<'a> {
                     *target = value(if holds { *then } else { *otherwise }, place);
                 }
             }
-            // Its loop came before.
-            Node::Reduce { .. } => {}
+            // Its loop came before; nests with integers have a kernel of their own.
+            Node::Reduce { .. }
+            | Node::Integer { .. }
+            | Node::Gather { .. }
+            | Node::ApplyIntegers { .. } => {}
         }
         self.values[id] = out;
     }

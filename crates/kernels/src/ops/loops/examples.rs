@@ -1,14 +1,15 @@
 //! Problems that between them use every kernel, kind of index and reduction.
 
 use super::index::{Index, Mirror};
-use super::nest::{Guard, Nest, Node, Nodes};
+use super::nest::{GatherAxis, Guard, Nest, Node, Nodes};
 use super::{LoopsOp, OP, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Bits;
 use crate::error::Result;
 use crate::ops::elementwise::Function;
 use crate::ops::examples::Numbers;
+use crate::ops::integer::IntegerFunction;
 use crate::ops::op::Op;
 use crate::ops::reduce::Reduction;
 use std::sync::Arc;
@@ -139,6 +140,53 @@ fn turned_maps(channels: usize) -> Result<Nest> {
     })
 }
 
+/// Rows of a source where integers say, which follow from floats or from other integers, along one or two axes, and as wide
+/// as vec4s if `wide`.
+fn gathered(wide: bool, floats: bool) -> Result<Nest> {
+    let (columns, word) = (if wide { 8 } else { 5 }, DType::I32);
+    let extents = vec![6, columns];
+    let mut nodes = Nodes::default();
+    let x = nodes.read(1, at(&[(0, 1)]));
+    let (index, source) = if floats {
+        let four = nodes.number(4.0);
+        let scaled = nodes.apply(Function::Mul, &[x, four]);
+        let floor = nodes.apply(Function::Floor, &[scaled]);
+        let (function, arguments) = (IntegerFunction::Convert, vec![floor]);
+        let index = nodes.add(Node::ApplyIntegers { function, arguments, word: DType::F32, result: word });
+        (index, DType::F32)
+    } else {
+        let three = nodes.add(Node::Integer { value: 3, word });
+        let function = IntegerFunction::FloorMod;
+        (nodes.add(Node::ApplyIntegers { function, arguments: vec![x, three], word, result: word }), word)
+    };
+    let row = GatherAxis { index, extent: 3, stride: 4 * columns };
+    let mut by = vec![row];
+    if !floats {
+        by.push(GatherAxis { index: x, extent: 4, stride: columns });
+    }
+    let element = nodes.add(Node::Gather { source: 0, at: at(&[(1, 1)]), guards: Vec::new(), by });
+    let function = IntegerFunction::Convert;
+    let whole = nodes.add(Node::ApplyIntegers { function, arguments: vec![index], word, result: DType::F32 });
+    let value = nodes.apply(Function::Add, &[element, whole]);
+    let sources = vec![(Dims::new(&[3, 4, columns])?, DType::F32), (Dims::new(&[6])?, source)];
+    Nest::of_words(extents, vec![0, 1], sources, nodes, value, Dims::new(&[6, columns])?)
+}
+
+/// Integers in another order with a border, and a function of them.
+fn bordered_integers(word: DType) -> Result<Nest> {
+    let mut nodes = Nodes::default();
+    let row = Index::axis(1).plus(&Index::number(-1), 1);
+    let guards = vec![Guard { index: row.clone(), below: 5 }];
+    let at_x = row.inside(5, &[4, 7]).times(4).plus(&Index::axis(0), 1);
+    let x = nodes.add(Node::Read { source: 0, at: at_x, guards: guards.clone(), otherwise: Bits(3.0) });
+    let y = nodes.read(1, at(&[(0, 7), (1, 1)]));
+    let function = IntegerFunction::Mul;
+    let product = nodes.add(Node::ApplyIntegers { function, arguments: vec![x, y], word, result: word });
+    let value = nodes.add(Node::Choose { guards, then: product, otherwise: y });
+    let sources = vec![(Dims::new(&[5, 4])?, word), (Dims::new(&[4, 7])?, word)];
+    Nest::of_words(vec![4, 7], vec![0, 1], sources, nodes, value, Dims::new(&[4, 7])?)
+}
+
 /// The squares of what the nest writes, in another order, beside what it writes.
 fn kept(nest: &Nest) -> Result<Nest> {
     let rows = nest.target.shape();
@@ -205,6 +253,18 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         (twice(&turned_maps(8)?)?, OperandSet { sources: 0b1010, results: 0b11 }),
     ] {
         all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
+    }
+    for nest in [
+        gathered(true, true)?,
+        gathered(true, false)?,
+        gathered(false, true)?,
+        gathered(false, false)?,
+        bordered_integers(DType::I32)?,
+        bordered_integers(DType::U32)?,
+    ] {
+        // What indices are made of stays in f32.
+        let halves = OperandSet { sources: 0b01, results: 0 };
+        all.push(LoopsOp::new(Arc::new(nest), halves, none, precision)?);
     }
     Ok(all.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())
 }

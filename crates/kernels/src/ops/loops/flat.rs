@@ -1,7 +1,7 @@
 //! `flat`: an element of the result per invocation, or four where the last axis has whole vec4s, in lines.
 
 use super::index::Index;
-use super::nest::{Nest, Node};
+use super::nest::{Nest, Node, NodeId};
 use super::text::{Stored, Text, is_whole};
 use super::{LoopsOp, result_operand};
 use crate::dims::Dims;
@@ -19,13 +19,43 @@ pub(super) struct Flat;
 /// The axis along which an invocation has four elements, if it has.
 pub(super) fn lanes(nest: &Nest) -> Option<usize> {
     let &axis = nest.written.last()?;
-    let reads_whole = |node: &Node| match node {
-        Node::Read { source, at, .. } => {
-            is_whole(at, axis) && nest.sources[*source].elements().is_multiple_of(4)
+    has_lanes(nest, axis).then_some(axis)
+}
+
+/// Whether an invocation may have four elements along `axis`: one of the nodes reads them in one piece, and integers are the
+/// same for all four.
+pub(super) fn has_lanes(nest: &Nest, axis: usize) -> bool {
+    let reads_whole =
+        |node: &Node| node.source().is_some_and(|source| is_whole_read(node, axis, nest.sources[source]));
+    if !nest.extents[axis].is_multiple_of(4) || !nest.nodes.iter().any(reads_whole) {
+        return false;
+    }
+    let (depends, types) = (nest.dependences(), nest.node_types());
+    let along = |id: NodeId| depends[id] & (1 << axis) != 0;
+    let scalar = |(id, node): (NodeId, &Node)| {
+        let of_integers = types[id] != DType::F32 || matches!(node, Node::ApplyIntegers { .. });
+        let by = match node {
+            Node::Gather { at, guards, by, .. } => {
+                let guarded = guards.iter().any(|guard| guard.index.axes() & (1 << axis) != 0);
+                guarded || !matches!(at.stride(axis), Some(0 | 1)) || by.iter().any(|own| along(own.index))
+            }
+            _ => false,
+        };
+        by || of_integers && along(id)
+    };
+    !nest.nodes.iter().enumerate().any(scalar) && nest.values().all(|value| types[value] == DType::F32)
+}
+
+/// Whether four places along `axis` are four elements of a source of `dims` one behind the other.
+fn is_whole_read(node: &Node, axis: usize, dims: Dims) -> bool {
+    let at_whole = match node {
+        Node::Read { at, .. } => is_whole(at, axis),
+        Node::Gather { at, by, .. } => {
+            is_whole(at, axis) && by.iter().all(|own| own.stride.is_multiple_of(4))
         }
         _ => false,
     };
-    (nest.extents[axis].is_multiple_of(4) && nest.nodes.iter().any(reads_whole)).then_some(axis)
+    at_whole && dims.elements().is_multiple_of(4)
 }
 
 /// How each source is bound: in vec4s where all of its reads that depend on the lane are whole ones.
@@ -33,18 +63,18 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
     let nest = &*op.stored;
     let wide = |source: usize| {
         let Some(axis) = lanes else { return false };
-        let reads = nest.nodes.iter().filter_map(|node| match node {
-            Node::Read { source: own, at, guards, .. } if *own == source => Some((at, guards)),
-            _ => None,
-        });
+        let reads = nest.nodes.iter().filter(|node| node.source() == Some(source));
         let (mut some, mut all) = (false, true);
-        for (at, guards) in reads {
-            let whole =
-                is_whole(at, axis) && guards.iter().all(|guard| guard.index.axes() & (1 << axis) == 0);
+        for node in reads {
+            let (Node::Read { at, guards, .. } | Node::Gather { at, guards, .. }) = node else { continue };
+            let whole = is_whole_read(node, axis, nest.sources[source])
+                && guards.iter().all(|guard| guard.index.axes() & (1 << axis) == 0);
             some |= whole;
-            all &= whole || at.axes() & (1 << axis) == 0;
+            // A node that says where gives one element.
+            let one = at.axes() & (1 << axis) == 0 && matches!(node, Node::Read { .. });
+            all &= whole || one;
         }
-        some && all && nest.sources[source].elements().is_multiple_of(4)
+        some && all && nest.types.get(source) == Some(&DType::F32)
     };
     let stored = |source| Stored { dtype: op.stored_source(source), is_wide: wide(source) };
     (0..nest.sources.len()).map(stored).collect()

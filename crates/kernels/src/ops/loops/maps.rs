@@ -6,6 +6,7 @@ use super::index::Index;
 use super::nest::{Guard, Nest, Node, Nodes};
 use super::{OP, OperandSet};
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -54,6 +55,16 @@ impl Nest {
     /// # Errors
     /// If that is no nest that kernels compute.
     pub fn in_maps(&self, maps: OperandSet) -> Result<Nest> {
+        let gathers = |node: &Node| matches!(node, Node::Gather { source, .. } if maps.has_source(*source));
+        let of_integers = |place: usize, dtype: DType| dtype != DType::F32 && maps.has_source(place);
+        if self.nodes.iter().any(gathers)
+            || self.types.iter().enumerate().any(|(place, &dtype)| of_integers(place, dtype))
+            || (0..=self.further.len())
+                .any(|order| maps.has_result(order) && self.result_type(order) != DType::F32)
+        {
+            let found = "integers, or elements where a node says, in slices";
+            return Err(Error::unsupported(OP, found));
+        }
         let mut nest = self.clone();
         for node in &mut nest.nodes {
             if let Node::Read { source, at, .. } = node

@@ -4,6 +4,7 @@ use super::compose::{ReadFrom, SourceAt, Sources};
 use super::index::{Index, Term};
 use super::nest::{Nest, Node, Nodes, counted};
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::Result;
 
 /// Matrices one behind the other, as a product reads or writes them.
@@ -119,7 +120,10 @@ impl Nest {
     fn moved(&self) -> Option<(usize, &Index)> {
         match self.nodes.get(self.value) {
             Some(Node::Read { source, at, guards, .. })
-                if guards.is_empty() && self.nodes.len() == 1 && self.further.is_empty() =>
+                if guards.is_empty()
+                    && self.nodes.len() == 1
+                    && self.further.is_empty()
+                    && self.result_type(0) == DType::F32 =>
             {
                 Some((*source, at))
             }

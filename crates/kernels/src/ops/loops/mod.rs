@@ -14,6 +14,7 @@
 //!
 //! Sums are in f32 in every precision. A mean is a sum and a quotient.
 
+mod checks;
 mod compose;
 mod cpu;
 mod estimate;
@@ -23,6 +24,7 @@ mod flat;
 mod index;
 #[cfg(test)]
 mod index_tests;
+mod integers;
 mod kept;
 mod maps;
 mod matrices;
@@ -38,13 +40,14 @@ mod term;
 mod tests;
 mod text;
 mod tidy;
+mod words;
 
 pub use compose::{ReadFrom, SourceAt, Sources};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};
 pub use nest::Nest;
-pub(super) use nest::{Guard, Node, Nodes, element};
+pub(super) use nest::{GatherAxis, Guard, Node, Nodes, aligned, element};
 pub use operator::Loops;
 
 use crate::dtype::{DType, Precision};
@@ -128,12 +131,19 @@ impl LoopsOp {
 
     /// The type in which a source is stored.
     fn stored_source(&self, source: usize) -> DType {
-        if self.halves.has_source(source) { self.precision.storage() } else { DType::F32 }
+        match self.nest.types.get(source) {
+            Some(DType::F32) if self.halves.has_source(source) => self.precision.storage(),
+            Some(&word) => word,
+            None => DType::F32,
+        }
     }
 
     /// The type in which a result is stored.
     fn stored_result(&self, result: usize) -> DType {
-        if self.halves.has_result(result) { self.precision.storage() } else { DType::F32 }
+        match self.nest.result_type(result) {
+            DType::F32 if self.halves.has_result(result) => self.precision.storage(),
+            word => word,
+        }
     }
 
     /// The precision of its kernels: of f32 where no operand is of halves.

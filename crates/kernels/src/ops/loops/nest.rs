@@ -2,10 +2,12 @@
 
 use super::OP;
 use super::index::{AxisSet, Index};
-pub(in crate::ops) use super::node::{FurtherResult, Guard, Node, NodeId, Nodes, counted};
+pub(in crate::ops) use super::node::{FurtherResult, GatherAxis, Guard, Node, NodeId, Nodes, counted};
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::emit::interface::MAX_RESULTS;
 use crate::error::{Error, Result};
+use crate::ops::rows::word_key;
 
 /// The most operands that a nest reads and writes: WebGPU binds no more.
 const MAX_OPERANDS: usize = 8;
@@ -31,6 +33,8 @@ pub struct Nest {
     /// The result's axes, outermost first: its elements lie behind each other along them.
     pub(in crate::ops) written: Vec<usize>,
     pub(in crate::ops) sources: Vec<Dims>,
+    /// The type of each source's words: f32, or integers of 32 bits.
+    pub(in crate::ops) types: Vec<DType>,
     pub(in crate::ops) nodes: Vec<Node>,
     /// The node that is written.
     pub(in crate::ops) value: NodeId,
@@ -54,6 +58,20 @@ pub(in crate::ops) fn element(extents: &[usize]) -> Index {
     at
 }
 
+/// Where the element of `dims` is that belongs to one of a result of `rank` axes by numpy's rule: axes are aligned at the last
+/// one, and an extent of 1 goes with any other.
+pub(in crate::ops) fn aligned(dims: Dims, rank: usize) -> Index {
+    let own = dims.extents();
+    let (mut at, mut stride) = (Index::default(), 1);
+    for (axis, &extent) in own.iter().enumerate().rev() {
+        if extent > 1 {
+            at = at.plus(&Index::axis(rank.saturating_sub(own.len()) + axis), stride);
+        }
+        stride *= extent as i64;
+    }
+    at
+}
+
 impl Nest {
     /// The nest of `nodes`, of which `value` is written along the axes of `written` as `target`.
     ///
@@ -67,12 +85,29 @@ impl Nest {
         value: NodeId,
         target: Dims,
     ) -> Result<Self> {
+        let sources = sources.into_iter().map(|dims| (dims, DType::F32)).collect();
+        Nest::of_words(extents, written, sources, nodes, value, target)
+    }
+
+    /// The nest of `nodes`, of which `value` is written along the axes of `written` as `target`; sources have these types.
+    ///
+    /// # Errors
+    /// If it is no nest that kernels compute.
+    pub(in crate::ops) fn of_words(
+        extents: Vec<usize>,
+        written: Vec<usize>,
+        sources: Vec<(Dims, DType)>,
+        nodes: Nodes,
+        value: NodeId,
+        target: Dims,
+    ) -> Result<Self> {
+        let (sources, types): (Vec<Dims>, Vec<DType>) = sources.into_iter().unzip();
         // Of nothing there is nothing to compute.
         for dims in sources.iter().chain([&target]) {
             dims.checked(OP)?;
         }
         let (nodes, further) = (nodes.nodes, Vec::new());
-        Nest { extents, written, sources, nodes, value, target, further }.tidied().checked()
+        Nest { extents, written, sources, types, nodes, value, target, further }.tidied().checked()
     }
 
     /// The nest, checked.
@@ -130,32 +165,9 @@ impl Nest {
                     );
                 }
             }
-            match node {
-                Node::Read { source, at, guards, .. } => {
-                    if !at.is_guarded(&|of, most| {
-                        guards.iter().any(|guard| guard.index == *of && guard.below <= most)
-                    }) {
-                        return refuse(
-                            format!("{at} without a guard for each place that may be outside"),
-                            "one".to_owned(),
-                        );
-                    }
-                    let Some(dims) = self.sources.get(*source) else {
-                        return refuse(format!("source {source}"), format!("one of {sources}"));
-                    };
-                    let [least, most] = at.range(&self.extents);
-                    if least < 0 || most >= dims.elements() as i64 {
-                        let found = format!("elements {least} to {most} of {dims}");
-                        return refuse(found, format!("0 to {}", dims.elements() - 1));
-                    }
-                }
-                Node::Apply(function, arguments) if arguments.len() != function.arity() => {
-                    let found = format!("{} arguments of {}", arguments.len(), function.name());
-                    return refuse(found, function.arity().to_string());
-                }
-                _ => {}
-            }
+            self.check_node(node)?;
         }
+        self.check_types()?;
         let row = self.row_axes();
         for FurtherResult { value, at, target } in &self.further {
             let places = counted(at, &self.written, &self.extents).map(|_| self.count(written));
@@ -216,8 +228,14 @@ impl Nest {
 
     /// Whether it moves elements and computes nothing.
     pub fn is_move(&self) -> bool {
+        let moves = |node: &Node| {
+            matches!(
+                node,
+                Node::Read { .. } | Node::Choose { .. } | Node::Number(_) | Node::Integer { .. }
+            )
+        };
         matches!(self.nodes.get(self.value), Some(Node::Read { .. } | Node::Choose { .. }))
-            && !self.nodes.iter().any(|node| matches!(node, Node::Apply(..) | Node::Reduce { .. }))
+            && self.nodes.iter().all(moves)
     }
 
     /// For each node how many reductions come one behind the other up to it, itself included.
@@ -293,12 +311,27 @@ impl Nest {
 
     /// What a node is, in one line without spaces.
     pub(in crate::ops) fn formula(&self, of: NodeId) -> String {
+        self.formulas().0.get(of).cloned().unwrap_or_default()
+    }
+
+    /// What each node is, and those that are long by their names.
+    fn formulas(&self) -> (Vec<String>, Vec<String>) {
+        let mut named = Vec::new();
         let mut texts: Vec<String> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let text = |id: &NodeId| texts[*id].clone();
             let own = match node {
                 Node::Number(number) => format!("{:?}", number.0),
                 Node::Read { source, .. } => format!("x{source}"),
+                Node::Integer { value, .. } => value.to_string(),
+                Node::Gather { source, by, .. } => {
+                    let by: Vec<String> = by.iter().map(|own| text(&own.index)).collect();
+                    format!("x{source}[{}]", by.join(","))
+                }
+                Node::ApplyIntegers { function, arguments, result, .. } => {
+                    let arguments: Vec<String> = arguments.iter().map(text).collect();
+                    format!("{}:{result}({})", function.name(), arguments.join(","))
+                }
                 Node::Apply(function, arguments) => {
                     let arguments: Vec<String> = arguments.iter().map(text).collect();
                     format!("{}({})", function.name(), arguments.join(","))
@@ -306,16 +339,21 @@ impl Nest {
                 Node::Reduce { reduction, of, .. } => format!("{}({})", reduction.name(), text(of)),
                 Node::Choose { then, otherwise, .. } => format!("either({},{})", text(then), text(otherwise)),
             };
-            // What is long was said before.
-            texts.push(if own.len() > 160 { format!("v{}", texts.len()) } else { own });
+            let name = format!("v{}", texts.len());
+            let is_long = own.len() > 160;
+            if is_long {
+                named.push(format!("{name}={own}"));
+            }
+            texts.push(if is_long { name } else { own });
         }
-        texts.get(of).cloned().unwrap_or_default()
+        (texts, named)
     }
 
     /// All that the nest is, in one line of words.
     pub(in crate::ops) fn key(&self) -> String {
         let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
-        let sources: Vec<String> = self.sources.iter().map(Dims::to_string).collect();
+        let source = |(dims, &dtype): (&Dims, &DType)| format!("{dims}{}", word_key(dtype));
+        let sources: Vec<String> = self.sources.iter().zip(&self.types).map(source).collect();
         let mut key =
             format!("along{} to{} from{}", numbers(&self.extents), numbers(&self.written), sources.join(","));
         let mut places: Vec<String> = Vec::new();
@@ -329,6 +367,10 @@ impl Nest {
                     let fill = if guards.is_empty() { String::new() } else { format!(":{}", otherwise.0) };
                     places.push(format!("x{source}[{at}{}{fill}]", guarded(guards)));
                 }
+                Node::Gather { source, at, guards, by } => {
+                    let by = by.iter().map(|own| format!("+{}*v{}<{}", own.stride, own.index, own.extent));
+                    places.push(format!("x{source}[{at}{}{}]", by.collect::<String>(), guarded(guards)));
+                }
                 Node::Choose { guards, .. } => places.push(guarded(guards)),
                 Node::Reduce { over, .. } => {
                     places.push(format!("over{}", numbers(&axes_of(*over).collect::<Vec<_>>())));
@@ -336,9 +378,14 @@ impl Nest {
                 _ => {}
             }
         }
-        key.push_str(&format!(" {} {}", self.formula(self.value), places.join(" ")));
+        let (texts, named) = self.formulas();
+        let text = |of: NodeId| texts.get(of).cloned().unwrap_or_default();
+        key.push_str(&format!(" {} {}", text(self.value), places.join(" ")));
         for FurtherResult { value, at, target } in &self.further {
-            key.push_str(&format!(" further{target}[{at}]={}", self.formula(*value)));
+            key.push_str(&format!(" further{target}[{at}]={}", text(*value)));
+        }
+        for own in named {
+            key.push_str(&format!(" {own}"));
         }
         key
     }
@@ -347,7 +394,7 @@ impl Nest {
     pub(in crate::ops) fn operations(&self) -> u64 {
         let (depends, loops) = (self.dependences(), self.loops());
         let each = self.nodes.iter().enumerate().map(|(id, node)| match node {
-            Node::Apply(..) => loops[id] * self.count(depends[id]) as u64,
+            Node::Apply(..) | Node::ApplyIntegers { .. } => loops[id] * self.count(depends[id]) as u64,
             Node::Reduce { over, .. } => self.count(depends[id] | over) as u64,
             _ => 0,
         });

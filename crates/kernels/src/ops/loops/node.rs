@@ -2,8 +2,10 @@
 
 use super::index::{AxisSet, Index};
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::ops::elementwise::Function;
+use crate::ops::integer::IntegerFunction;
 use crate::ops::reduce::Reduction;
 
 /// A node, by its place among those of its nest: nodes read earlier ones alone.
@@ -14,6 +16,16 @@ pub(in crate::ops) type NodeId = usize;
 pub(in crate::ops) struct Guard {
     pub(in crate::ops) index: Index,
     pub(in crate::ops) below: i64,
+}
+
+/// An axis of a source along which a node gives the place: a whole number, of a float too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::ops) struct GatherAxis {
+    pub(in crate::ops) index: NodeId,
+    /// Places are from 0 on and below it.
+    pub(in crate::ops) extent: usize,
+    /// Elements from one place to the next.
+    pub(in crate::ops) stride: usize,
 }
 
 /// A number for each place along the axes on which it depends.
@@ -27,8 +39,28 @@ pub(in crate::ops) enum Node {
         guards: Vec<Guard>,
         otherwise: Bits,
     },
+    /// An integer of type `word`.
+    Integer {
+        value: i64,
+        word: DType,
+    },
+    /// The element of a source that lies behind the one at `at` where nodes say; zero where a guard does not hold, or one of
+    /// these is not within its axis.
+    Gather {
+        source: usize,
+        at: Index,
+        guards: Vec<Guard>,
+        by: Vec<GatherAxis>,
+    },
     /// A function of as many nodes as it takes.
     Apply(Function, Vec<NodeId>),
+    /// A function of integers of type `word`, which gives a number of type `result`.
+    ApplyIntegers {
+        function: IntegerFunction,
+        arguments: Vec<NodeId>,
+        word: DType,
+        result: DType,
+    },
     /// What the values of a node along these axes are together.
     Reduce {
         reduction: Reduction,
@@ -44,11 +76,30 @@ pub(in crate::ops) enum Node {
 }
 
 impl Node {
+    /// The source of which it reads an element.
+    pub(in crate::ops) const fn source(&self) -> Option<usize> {
+        match self {
+            Node::Read { source, .. } | Node::Gather { source, .. } => Some(*source),
+            _ => None,
+        }
+    }
+
+    /// The node with an element of another source, `first` elements behind.
+    #[must_use]
+    pub(in crate::ops) fn moved_to(mut self, place: usize, first: usize) -> Node {
+        if let Node::Read { source, at, .. } | Node::Gather { source, at, .. } = &mut self {
+            *source = place;
+            *at = at.plus(&Index::number(first as i64), 1);
+        }
+        self
+    }
+
     /// The nodes that it reads.
     pub(in crate::ops) fn arguments(&self) -> Vec<NodeId> {
         match self {
-            Node::Number(_) | Node::Read { .. } => Vec::new(),
-            Node::Apply(_, arguments) => arguments.clone(),
+            Node::Number(_) | Node::Integer { .. } | Node::Read { .. } => Vec::new(),
+            Node::Gather { by, .. } => by.iter().map(|own| own.index).collect(),
+            Node::Apply(_, arguments) | Node::ApplyIntegers { arguments, .. } => arguments.clone(),
             Node::Reduce { of, .. } => vec![*of],
             Node::Choose { then, otherwise, .. } => vec![*then, *otherwise],
         }
@@ -57,7 +108,7 @@ impl Node {
     /// The indices in it.
     pub(in crate::ops) fn indices(&self) -> Vec<&Index> {
         let (at, guards): (Option<&Index>, &[Guard]) = match self {
-            Node::Read { at, guards, .. } => (Some(at), guards),
+            Node::Read { at, guards, .. } | Node::Gather { at, guards, .. } => (Some(at), guards),
             Node::Choose { guards, .. } => (None, guards),
             _ => (None, &[]),
         };
@@ -72,7 +123,16 @@ impl Node {
     ) -> Node {
         let guard = |guard: &Guard| Guard { index: index(&guard.index), below: guard.below };
         match self {
-            Node::Number(number) => Node::Number(*number),
+            Node::Number(_) | Node::Integer { .. } => self.clone(),
+            Node::Gather { source, at, guards, by } => {
+                let axis = |own: &GatherAxis| GatherAxis { index: argument(own.index), ..own.clone() };
+                Node::Gather {
+                    source: *source,
+                    at: index(at),
+                    guards: guards.iter().map(guard).collect(),
+                    by: by.iter().map(axis).collect(),
+                }
+            }
             Node::Read { source, at, guards, otherwise } => Node::Read {
                 source: *source,
                 at: index(at),
@@ -82,6 +142,12 @@ impl Node {
             Node::Apply(function, arguments) => {
                 Node::Apply(*function, arguments.iter().map(|&own| argument(own)).collect())
             }
+            Node::ApplyIntegers { function, arguments, word, result } => Node::ApplyIntegers {
+                function: *function,
+                arguments: arguments.iter().map(|&own| argument(own)).collect(),
+                word: *word,
+                result: *result,
+            },
             Node::Reduce { reduction, of, over } => {
                 Node::Reduce { reduction: *reduction, of: argument(*of), over: *over }
             }

@@ -2,7 +2,7 @@
 
 use super::{LoopsOp, Nest, OP, OperandSet};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::op::Op;
@@ -54,6 +54,11 @@ impl Options for Loops {
             }
         }
         Ok(Lowered::Op(Arc::new(self.op(precision)?)))
+    }
+
+    fn types(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
+        let count = self.nest.targets().count();
+        (0..count).rev().map(|order| self.nest.result_type(order)).collect()
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

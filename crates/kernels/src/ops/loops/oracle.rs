@@ -7,23 +7,27 @@
 
 use super::LoopsOp;
 use super::index::AxisSet;
-use super::nest::{Nest, Node, NodeId, axes_of};
+use super::integers;
+use super::nest::{GatherAxis, Nest, Node, NodeId, axes_of};
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::ops::elementwise::{Function, Interval, Unit, applied};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reduce::Reduction;
+use crate::ops::integer::wrapped;
 use crate::ops::reference::Reference;
+use crate::word::numbers;
 use half::f16;
 
-type Bounded = (f64, Interval);
+pub(super) type Bounded = (f64, Interval);
 
 /// The result for `operands`, which were checked.
 pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let nest = &*op.nest;
-    let sources: Vec<&[f32]> = (0..nest.sources.len())
-        .map(|source| get(operands, Operand::Arg(source as u8)).unwrap_or_default())
-        .collect();
+    let words = |(place, &dtype): (usize, &DType)| {
+        numbers(dtype, get(operands, Operand::Arg(place as u8)).unwrap_or_default())
+    };
+    let sources: Vec<Vec<f64>> = nest.types.iter().enumerate().map(words).collect();
     let half = |dtype: DType| (dtype == DType::F16).then(|| Unit::of(DType::F16));
     let store = half(op.stored_result(0));
     let stored = (0..nest.sources.len()).map(|source| half(op.stored_source(source))).collect();
@@ -31,6 +35,7 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let mut evaluation = Evaluation {
         nest,
         sources,
+        types: nest.node_types(),
         stored,
         unit: Unit::of(DType::F32),
         at: vec![0; nest.extents.len()],
@@ -56,7 +61,8 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
 
 struct Evaluation<'a> {
     nest: &'a Nest,
-    sources: Vec<&'a [f32]>,
+    sources: Vec<Vec<f64>>,
+    types: Vec<DType>,
     /// What each source is stored in, where that rounds.
     stored: Vec<Option<Unit>>,
     unit: Unit,
@@ -88,12 +94,26 @@ impl Evaluation<'_> {
             Node::Number(number) => exactly(f64::from(number.0)),
             Node::Read { source, at, guards, otherwise } => {
                 if holds(guards, &self.at) {
-                    let place = usize::try_from(at.value(&self.at)).unwrap_or(usize::MAX);
-                    let value = self.sources[*source].get(place).copied().map_or(f64::NAN, f64::from);
-                    (value, self.read(*source, value))
+                    self.element(*source, at.value(&self.at))
                 } else {
-                    exactly(f64::from(otherwise.0))
+                    match self.types[id] {
+                        DType::F32 => exactly(f64::from(otherwise.0)),
+                        _ => exactly((otherwise.0 as i64) as f64),
+                    }
                 }
+            }
+            Node::Integer { value, word } => exactly(wrapped(*word, *value) as f64),
+            Node::Gather { source, at, guards, by } if holds(guards, &self.at) => {
+                let place = at.value(&self.at);
+                self.gathered(*source, place, by)
+            }
+            Node::Gather { .. } => exactly(0.0),
+            Node::ApplyIntegers { function, arguments, word, result } => {
+                let mut given = [exactly(0.0); 3];
+                for (slot, &argument) in given.iter_mut().zip(arguments) {
+                    *slot = self.node(argument);
+                }
+                integers::applied(*function, given, *word, *result)
             }
             Node::Apply(function, arguments) => {
                 let mut given = [exactly(0.0); 3];
@@ -112,8 +132,56 @@ impl Evaluation<'_> {
         found
     }
 
+    /// An element of a source.
+    fn element(&self, source: usize, at: i64) -> Bounded {
+        let place = usize::try_from(at).unwrap_or(usize::MAX);
+        let value = self.sources[source].get(place).copied().unwrap_or(f64::NAN);
+        (value, self.read(source, value))
+    }
+
+    /// The element that nodes say: one of all that lie where these may be.
+    fn gathered(&mut self, source: usize, at: i64, by: &[GatherAxis]) -> Bounded {
+        /// More of them than this may be anything.
+        const MOST: usize = 4096;
+        let mut places = vec![(at, true)];
+        let mut exact = Some(at);
+        for own in by {
+            let (value, interval) = self.node(own.index);
+            let below = own.extent as f64;
+            let inside = |index: f64| index >= 0.0 && index.trunc() < below;
+            exact = exact.filter(|_| inside(value)).map(|at| at + value.trunc() as i64 * own.stride as i64);
+            let (lo, hi) = (interval.lo.trunc().max(0.0), interval.hi.trunc().min(below - 1.0));
+            let outside = !inside(interval.lo) || !inside(interval.hi);
+            let mut next = Vec::new();
+            for &(at, within) in &places {
+                let mut index = lo;
+                while index <= hi && next.len() <= MOST {
+                    next.push((at + index as i64 * own.stride as i64, within));
+                    index += 1.0;
+                }
+                if outside && next.len() <= MOST {
+                    next.push((at, false));
+                }
+            }
+            places = next;
+        }
+        let value = exact.map_or(0.0, |at| self.element(source, at).0);
+        if places.len() > MOST {
+            return (value, Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY });
+        }
+        let each = places.into_iter().map(|(at, within)| match within {
+            true => self.element(source, at).1,
+            false => Interval::exact(0.0),
+        });
+        let ends: Vec<f64> = each.flat_map(|own| [own.lo, own.hi]).collect();
+        (value, Interval::hull(ends))
+    }
+
     /// What a kernel reads where it has a value in halves: it may lie in f32 as well.
     fn read(&self, source: usize, value: f64) -> Interval {
+        if self.nest.types.get(source) != Some(&DType::F32) {
+            return Interval::exact(value);
+        }
         let is_half = f64::from(f16::from_f64(value)) == value;
         match &self.stored[source] {
             Some(unit) if !is_half => unit.rounded(Interval::exact(value)),
@@ -194,6 +262,6 @@ impl Evaluation<'_> {
     }
 }
 
-fn exactly(value: f64) -> Bounded {
+pub(super) fn exactly(value: f64) -> Bounded {
     (value, Interval::exact(value))
 }

@@ -1,8 +1,9 @@
 //! What `loops` is, and its kernels.
 
-use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, result_operand, rows};
+use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, result_operand, rows, words};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
+use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -56,11 +57,13 @@ impl Definition for LoopsOp {
     }
 
     fn operands(&self) -> Vec<OperandInfo> {
-        let source = |(place, dims): (usize, &crate::dims::Dims)| {
-            OperandInfo::new(Operand::Arg(place as u8), dims.shape(), Role::Input)
+        let source = |(place, dims): (usize, &Dims)| {
+            let dtype = self.nest.types.get(place).copied().unwrap_or_default();
+            OperandInfo::new(Operand::Arg(place as u8), dims.shape(), Role::Input).of(dtype)
         };
-        let result = |(place, dims): (usize, crate::dims::Dims)| {
-            OperandInfo::new(result_operand(place), dims.shape(), Role::Output)
+        let result = |(place, dims): (usize, Dims)| {
+            let dtype = self.nest.result_type(place);
+            OperandInfo::new(result_operand(place), dims.shape(), Role::Output).of(dtype)
         };
         // What is written last is the first result.
         let results = self.nest.targets().enumerate().map(result).collect::<Vec<_>>().into_iter().rev();
@@ -87,6 +90,9 @@ impl Definition for LoopsOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        if self.nest.has_integers() {
+            return Ok(Box::new(words::WordsKernel::new(self)));
+        }
         Ok(Box::new(cpu::LoopsKernels::new(self)))
     }
 }

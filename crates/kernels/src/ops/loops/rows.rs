@@ -3,11 +3,11 @@
 //! are places of a row where `tile[2]` is 1, and rows where it is 2, so that either read memory in lines.
 
 use super::LoopsOp;
-use super::flat::{bindings, results, sources, store};
+use super::flat::{bindings, has_lanes, results, sources, store};
 use super::index::{AxisSet, Index};
 use super::kept::Kept;
 use super::nest::{Nest, Node, NodeId};
-use super::text::{Stored, Text, is_whole, ordered};
+use super::text::{Stored, Text, ordered};
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
@@ -62,13 +62,7 @@ pub(super) fn lanes_of(nest: &Nest) -> Option<usize> {
         return None;
     }
     let &axis = ordered(nest, over).last()?;
-    let whole = |node: &Node| match node {
-        Node::Read { source, at, .. } => {
-            is_whole(at, axis) && nest.sources[*source].elements().is_multiple_of(4)
-        }
-        _ => false,
-    };
-    (nest.extents[axis].is_multiple_of(4) && nest.nodes.iter().any(whole)).then_some(axis)
+    has_lanes(nest, axis).then_some(axis)
 }
 
 /// Whether what the next invocation along a row reads lies behind what the first one reads more often than what the
@@ -191,7 +185,8 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
     let kept = Kept::of(nest, invocations as usize, text.width());
     for (id, _) in &kept.nodes {
         for place in 0..kept.places {
-            text.line(&format!("var k{id}_{place}: {ty} = {ty}(0.0f);"));
+            let (ty, zero) = (text.type_of(*id), text.zero_of(*id));
+            text.line(&format!("var k{id}_{place}: {ty} = {zero};"));
         }
     }
     let mut joins = 0;

@@ -2,7 +2,7 @@
 
 use super::{LoopsOp, Nest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::layout::Layout;
 use crate::ops::elementwise::{ElementwiseOp, Function, Program, Source};
@@ -13,6 +13,7 @@ use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
 use crate::ops::reduce::{Reduce, ReduceOp, Reduction};
 use crate::ops::remap::{AxisRange, Pad, PadMode, StridedSlice, Transpose};
 use crate::ops::softmax::{Softmax, SoftmaxOp};
+use crate::word;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,10 +35,11 @@ fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
     let mut cpu = vec![0.0; wanted.len()];
     let kernel = Op::cpu(&op, &Operands::new()).expect("a kernel");
     kernel.run(&given, &mut [(Operand::Dst, &mut cpu)]).expect("it runs");
+    let cpu = word::numbers(nest.result_type(0), &cpu);
     assert_eq!(reference.value().len(), wanted.len(), "{what}");
     for (place, &wanted) in wanted.iter().enumerate() {
         let (exact, bound) = (reference.value()[place], reference.tolerance(place, Precision::F32));
-        for (by, found) in [("the oracle", exact), ("the CPU", f64::from(cpu[place]))] {
+        for (by, found) in [("the oracle", exact), ("the CPU", cpu[place])] {
             let same = found == wanted || found.is_nan() && wanted.is_nan();
             // The oracle's value and `wanted` are each as far from what is found as the bound allows.
             assert!(
@@ -117,7 +119,11 @@ fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
             .map(|(result, values)| (super::result_operand(result), &mut values[..]))
             .collect();
         Op::cpu(&op, &Operands::new()).expect("a kernel").run(&given, &mut outputs).expect("it runs");
-        written
+        let numbers = |(result, words): (usize, &Vec<f32>)| {
+            let numbers = word::numbers(nest.result_type(result), words);
+            numbers.into_iter().map(|number| number as f32).collect()
+        };
+        written.iter().enumerate().map(numbers).collect::<Vec<Vec<f32>>>()
     };
     let all = run(nest);
     for (result, found) in all.iter().enumerate() {
@@ -131,6 +137,15 @@ fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
     }
 }
 
+/// Numbers of an operand: logarithms and roots are of positive ones, integers are beyond axes too.
+fn usual(seed: usize, elements: usize, dtype: DType) -> Vec<f32> {
+    let noise = noise(seed, elements);
+    match dtype {
+        DType::F32 => noise.iter().map(|value| value.abs() + 0.25).collect(),
+        integer => word::of_integers(integer, noise.iter().map(|value| (value * 9.0) as i64)),
+    }
+}
+
 #[test]
 fn nests_of_ops_compute_what_the_ops_compute() {
     let mut found = 0;
@@ -140,9 +155,7 @@ fn nests_of_ops_compute_what_the_ops_compute() {
             let infos = example.operands();
             let values = |operand: &Operand| {
                 let info = infos.iter().find(|info| info.operand == *operand).expect("an operand of the op");
-                // Logarithms and roots are of positive numbers.
-                let noise = noise(operands.len(), info.elements());
-                noise.iter().map(|value| value.abs() + 0.25).collect::<Vec<f32>>()
+                usual(operands.len(), info.elements(), info.dtype)
             };
             let sources: Vec<Vec<f32>> = operands.iter().map(values).collect();
             let given: Vec<(Operand, &[f32])> =
@@ -165,7 +178,10 @@ fn beside(nest: &Nest, sources: &[Vec<f32>]) -> bool {
     let all: Vec<Dims> = nest.sources.iter().chain(&nest.sources).copied().collect();
     let from: Vec<SourceAt> = (first..all.len()).map(SourceAt::whole).collect();
     let Ok(both) = nest.beside(nest, &all, &from) else { return false };
-    let more = sources.iter().map(|values| values.iter().map(|value| value * 0.5 + 0.25).collect());
+    let more = sources.iter().zip(&nest.types).map(|(values, &dtype)| match dtype {
+        DType::F32 => values.iter().map(|value| value * 0.5 + 0.25).collect(),
+        integer => usual(3, values.len(), integer),
+    });
     let values: Vec<Vec<f32>> = sources.iter().cloned().chain(more).collect();
     several_agree(&both, &values, &nest.key());
     // The other one's axes in another order.
@@ -209,10 +225,10 @@ fn nests_beside_each_other_are_one() {
     for entry in crate::ops::all() {
         for example in (entry.examples)(Precision::F32).expect("examples") {
             let Some((nest, _)) = example.nest() else { continue };
-            let source =
-                |dims: &Dims| noise(7, dims.elements()).iter().map(|value| value.abs() + 0.25).collect();
+            let source = |(dims, &dtype): (&Dims, &DType)| usual(7, dims.elements(), dtype);
             if nest.target.elements() <= 1024 && nest.further.is_empty() {
-                found += usize::from(beside(&nest, &nest.sources.iter().map(source).collect::<Vec<_>>()));
+                let sources: Vec<Vec<f32>> = nest.sources.iter().zip(&nest.types).map(source).collect();
+                found += usize::from(beside(&nest, &sources));
             }
         }
     }

@@ -12,7 +12,7 @@
 //! beyond the guard.
 
 use super::index::{AxisSet, Index, Mirror, Term};
-use super::nest::{Guard, Nest, Node, NodeId, axes_of};
+use super::nest::{GatherAxis, Guard, Nest, Node, NodeId, axes_of};
 use super::scalars::{FLOATS, WHOLE};
 use crate::dtype::DType;
 use crate::emit::{Bits, Body, Operand, Scalar};
@@ -35,6 +35,7 @@ pub(super) struct Text<'a> {
     /// The axis along which four elements are computed at once, if they are.
     lanes: Option<usize>,
     sources: &'a [Stored],
+    types: Vec<DType>,
     pub(super) body: Body,
     whole: Vec<u32>,
     floats: Vec<Bits>,
@@ -58,7 +59,8 @@ impl<'a> Text<'a> {
             body.statements.push(format!("// {name} = {}", nest.formula(value)));
         }
         let (whole, floats, scope) = (Vec::new(), Vec::new(), Scope::default());
-        Text { nest, lanes, sources, body, whole, floats, scope, depth: 0, count: 0 }
+        let types = nest.node_types();
+        Text { nest, lanes, sources, types, body, whole, floats, scope, depth: 0, count: 0 }
     }
 
     /// The scalars that the statements name; none if there are more than a kernel takes.
@@ -78,7 +80,7 @@ impl<'a> Text<'a> {
 
     /// Begins a block with `text`; what is named in it ends with it.
     pub(super) fn block(&mut self, text: &str, inner: &mut dyn FnMut(&mut Self)) {
-        self.line(&format!("{text} {{"));
+        self.line(format!("{text} {{").trim_start());
         let scope = self.scope.clone();
         self.depth += 1;
         inner(self);
@@ -220,6 +222,39 @@ impl<'a> Text<'a> {
         if self.lanes.is_some() { "vec4<f32>" } else { "f32" }
     }
 
+    /// The type of what node `id` gives: integers are the same for all lanes.
+    pub(super) fn type_of(&self, id: NodeId) -> &'static str {
+        match self.types.get(id) {
+            Some(DType::I32) => "i32",
+            Some(DType::U32) => "u32",
+            _ => self.ty(),
+        }
+    }
+
+    /// Zero, of the type of what node `id` gives.
+    pub(super) fn zero_of(&self, id: NodeId) -> String {
+        match self.types.get(id) {
+            Some(DType::I32) => "0i".to_owned(),
+            Some(DType::U32) => "0u".to_owned(),
+            _ => format!("{}(0.0f)", self.ty()),
+        }
+    }
+
+    /// An integer of type `word`.
+    fn integer(&mut self, value: i64, word: DType) -> String {
+        let number = self.whole(value);
+        if word == DType::I32 { format!("bitcast<i32>({number})") } else { number }
+    }
+
+    /// What node `id` gives in one lane.
+    fn in_one_lane(&mut self, id: NodeId) -> String {
+        let value = self.value(id);
+        match self.types.get(id) {
+            Some(DType::F32) if self.lanes.is_some() => format!("{value}[0]"),
+            _ => value,
+        }
+    }
+
     /// One element of a source.
     fn element(&self, source: usize, at: &str) -> String {
         let name = Operand::Arg(source as u8).name();
@@ -240,6 +275,76 @@ impl<'a> Text<'a> {
             Some(Stored { dtype: DType::F16, .. }) => format!("unpack_half4({name}[{at} / 4u])"),
             _ => format!("{name}[{at} / 4u]"),
         }
+    }
+
+    /// An element of integers, or one that nodes say: `{name}`, of the type of node `id`.
+    fn read_where(&mut self, name: &str, id: NodeId, node: &Node) {
+        let (ty, mut otherwise) = (self.type_of(id), self.zero_of(id));
+        let (mut place, mut conditions) = (String::new(), Vec::new());
+        let (Node::Read { source, at, guards, .. } | Node::Gather { source, at, guards, .. }) = node else {
+            return;
+        };
+        match node {
+            Node::Read { otherwise: Bits(number), .. } => {
+                let word = self.types.get(id).copied().unwrap_or_default();
+                otherwise = self.integer(*number as i64, word);
+            }
+            Node::Gather { by, .. } => {
+                for GatherAxis { index, extent, stride } in by {
+                    let value = self.in_one_lane(*index);
+                    let (extent, stride) = (self.whole(*extent as i64), self.whole(*stride as i64));
+                    let own = self.name('g');
+                    match self.types.get(*index) {
+                        Some(DType::F32) => {
+                            let inside = self.name('g');
+                            self.line(&format!(
+                                "let {inside}: bool = {value} >= 0.0f && {value} < f32({extent});"
+                            ));
+                            // Within the axis whatever a driver makes of NaN.
+                            let whole = format!("u32(select(0.0f, {value}, {inside}))");
+                            self.line(&format!("let {own}: u32 = min({whole}, {extent} - 1u);"));
+                            conditions.push(inside);
+                        }
+                        // One that is negative is beyond every axis.
+                        _ => {
+                            self.line(&format!("let {own}: u32 = u32({value});"));
+                            conditions.push(format!("{own} < {extent}"));
+                        }
+                    }
+                    place.push_str(&format!(" + {own} * {stride}"));
+                }
+            }
+            _ => {}
+        }
+        if !guards.is_empty() {
+            conditions.push(self.holds(guards, 0));
+        }
+        let lanes = self.lanes.filter(|&axis| at.axes() & (1 << axis) != 0);
+        let read = |text: &mut Self| {
+            let place = format!("{}{place}", text.index(at));
+            match lanes {
+                Some(_) if text.sources.get(*source).is_some_and(|stored| stored.is_wide) => {
+                    text.four(*source, &format!("({place})"))
+                }
+                Some(_) => {
+                    let each = (0..4).map(|lane| text.element(*source, &format!("({place} + {lane}u)")));
+                    format!("{ty}({})", each.collect::<Vec<_>>().join(", "))
+                }
+                None if ty == text.ty() && text.lanes.is_some() => {
+                    format!("{ty}({})", text.element(*source, &format!("({place})")))
+                }
+                None => text.element(*source, &format!("({place})")),
+            }
+        };
+        if conditions.is_empty() {
+            let value = read(self);
+            return self.line(&format!("let {name}: {ty} = {value};"));
+        }
+        self.line(&format!("var {name}: {ty} = {otherwise};"));
+        self.block(&format!("if ({})", conditions.join(" && ")), &mut |text| {
+            let value = read(text);
+            text.line(&format!("{name} = {value};"));
+        });
     }
 
     fn read(&mut self, name: &str, source: usize, at: &Index, guards: &[Guard], otherwise: Bits) {
@@ -304,7 +409,27 @@ impl<'a> Text<'a> {
                 let number = self.float(number);
                 return format!("{ty}({number})");
             }
+            Node::Integer { value, word } => return self.integer(value, word),
+            Node::Read { .. } if self.types.get(id) != Some(&DType::F32) => self.read_where(&name, id, &node),
+            Node::Gather { .. } => self.read_where(&name, id, &node),
             Node::Read { source, at, guards, otherwise } => self.read(&name, source, &at, &guards, otherwise),
+            Node::ApplyIntegers { function, arguments, word, result } => {
+                let given: Vec<String> =
+                    arguments.iter().map(|&argument| self.in_one_lane(argument)).collect();
+                let (ty, zero) = (self.type_of(id), self.zero_of(id));
+                self.line(&format!("var {name}: {ty} = {zero};"));
+                self.block("", &mut |text| {
+                    for (place, given) in given.iter().enumerate() {
+                        text.line(&format!("let x{place} = {given};"));
+                    }
+                    for statement in function.statements(word, result) {
+                        text.line(&statement);
+                    }
+                    let wide = result == DType::F32 && text.lanes.is_some();
+                    let y = if wide { format!("{ty}(y)") } else { "y".to_owned() };
+                    text.line(&format!("{name} = {y};"));
+                });
+            }
             Node::Apply(function, arguments) => {
                 let names: Vec<String> = arguments.iter().map(|&argument| self.value(argument)).collect();
                 let wide = self.lanes.is_some();
@@ -313,7 +438,8 @@ impl<'a> Text<'a> {
             }
             Node::Choose { guards, then, otherwise } => {
                 let (then, otherwise) = (self.value(then), self.value(otherwise));
-                let text = match self.lanes {
+                let ty = self.type_of(id);
+                let text = match self.lanes.filter(|_| ty == self.ty()) {
                     None => format!("select({otherwise}, {then}, {})", self.holds(&guards, 0)),
                     Some(_) => {
                         let each: Vec<String> = (0..4).map(|lane| self.holds(&guards, lane)).collect();

@@ -8,9 +8,7 @@ use crate::ops::reduce::Reduction;
 impl Nest {
     /// The nest without sources of which it reads nothing, and the places of the others.
     pub fn without_unread(self) -> (Nest, Vec<usize>) {
-        let reads = |place: &usize| {
-            self.nodes.iter().any(|node| matches!(node, Node::Read { source, .. } if source == place))
-        };
+        let reads = |place: &usize| self.nodes.iter().any(|node| node.source() == Some(*place));
         let kept: Vec<usize> = (0..self.sources.len()).filter(reads).collect();
         if kept.is_empty() || kept.len() == self.sources.len() {
             let all = (0..self.sources.len()).collect();
@@ -18,11 +16,12 @@ impl Nest {
         }
         let mut nest = self;
         for node in &mut nest.nodes {
-            if let Node::Read { source, .. } = node {
+            if let Node::Read { source, .. } | Node::Gather { source, .. } = node {
                 *source = kept.iter().position(|own| own == source).unwrap_or_default();
             }
         }
         nest.sources = kept.iter().filter_map(|&place| nest.sources.get(place).copied()).collect();
+        nest.types = kept.iter().filter_map(|&place| nest.types.get(place).copied()).collect();
         (nest, kept)
     }
 
@@ -79,7 +78,8 @@ impl Nest {
             if let Node::Reduce { over, .. } = &mut node {
                 *over = set(*over);
             }
-            if let Node::Read { guards, .. } | Node::Choose { guards, .. } = &mut node {
+            if let Node::Read { guards, .. } | Node::Gather { guards, .. } | Node::Choose { guards, .. } = &mut node
+            {
                 guards.retain(|guard| {
                     let [least, most] = guard.index.range(&extents);
                     least < 0 || most >= guard.below

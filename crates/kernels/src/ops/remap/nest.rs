@@ -1,16 +1,12 @@
 //! A move as a nest of loops.
 
 use super::{RemapOp, Rule};
-use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::ops::loops::{Guard, Index, Mirror, Nest, Node, Nodes};
 
 impl RemapOp {
-    /// What it moves, as a nest; none of integers.
+    /// What it moves, as a nest; none of integers of 64 bits.
     pub(super) fn as_nest(&self) -> Option<Nest> {
-        if self.dtype != DType::F32 {
-            return None;
-        }
         let extents: Vec<usize> = self.axes.iter().map(|axis| axis.extent).collect();
         let (mut at, mut guards) = (Index::default(), Vec::new());
         for (place, axis) in self.axes.iter().enumerate() {
@@ -35,6 +31,6 @@ impl RemapOp {
         let mut nodes = Nodes::default();
         let value = nodes.add(Node::Read { source: 0, at, guards, otherwise });
         let written = (0..extents.len()).collect();
-        Nest::new(extents, written, vec![self.source], nodes, value, self.target).ok()
+        Nest::of_words(extents, written, vec![(self.source, self.dtype)], nodes, value, self.target).ok()
     }
 }

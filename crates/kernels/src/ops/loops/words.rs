@@ -1,0 +1,195 @@
+//! Nests with integers, or with elements where nodes say, on the CPU: element by element.
+//!
+//! Sessions of the CPU run the ops that such nests are made of, which have vectors of their own: this is what they are compared
+//! with.
+
+use super::nest::{Guard, Nest, Node, NodeId, axes_of};
+use super::{LoopsOp, OP, result_operand};
+use crate::cpu::{CpuKernel, check_len, input, output};
+use crate::dtype::DType;
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::ops::integer::{IntegerFunction, Number, wrapped};
+use crate::ops::reduce::Reduction;
+use crate::word;
+
+/// A nest, one result behind the other.
+#[derive(Debug, Clone)]
+pub(super) struct WordsKernel(Vec<Nest>);
+
+impl WordsKernel {
+    pub(super) fn new(op: &LoopsOp) -> Self {
+        WordsKernel((0..op.results()).map(|result| op.nest.only(result)).collect())
+    }
+}
+
+impl CpuKernel for WordsKernel {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        for (result, nest) in self.0.iter().enumerate() {
+            let mut sources = Vec::with_capacity(nest.sources.len());
+            for (place, (dims, &dtype)) in nest.sources.iter().zip(&nest.types).enumerate() {
+                let operand = Operand::Arg(place as u8);
+                let words = input(OP, inputs, operand)?;
+                check_len(OP, operand.name(), words.len(), dims.elements())?;
+                sources.push(numbers(dtype, words));
+            }
+            let operand = result_operand(result);
+            let dst = output(OP, outputs, operand)?;
+            check_len(OP, operand.name(), dst.len(), nest.target.elements())?;
+            let mut elements = Elements { nest, sources, at: vec![0; nest.extents.len()], types: nest.node_types() };
+            let dtype = nest.result_type(0);
+            for (index, slot) in dst.iter_mut().enumerate() {
+                nest.place(index, &mut elements.at);
+                let mut known = vec![None; nest.nodes.len()];
+                let value = elements.value(nest.value, &mut known);
+                *slot = match dtype {
+                    DType::F32 => value.float,
+                    integer => {
+                        word::of_integers(integer, [value.integer].into_iter()).first().copied().unwrap_or_default()
+                    }
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers that words hold.
+fn numbers(dtype: DType, words: &[f32]) -> Vec<Number> {
+    match dtype {
+        DType::F32 => words.iter().map(|&float| Number { integer: 0, float }).collect(),
+        integer => {
+            let integers = word::integers(integer, words);
+            integers.into_iter().map(|integer| Number { integer, float: 0.0 }).collect()
+        }
+    }
+}
+
+struct Elements<'a> {
+    nest: &'a Nest,
+    sources: Vec<Vec<Number>>,
+    at: Vec<usize>,
+    types: Vec<DType>,
+}
+
+impl Elements<'_> {
+    fn holds(&self, guards: &[Guard]) -> bool {
+        guards.iter().all(|guard| (0..guard.below).contains(&guard.index.value(&self.at)))
+    }
+
+    /// An element of a source, zero beyond it.
+    fn element(&self, source: usize, at: i64) -> Number {
+        let values = self.sources.get(source);
+        let found = values.zip(usize::try_from(at).ok()).and_then(|(values, at)| values.get(at));
+        found.copied().unwrap_or_default()
+    }
+
+    /// What node `id` gives at these places.
+    fn value(&mut self, id: NodeId, known: &mut [Option<Number>]) -> Number {
+        if let Some(known) = known[id] {
+            return known;
+        }
+        let nest = self.nest;
+        let of = |dtype: DType, number: f32| match dtype {
+            DType::F32 => Number { integer: 0, float: number },
+            _ => Number { integer: number as i64, float: 0.0 },
+        };
+        let value = match &nest.nodes[id] {
+            Node::Number(number) => of(DType::F32, number.0),
+            Node::Integer { value, word } => Number { integer: wrapped(*word, *value), float: 0.0 },
+            Node::Read { source, at, guards, otherwise } => match self.holds(guards) {
+                true => self.element(*source, at.value(&self.at)),
+                false => of(self.types[id], otherwise.0),
+            },
+            Node::Gather { source, at, guards, by } => {
+                let mut place = at.value(&self.at);
+                let mut inside = self.holds(guards);
+                for own in by {
+                    let index = self.value(own.index, known);
+                    let index = match self.types[own.index] {
+                        DType::F32 if index.float >= 0.0 => index.float as i64,
+                        DType::F32 => -1,
+                        _ => index.integer,
+                    };
+                    inside &= (0..own.extent as i64).contains(&index);
+                    place = place.wrapping_add(index.wrapping_mul(own.stride as i64));
+                }
+                if inside { self.element(*source, place) } else { Number::default() }
+            }
+            Node::Apply(function, arguments) => {
+                let mut given = [[0.0f32; 1]; 3];
+                for (slot, &argument) in given.iter_mut().zip(arguments) {
+                    *slot = [self.value(argument, known).float];
+                }
+                let mut out = [0.0];
+                function.each([&given[0][..], &given[1][..], &given[2][..]], &mut out);
+                of(DType::F32, out[0])
+            }
+            Node::ApplyIntegers { function, arguments, word, result } => {
+                let mut given = [Number::default(); 3];
+                for (slot, &argument) in given.iter_mut().zip(arguments) {
+                    *slot = self.value(argument, known);
+                }
+                applied(*function, given, *word, *result)
+            }
+            Node::Choose { guards, then, otherwise } => {
+                let chosen = if self.holds(guards) { *then } else { *otherwise };
+                self.value(chosen, known)
+            }
+            Node::Reduce { reduction, of: term, over } => {
+                let float = self.reduced(*reduction, *term, axes_of(*over).collect());
+                of(DType::F32, float)
+            }
+        };
+        known[id] = Some(value);
+        value
+    }
+
+    fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
+        let before = self.at.clone();
+        let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
+        let mut all = match reduction {
+            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+            Reduction::Product | Reduction::All => 1.0,
+            Reduction::Max => f64::NEG_INFINITY,
+            Reduction::Min => f64::INFINITY,
+        };
+        for index in 0..count {
+            let mut rest = index;
+            for &axis in axes.iter().rev() {
+                self.at[axis] = rest % self.nest.extents[axis];
+                rest /= self.nest.extents[axis];
+            }
+            let mut known = vec![None; self.nest.nodes.len()];
+            let term = f64::from(self.value(of, &mut known).float);
+            all = match reduction {
+                Reduction::Sum | Reduction::Mean => all + term,
+                Reduction::Product => all * term,
+                Reduction::Max if term.is_nan() || all.is_nan() => f64::NAN,
+                Reduction::Max => all.max(term),
+                Reduction::Min if term.is_nan() || all.is_nan() => f64::NAN,
+                Reduction::Min => all.min(term),
+                Reduction::Any => f64::from(u8::from(all != 0.0 || term != 0.0)),
+                Reduction::All => f64::from(u8::from(all != 0.0 && term != 0.0)),
+            };
+        }
+        self.at = before;
+        (if reduction == Reduction::Mean { all / count as f64 } else { all }) as f32
+    }
+}
+
+/// What `function` makes of these numbers, in words of `word`, as one of type `result`.
+pub(super) fn applied(
+    function: IntegerFunction,
+    given: [Number; 3],
+    word: DType,
+    result: DType,
+) -> Number {
+    let integer = match (function, word) {
+        (IntegerFunction::Convert, DType::F32) => IntegerFunction::cut_off(result, given[0].float),
+        (IntegerFunction::Convert, _) if result != DType::F32 => wrapped(result, given[0].integer),
+        _ => function.value(word, given),
+    };
+    let float = if result == DType::F32 { integer as f32 } else { 0.0 };
+    Number { integer, float }
+}
