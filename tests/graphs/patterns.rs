@@ -7,9 +7,9 @@ use crate::motifs::{self, binary, number, unary};
 use crate::random::Kind;
 use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
 use diptych::{
-    Activation, Bits, Conv2d, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
+    Activation, Bits, Conv2d, DType, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
     Rewrite, Softmax,
-    nn::{AxisRange, Normalize, PadMode, QuantizedGemm},
+    nn::{AxisRange, IntegerFunction, Normalize, PadMode, QuantizedGemm},
 };
 
 type Drawn = Option<usize>;
@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 21] = [
+pub(crate) const PATTERNS: [Pattern; 22] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -45,6 +45,7 @@ pub(crate) const PATTERNS: [Pattern; 21] = [
     Pattern { name: "loops", rewrites: &[Rewrite::Loops], draw: loops },
     Pattern { name: "loops of maps", rewrites: &[Rewrite::Loops], draw: loops_of_maps },
     Pattern { name: "loops of products", rewrites: &[Rewrite::Loops], draw: loops_of_products },
+    Pattern { name: "loops of integers", rewrites: &[Rewrite::Loops], draw: loops_of_integers },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -726,6 +727,66 @@ fn loops_of_products(draft: &mut Draft) -> Drawn {
     if draft.random.one_in(2) { unary(draft, Function::Tanh, y) } else { Some(y) }
 }
 
+/// Integers that follow from whole numbers, elements of a value where they say, and what is made of these.
+fn loops_of_integers(draft: &mut Draft) -> Drawn {
+    use IntegerFunction::{Add, Clamp, FloorMod, Less, Maximum, Mul, Neg, Rem, Select, Sub};
+    let word = draft.random.pick(&[DType::I32, DType::I32, DType::I64]);
+    let dims = draft.random.pick(&[vec![6], vec![3, 4], vec![2, 8]]);
+    let values = draft.random.values(Kind::Whole(5), dims.iter().product());
+    let floats = draft.given(&dims, values, Origin::Input);
+    let mut x = draft.add(Step::of(Make::Cast(word), vec![floats]))?;
+    let first = x;
+    for _ in 0..draft.random.within(1, 4) {
+        let rank = draft.dims(x).len();
+        x = match draft.random.below(8) {
+            0 => {
+                let permutation = draft.random.permutation(rank);
+                draft.add(Step::of(Make::Transpose(permutation), vec![x]))
+            }
+            1 => draft.add(Step::of(Make::Integers(Neg, None), vec![x])),
+            2 if draft.dims(x) == draft.dims(first) => {
+                let is_less = draft.add(Step::of(Make::Integers(Less, None), vec![x, first]))?;
+                draft.add(Step::of(Make::Integers(Select, None), vec![is_less, first, x]))
+            }
+            3 if draft.dims(x) == draft.dims(first) => {
+                let function = draft.random.pick(&[Sub, Mul, Maximum]);
+                draft.add(Step::of(Make::Integers(function, None), vec![x, first]))
+            }
+            4 => {
+                let axis = draft.random.below(rank);
+                draft.add(Step::of(Make::Reverse(vec![axis as isize]), vec![x]))
+            }
+            5 => {
+                let low = draft.add(Step::of(Make::Integers(Clamp, Some(3)), vec![x, first]));
+                low.or(Some(x))
+            }
+            _ => {
+                let function = draft.random.pick(&[Add, FloorMod, Rem, Mul]);
+                let number = draft.random.pick(&[3, 5, -4, 7]);
+                draft.add(Step::of(Make::Integers(function, Some(number)), vec![x]))
+            }
+        }?;
+    }
+    let rank = draft.random.within(1, 3);
+    let own: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[3, 4, 5, 8])).collect();
+    let axis = draft.random.below(rank);
+    let source = if draft.random.one_in(2) {
+        operand(draft, &own, Kind::Noise, Origin::Constant)?
+    } else {
+        let source = input(draft, &own)?;
+        if draft.random.one_in(2) { unary(draft, Function::Tanh, source)? } else { source }
+    };
+    let y = match draft.random.below(4) {
+        0 => draft.add(Step::of(Make::Cast(DType::F32), vec![x])),
+        1 if draft.dims(x).last().is_some_and(|&last| last <= rank) => {
+            draft.add(Step::of(Make::GatherNd, vec![source, x]))
+        }
+        _ => draft.add(Step::of(Make::Gather(axis as isize, 0), vec![source, x])),
+    }?;
+    let steps = draft.random.below(4);
+    chain(draft, y, steps)
+}
+
 fn patches(draft: &mut Draft) -> Drawn {
     let (n, c) = (draft.random.pick(&[1, 2]), draft.random.pick(&[1, 2, 3, 4]));
     let block = draft.random.pick(&[5, 6, 8]);
@@ -883,13 +944,17 @@ fn parts(draft: &mut Draft) -> Drawn {
 }
 
 fn concatenation(draft: &mut Draft) -> Drawn {
-    let x = map(draft)?;
+    // Parts begin where a binding may if a slice of four channels is as long as that.
+    let x = if draft.random.one_in(2) { input(draft, &[1, 4, 4, 8])? } else { map(draft)? };
     let axis = draft.random.pick(&[1, 2, 3]);
     let mut all = Vec::new();
     for _ in 0..draft.random.within(2, 3) {
         let oc = draft.random.pick(&[4, 8, 3]);
         let oc = if axis == 3 || all.is_empty() { oc } else { draft.dims(all[0])[3] };
-        let y = pointwise(draft, x, oc, Activation::Relu, true)?;
+        // Products of one input become one.
+        let dims = draft.dims(x);
+        let own = if draft.random.one_in(2) { input(draft, &dims)? } else { x };
+        let y = pointwise(draft, own, oc, Activation::Relu, true)?;
         all.push(if draft.random.one_in(3) { unary(draft, Function::Tanh, y)? } else { y });
     }
     if draft.random.one_in(4) {

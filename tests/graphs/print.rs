@@ -129,6 +129,14 @@ fn call(step: &Step, name: &str) -> String {
         Make::Concat(axis) => format!("concat({name:?}, &[{list}], {axis})?"),
         Make::Stack(axis) => format!("stack({name:?}, &[{list}], {axis})?"),
         Make::Split(axis, sizes, which) => format!("split({name:?}, {x}, {axis}, &{sizes:?})?[{which}]"),
+        Make::Cast(to) => with("cast", format!("diptych::DType::{to:?}")),
+        Make::Integers(function, number) => {
+            let values = all.iter().map(|value| format!("{value}.into()"));
+            let number = number.map(|number| format!("diptych::Term::Integer({number})"));
+            let terms: Vec<String> = values.chain(number).collect();
+            let function = format!("diptych::nn::IntegerFunction::{function:?}");
+            format!("integer({name:?}, {function}, &[{}])?", terms.join(", "))
+        }
         Make::Gather(axis, batch_dims) => with("gather", format!("{}, {axis}, {batch_dims}", second())),
         Make::GatherNd => with("gather_nd", second()),
         Make::OneHot(of) => with("one_hot", format!("diptych::nn::{}", options(of))),

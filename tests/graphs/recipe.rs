@@ -1,9 +1,12 @@
 //! A graph as plain data: it is drawn at random, made smaller, built and written down as a program.
 
 use diptych::{
-    Conv2d, Custom, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Pointwise, Pool,
+    Conv2d, Custom, DType, Depthwise, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, Pointwise, Pool,
     QuantizedMatrix, Reduction, Resize, Right, Softmax, Term, Value,
-    nn::{AxisRange, CumSum, Normalize, OneHot, PadMode, QuantizedGemm, Suppress, TransposedConv2d},
+    nn::{
+        AxisRange, CumSum, IntegerFunction, Normalize, OneHot, PadMode, QuantizedGemm, Suppress,
+        TransposedConv2d,
+    },
 };
 
 /// Dimensions and elements.
@@ -113,6 +116,10 @@ pub(crate) enum Make {
     Stack(isize),
     /// Part `.2` of a split.
     Split(isize, Vec<usize>, usize),
+    /// A value in another type.
+    Cast(DType),
+    /// A function of integers, perhaps with a number behind its arguments.
+    Integers(IntegerFunction, Option<i64>),
     Gather(isize, usize),
     GatherNd,
     OneHot(OneHot),
@@ -240,6 +247,12 @@ impl Step {
             Make::Stack(axis) => g.stack(name, &all, *axis),
             Make::Split(axis, sizes, which) => {
                 g.split(name, x, *axis, sizes)?.get(*which).copied().ok_or_else(missing)
+            }
+            Make::Cast(to) => g.cast(name, x, *to),
+            Make::Integers(function, number) => {
+                let values = all.iter().map(|&value| Term::Value(value));
+                let terms: Vec<Term> = values.chain(number.map(Term::Integer)).collect();
+                g.integer(name, *function, &terms)
             }
             Make::Gather(axis, batch_dims) => g.gather(name, x, second()?, *axis, *batch_dims),
             Make::GatherNd => g.gather_nd(name, x, second()?),

@@ -11,9 +11,8 @@ impl IntegerOp {
         let (mut nodes, mut arguments) = (Nodes::default(), Vec::with_capacity(self.arguments.len()));
         for (place, argument) in self.arguments.iter().enumerate() {
             arguments.push(match *argument {
-                Argument::Input(input) => {
-                    nodes.read(usize::from(input), aligned(*self.inputs.get(usize::from(input))?, extents.len()))
-                }
+                Argument::Input(input) => nodes
+                    .read(usize::from(input), aligned(*self.inputs.get(usize::from(input))?, extents.len())),
                 // A condition is a float.
                 Argument::Number(value) if self.function == IntegerFunction::Select && place == 0 => {
                     nodes.number(value as f32)

@@ -45,9 +45,7 @@ impl Nest {
 
     /// Checks that an index without a guard stays within the source, `beyond` elements further too.
     fn check_reach(&self, source: usize, at: &Index, guards: &[Guard], beyond: i64) -> Result<()> {
-        if !at
-            .is_guarded(&|of, most| guards.iter().any(|guard| guard.index == *of && guard.below <= most))
-        {
+        if !at.is_guarded(&|of, most| guards.iter().any(|guard| guard.index == *of && guard.below <= most)) {
             return refuse(format!("{at} without a guard for each place that may be outside"), "one");
         }
         let Some(dims) = self.sources.get(source) else {
@@ -91,7 +89,8 @@ impl Nest {
         let types = self.node_types();
         let of = |id: usize| types.get(id).copied().unwrap_or_default();
         let is_word = |dtype: DType| matches!(dtype, DType::F32 | DType::I32 | DType::U32);
-        if self.types.len() != self.sources.len() || !types.iter().chain(&self.types).all(|&own| is_word(own)) {
+        if self.types.len() != self.sources.len() || !types.iter().chain(&self.types).all(|&own| is_word(own))
+        {
             let found = format!("sources of {:?} and nodes of {types:?}", self.types);
             return refuse(found, "f32 or integers of 32 bits");
         }

@@ -151,10 +151,8 @@ impl<'a> Evaluation<'a> {
                 }
             }
             // Its loop came before; nests with integers have a kernel of their own.
-            Node::Reduce { .. }
-            | Node::Integer { .. }
-            | Node::Gather { .. }
-            | Node::ApplyIntegers { .. } => {}
+            Node::Reduce { .. } | Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. } => {
+            }
         }
         self.values[id] = out;
     }

@@ -61,7 +61,11 @@ pub(super) fn applied(function: IntegerFunction, given: [Bounded; 3], word: DTyp
         Mul => unwrapped(Interval::hull([a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi])),
         FloorDiv if b.is_exact() && b.lo > 0.0 => all(),
         Select if a.is_exact() => {
-            if a.lo == 0.0 { c } else { b }
+            if a.lo == 0.0 {
+                c
+            } else {
+                b
+            }
         }
         Select => Interval::hull([b.lo, b.hi, c.lo, c.hi]),
         Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual => {

@@ -229,10 +229,7 @@ impl Nest {
     /// Whether it moves elements and computes nothing.
     pub fn is_move(&self) -> bool {
         let moves = |node: &Node| {
-            matches!(
-                node,
-                Node::Read { .. } | Node::Choose { .. } | Node::Number(_) | Node::Integer { .. }
-            )
+            matches!(node, Node::Read { .. } | Node::Choose { .. } | Node::Number(_) | Node::Integer { .. })
         };
         matches!(self.nodes.get(self.value), Some(Node::Read { .. } | Node::Choose { .. }))
             && self.nodes.iter().all(moves)

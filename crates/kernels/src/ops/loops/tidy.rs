@@ -78,7 +78,8 @@ impl Nest {
             if let Node::Reduce { over, .. } = &mut node {
                 *over = set(*over);
             }
-            if let Node::Read { guards, .. } | Node::Gather { guards, .. } | Node::Choose { guards, .. } = &mut node
+            if let Node::Read { guards, .. } | Node::Gather { guards, .. } | Node::Choose { guards, .. } =
+                &mut node
             {
                 guards.retain(|guard| {
                     let [least, most] = guard.index.range(&extents);

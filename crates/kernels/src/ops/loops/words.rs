@@ -36,7 +36,8 @@ impl CpuKernel for WordsKernel {
             let operand = result_operand(result);
             let dst = output(OP, outputs, operand)?;
             check_len(OP, operand.name(), dst.len(), nest.target.elements())?;
-            let mut elements = Elements { nest, sources, at: vec![0; nest.extents.len()], types: nest.node_types() };
+            let mut elements =
+                Elements { nest, sources, at: vec![0; nest.extents.len()], types: nest.node_types() };
             let dtype = nest.result_type(0);
             for (index, slot) in dst.iter_mut().enumerate() {
                 nest.place(index, &mut elements.at);
@@ -44,9 +45,10 @@ impl CpuKernel for WordsKernel {
                 let value = elements.value(nest.value, &mut known);
                 *slot = match dtype {
                     DType::F32 => value.float,
-                    integer => {
-                        word::of_integers(integer, [value.integer].into_iter()).first().copied().unwrap_or_default()
-                    }
+                    integer => word::of_integers(integer, [value.integer].into_iter())
+                        .first()
+                        .copied()
+                        .unwrap_or_default(),
                 };
             }
         }
@@ -179,12 +181,7 @@ impl Elements<'_> {
 }
 
 /// What `function` makes of these numbers, in words of `word`, as one of type `result`.
-pub(super) fn applied(
-    function: IntegerFunction,
-    given: [Number; 3],
-    word: DType,
-    result: DType,
-) -> Number {
+pub(super) fn applied(function: IntegerFunction, given: [Number; 3], word: DType, result: DType) -> Number {
     let integer = match (function, word) {
         (IntegerFunction::Convert, DType::F32) => IntegerFunction::cut_off(result, given[0].float),
         (IntegerFunction::Convert, _) if result != DType::F32 => wrapped(result, given[0].integer),
