@@ -5,7 +5,7 @@ ${interface}
 //% set wide = WIDE
 //% include "shared/functions"
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
-fn loops_flat(@builtin(global_invocation_id) gid: vec3<u32>) {
+fn ${entry}(@builtin(global_invocation_id) gid: vec3<u32>) {
     let i: u32 = gid.x + WIDTH * gid.y;
     if (gid.x >= WIDTH || i >= params.elements) {
         return;

@@ -6,11 +6,11 @@ ${interface}
 //% set wide = WIDE
 //% include "shared/functions"
 //% if LANES > 1
-var<workgroup> partial: array<${"vec4<f32>" if WIDE else "f32"}, 2 * SLOTS>;
+var<workgroup> partial: array<${"vec4<f32>" if WIDE else "i32" if WORD == 1 else "u32" if WORD == 2 else "f32"}, 2 * SLOTS>;
 
 //% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
-fn loops_rows(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+fn ${entry}(@builtin(local_invocation_id) lid: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
     //% if ORDER == 2
     let lane: u32 = lid.y;
     let own_row: u32 = lid.x;

@@ -177,8 +177,8 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         to,
     });
     let of_halves = [
-        ("the other half", [5, 24], "at + @columns", "at"),
-        ("the row before", [5, 10], "i / @columns * @columns", "(max(i / @columns, 1u) - 1u) * @columns"),
+        ("the other half", [5, 24], " + i1 + @n2", " + i1"),
+        ("the row before", [5, 10], "u32 = i / @", "u32 = (max(i, @n0) - @n0) / @"),
     ];
     let of_halves = of_halves.into_iter().map(|(what, extents, from, to)| Mistake {
         what,

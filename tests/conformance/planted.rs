@@ -797,7 +797,7 @@ fn mistakes() -> Vec<Mistake> {
             "@dst_head * h",
             "@dst_head * b",
         ),
-        ("rows one element apart", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "@stride2 * i2", "i2"),
+        ("a row for all", moved(&planes, &[2, 3, 5, 7]), "rows", [1; 3], "* i2", "* (0u * i2)"),
         (
             "a tile not turned",
             moved(&Transpose { permutation: vec![1, 0] }, &[33, 40]),
@@ -814,7 +814,14 @@ fn mistakes() -> Vec<Mistake> {
             "dst_row0 < @rows && dst_column < @columns",
             "dst_row0 + 1u < @rows && dst_column < @columns",
         ),
-        ("a border not counted", moved(&filled, &[1, 3, 5, 7]), "rows", [1; 3], "@start0 + ", ""),
+        (
+            "a border of other numbers",
+            moved(&filled, &[1, 3, 5, 7]),
+            "rows",
+            [1; 3],
+            "= f32(@f0);",
+            "= f32(0.0f * @f0);",
+        ),
         (
             "the first row of an input for all",
             concat(&[[1, 2, 3, 5], [1, 2, 3, 2]]),
@@ -826,14 +833,7 @@ fn mistakes() -> Vec<Mistake> {
     ];
     let mut rows = rows;
     let of_rows = of_rows.into_iter().chain([
-        (
-            "the indices of the first batch",
-            gather(),
-            "rows",
-            [1; 3],
-            "(outer / @outer)",
-            "(outer / @outer * 0u)",
-        ),
+        ("the first index for all", gather(), "rows", [1; 3], "arg0[", "arg0[0u * "),
         (
             "the last term left out",
             moved(&CumSum { axis: 0, exclusive: false, reverse: false }, &[5, 3]),
@@ -1022,14 +1022,7 @@ fn mistakes() -> Vec<Mistake> {
             "vec4<u32>(block, 0u",
             "vec4<u32>(block + 1u, 0u",
         ),
-        (
-            "an index beyond the axis",
-            gather(),
-            "rows",
-            [1; 3],
-            "index0 < f32(@extent0)",
-            "index0 < f32(@extent0 + 1u)",
-        ),
+        ("an index beyond the axis", gather(), "rows", [1; 3], ">= 0.0f && ", ">= 0.0f || "),
     ]);
     rows.extend([
         (

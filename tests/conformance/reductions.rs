@@ -312,6 +312,7 @@ impl Table {
         }
         self.normalize_row(&[3, 11, 5, 10], &[1, 2], [true, true], F32, Groups);
         self.normalize_row(&[3, 11, 5, 10], &[3], [true, true], F32, Groups);
+        self.normalize_row(&[3, 11, 5, 10], &[1, 2], [false, true], F32, Tiles);
         for precision in HALVES {
             self.normalize_row(&[2, 7, 6, 5], &[1, 2], [true, true], precision, Tiles);
         }
@@ -528,30 +529,14 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "found[at + 1u]",
             "found[at]",
         ),
-        ("the smaller for the larger", rows(Reduction::Max), "serial", [1, 1, 1], nhwc, "b > a", "b < a"),
-        (
-            "a step of another axis",
-            rows(Reduction::Sum),
-            "serial",
-            [1, 1, 1],
-            nhwc,
-            "j * @reduced_step1",
-            "j * @reduced_step2",
-        ),
-        ("not divided", rows(Reduction::Mean), "serial", [1, 1, 1], nhwc, "result / f32(@count)", "result"),
-        (
-            "an output for all",
-            rows(Reduction::Min),
-            "group",
-            [64, 1, 1],
-            nhwc,
-            "out % @kept2 * @kept_step2",
-            "0u",
-        ),
-        ("a factor forgotten", powers(2), "serial", [1, 1, 1], nhwc, "@beta * (", "("),
-        ("neighbours for a line", powers(2), "serial", [1, 1, 1], nhwc, "k * @inner", "k"),
-        ("the last of the sum", powers(3), "group", [64, 1, 1], nhwc, "part = part + exp", "part = exp"),
-        ("a result too large", powers(1), "serial", [1, 1, 1], nhwc, "exp(exponent)", "exp(exponent + 1.0f)"),
+        ("the smaller for the larger", rows(Reduction::Max), "group", [1, 8, 1], nhwc, "r1 > v0", "r1 < v0"),
+        ("a step of another axis", rows(Reduction::Sum), "group", [1, 8, 1], nhwc, "j % @", "0u * j % @"),
+        ("not divided", rows(Reduction::Mean), "group", [1, 8, 1], nhwc, "r1 / f32(", "r1 / f32(1u + 0u * "),
+        ("an output for all", rows(Reduction::Min), "group", [8, 8, 1], nhwc, "row % @", "0u * row % @"),
+        ("a factor forgotten", powers(2), "group", [1, 128, 1], nhwc, "* f32(@f1)", "* f32(1.0f)"),
+        ("neighbours for a line", powers(2), "group", [1, 128, 1], nhwc, "u32 = j;", "u32 = 0u * j;"),
+        ("the last of the sum", powers(3), "group", [8, 16, 1], nhwc, "= r6 + ", "= 0.0f * r6 + "),
+        ("a result too small", powers(1), "group", [1, 128, 1], nhwc, "= r6;", "= r6 + 0.5f;"),
         (
             "lanes beyond the channels",
             powers(3),
@@ -595,10 +580,10 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "the root of a sum of squares",
             Arc::new(uncentred(&[3, 5, 197], &[2], [true, false], F32)),
             "group",
-            [64, 1, 1],
+            [8, 16, 1],
             nhwc,
-            "part / f32(@count) + @epsilon",
-            "part + @epsilon",
+            "r2 / f32(",
+            "r2 / f32(1u + 0u * ",
         ),
         (
             "the first channels' factors",
@@ -635,34 +620,26 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "PART",
         ),
         ("half of a work-group", normal(&[1, 2]), "maps", [64, 1, 1], c4, "lid.x + 32u", "lid.x"),
-        (
-            "a forgotten bias",
-            normal(&[0, 2]),
-            "group",
-            [64, 1, 1],
-            nhwc,
-            "result + bias[",
-            "result + 0.0f * bias[",
-        ),
-        (
-            "a step of another axis",
-            normal(&[0, 2]),
-            "group",
-            [64, 1, 1],
-            nhwc,
-            "@reduced_step1",
-            "@reduced_step2",
-        ),
+        ("a forgotten bias", normal(&[0, 2]), "group", [1, 64, 1], nhwc, "= bias[", "= 0.0f * bias["),
+        ("a step of another axis", normal(&[0, 2]), "group", [1, 64, 1], nhwc, "j % @", "0u * j % @"),
         (
             "a variance of the sum",
             normal(&[3]),
             "group",
-            [64, 1, 1],
+            [1, 128, 1],
             nhwc,
-            "part / f32(@count) + @epsilon",
-            "part + @epsilon",
+            "r6 / f32(",
+            "r6 / f32(1u + 0u * ",
         ),
-        ("the last invocation's part", rows(Reduction::Sum), "group", [64, 1, 1], nhwc, "+ 1u]", "]"),
+        (
+            "the last invocation's part",
+            rows(Reduction::Sum),
+            "group",
+            [8, 8, 1],
+            nhwc,
+            "lane < 1u",
+            "lane < 0u",
+        ),
     ];
     rows.into_iter()
         .map(|(what, problem, variant, tile, layout, from, to)| Mistake {

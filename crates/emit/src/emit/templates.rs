@@ -57,7 +57,6 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/quantized"),
     piece!("shared/reduction"),
     piece!("shared/row_normalized"),
-    piece!("shared/row_places"),
     piece!("shared/row_stored"),
     piece!("shared/row_sums"),
     piece!("shared/scaled"),
@@ -159,6 +158,7 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
         ("tile", spec.tile.into_iter().map(i64::from).collect()),
         ("residual", spec.epilogue.residual.is_some().into()),
         ("images", spec.maps_are_images().into()),
+        ("entry", spec.entry().into()),
         ("statements", spec.body.statements.iter().map(String::as_str).collect()),
         ("calls", spec.body.calls.iter().copied().collect()),
     ];

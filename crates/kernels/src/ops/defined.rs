@@ -6,7 +6,7 @@ use super::definition::{Definition, computed};
 use super::effort::Effort;
 use super::halves::{Reach, Reaches};
 use super::kernel::{Kernel, Offer, VariantEntry};
-use super::loops::Nest;
+use super::loops::OpNest;
 use super::op::{Answer, Op, Purpose, Sealed};
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::plan::{Choice, Launch, check_grid, check_work_group, folded};
@@ -111,7 +111,7 @@ impl<O: Definition> Op for O {
         Definition::in_place(self)
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    fn nest(&self) -> Option<OpNest> {
         Definition::nest(self)
     }
 

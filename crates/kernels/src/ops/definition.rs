@@ -2,7 +2,7 @@
 
 use super::halves::{Reach, Reaches};
 use super::kernel::Kernel;
-use super::loops::Nest;
+use super::loops::OpNest;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands};
 use super::plan::Choice;
@@ -147,7 +147,7 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    fn nest(&self) -> Option<OpNest> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use super::bound::{BoundKernel, Kernels};
 use super::halves::{Reach, Reaches};
-use super::loops::Nest;
+use super::loops::OpNest;
 use super::operands::{OperandInfo, Operands};
 use super::plan::{Choice, Launch};
 use super::reference::Reference;
@@ -148,8 +148,8 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         Layout::C4
     }
 
-    /// What it computes as a nest of loops, and which operand each of the nest's sources is; none of what is no such nest.
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    /// What it computes as a nest of loops; none of what is no such nest.
+    fn nest(&self) -> Option<OpNest> {
         None
     }
 

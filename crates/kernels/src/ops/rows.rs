@@ -3,7 +3,7 @@
 
 use super::definition::Definition;
 use super::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
-use super::loops::Nest;
+use super::loops::OpNest;
 use super::op::Op;
 use super::operands::{OperandInfo, Operands, Role};
 use super::plan::Choice;
@@ -60,8 +60,8 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     /// The name of its kernel.
     const KERNEL: &'static str = "rows";
 
-    /// The text of its kernel, in WGSL, whose invocations are in lines of `WIDTH`.
-    const TEXT: &'static str;
+    /// The text of its kernel, in WGSL, whose invocations are in lines of `WIDTH`; of an op that is a nest of loops none.
+    const TEXT: &'static str = "";
 
     /// The layouts that a choice of its kernel may name: rows, or C4 where the op is asked for by no other layout.
     const LAYOUTS: &'static [Layout] = &[Layout::Nhwc];
@@ -134,7 +134,9 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     /// The scalars that its kernel takes.
-    fn params(&self) -> Params;
+    fn params(&self) -> Params {
+        Params::new()
+    }
 
     /// The constants of its text, but for `WIDTH`.
     fn constants(&self) -> Constants {
@@ -147,7 +149,7 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
     }
 
     /// What it computes, as a nest of loops ([`Op::nest`]).
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    fn nest(&self) -> Option<OpNest> {
         None
     }
 
@@ -190,7 +192,7 @@ impl<O: RowsOp> Definition for O {
         infos.map(|info| info.of(self.dtype(info.operand))).collect()
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    fn nest(&self) -> Option<OpNest> {
         RowsOp::nest(self)
     }
 

@@ -20,12 +20,11 @@ use crate::graph::Value;
 use crate::layout::{Form, Layout};
 use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
-use crate::lower::halves::forms;
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Assigned, Input, Unit};
-use crate::ops::loops::{Loops, Nest, OperandSet, ReadFrom, SourceAt, Sources};
+use crate::ops::loops::{Loops, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::ops::{Choice, Op};
 use sources::SharedSources;
 use std::sync::Arc;
@@ -86,7 +85,7 @@ pub(crate) fn compose(
     for index in 0..count {
         let unit = &network.units()[index];
         let op = unit.op(network.graph, precision)?;
-        let own = found(network, unit, &*op, limits)?.filter(|_| !alone(&unit.name));
+        let own = found(network, unit, &*op)?.filter(|_| !alone(&unit.name));
         let own = if own.is_some() && is_free(network, unit, &*op, &nested, limits)? { None } else { own };
         nested.push(own.map(|own| own.timed(&machine, precision)));
     }
@@ -105,7 +104,7 @@ pub(crate) fn compose(
 }
 
 /// What `unit`, whose op is `op`, is as a nest of the values that hold the elements which it reads.
-fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Result<Option<Nested>> {
+fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<Option<Nested>> {
     let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return Ok(None) };
     // Whole numbers of fewer bits have no halves, and bytes are packed.
     let known = |value: Value| {
@@ -115,7 +114,7 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Re
     if unit.host.is_some() || !unit.reads().chain([output]).all(known) {
         return Ok(None);
     }
-    let Some((nest, operands)) = op.nest() else { return Ok(None) };
+    let Some(OpNest { nest, operands, halves: stored }) = op.nest() else { return Ok(None) };
     let given = unit.given();
     let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
     for (place, operand) in operands.iter().enumerate() {
@@ -134,15 +133,8 @@ fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op, limits: &Limits) -> Re
     let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
     let mut halves = OperandSet::NONE;
     if op.precision().storage() == DType::F16 {
-        let stored = forms(op, Layout::Nhwc, limits).or_else(|| forms(op, Layout::C4, limits));
-        let Some(stored) = stored else { return Ok(None) };
-        let wide = |operand: Operand| stored.iter().all(|(own, form)| *own != operand || *form == Form::Rows);
-        for (place, &operand) in operands.iter().enumerate() {
-            if !wide(operand) {
-                halves.sources |= 1 << place;
-            }
-        }
-        halves.results = u32::from(!wide(Operand::Dst));
+        let all = (1u32 << operands.len().min(31)) - 1;
+        halves = OperandSet { sources: stored.sources & all, results: stored.results & 1 };
     }
     let (assigned, outputs) = (unit.precision.clone(), vec![output]);
     Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, clocks: 0.0 }))

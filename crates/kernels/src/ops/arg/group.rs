@@ -5,7 +5,7 @@ use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, group_sizes, groups};
+use crate::ops::reduce::groups::{GROUPS, group_sizes, groups};
 use crate::ops::rows::{RowsOp, wide_obstacle, word_number};
 use crate::ops::spec::{Params, binding, extent};
 

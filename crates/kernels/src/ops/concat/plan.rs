@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::OpNest;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
@@ -51,8 +51,8 @@ impl Definition for ConcatOp {
         infos.map(|info| info.of(self.dtype)).collect()
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, (0..self.inputs.len()).map(operand).collect()))
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, (0..self.inputs.len()).map(operand).collect()))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -2,13 +2,13 @@
 
 use super::{DynamicRangeOp, RangeRule};
 use crate::dtype::DType;
-use crate::emit::{Binding, Value};
+use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, bindings, groups};
+use crate::ops::reduce::groups::{GROUPS, groups};
 use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, extent};
+use crate::ops::spec::{Params, binding, extent};
 
 /// Elements from which on the default is the larger work-group.
 const LONG: usize = 1024;
@@ -33,7 +33,8 @@ impl Kernel<DynamicRangeOp> for Group {
     }
 
     fn bindings(&self, _op: &DynamicRangeOp, _choice: &Choice) -> Vec<Binding> {
-        bindings(DType::F32)
+        let element = Element::Scalar(DType::F32);
+        vec![binding(Operand::Src, element, Access::Read), binding(Operand::Dst, element, Access::Write)]
     }
 
     fn params(&self, op: &DynamicRangeOp, _choice: &Choice) -> Params {

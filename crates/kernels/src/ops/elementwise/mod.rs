@@ -28,12 +28,10 @@ mod oracle;
 mod plan;
 mod program;
 mod reach;
-mod rows;
 mod table;
 mod tolerance;
 mod unit;
 
-pub(super) use arguments::{STEPS, numbers};
 pub(super) use broadcast::{Broadcast, dims_of};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use interval::Interval;

@@ -1,6 +1,6 @@
 //! What `elementwise` is, and its kernels.
 
-use super::{ElementwiseOp, OP, cpu, flat, maps, oracle, rows};
+use super::{ElementwiseOp, OP, cpu, flat, maps, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -19,7 +19,7 @@ impl Definition for ElementwiseOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&flat::Flat, &maps::Maps, &rows::Rows]
+        &[&flat::Flat, &maps::Maps, &AsNest::ELEMENTS]
     }
 
     /// The formula, and the dimensions of the inputs.
@@ -69,7 +69,12 @@ impl Definition for ElementwiseOp {
         self.program.is_singular(inputs)
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, (0..self.inputs.len()).map(|input| Operand::Arg(input as u8)).collect()))
+    fn nest(&self) -> Option<OpNest> {
+        // Functions may be of numbers that halves do not hold.
+        let halves = OperandSet {
+            sources: if self.program.reads_half_rows() { u32::MAX } else { 0 },
+            results: u32::from(self.program.writes_half_rows()),
+        };
+        Some(OpNest::of_arguments(self.as_nest()?).with_halves(halves))
     }
 }

@@ -1,31 +1,23 @@
-//! What `gather` is as an op of rows: one element per invocation, or four where what an index selects is of whole vec4s.
+//! What `gather` is as an op of rows.
 
 use super::{GatherOp, OP, Sizes};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
-use crate::dims::MAX_RANK;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Operand, Value};
-use crate::ops::kernel::Constants;
-use crate::ops::loops::Nest;
+use crate::emit::Operand;
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
-use crate::ops::rows::{RowsOp, word_key, word_number};
-use crate::ops::spec::{Params, extent, unsigned};
+use crate::ops::rows::{RowsOp, word_key};
 use crate::shape::Shape;
-
-const EXTENTS: [&str; MAX_RANK] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
-
-impl GatherOp {
-    /// Elements that every invocation moves at once.
-    fn width(&self) -> usize {
-        if self.sizes().inner.is_multiple_of(4) { 4 } else { 1 }
-    }
-}
 
 impl RowsOp for GatherOp {
     const NAME: &'static str = OP;
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/gather/rows.wgsl");
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&AsNest::ELEMENTS]
+    }
 
     fn problem_key(&self) -> String {
         let GatherOp { source, indices, axis, axes, batch_dims, dtypes: [elements, index], .. } = self;
@@ -47,20 +39,8 @@ impl RowsOp for GatherOp {
         self.target.shape()
     }
 
-    fn invocations(&self) -> usize {
-        self.target.elements() / self.width()
-    }
-
     fn precision(&self) -> Precision {
         if self.dtypes[0] == DType::F32 { self.precision } else { Precision::F32 }
-    }
-
-    fn stored(&self, operand: Operand) -> DType {
-        let is_index = operand == Operand::Arg(0);
-        match self.dtype(operand) {
-            DType::F32 if !is_index => self.precision.storage(),
-            word => word,
-        }
     }
 
     fn dtype(&self, operand: Operand) -> DType {
@@ -68,34 +48,10 @@ impl RowsOp for GatherOp {
         if operand == Operand::Arg(0) { indices } else { elements }
     }
 
-    fn is_wide(&self, operand: Operand) -> bool {
-        self.width() == 4 && operand != Operand::Arg(0)
-    }
-
-    /// Elements are counted in vec4s where they are moved.
-    fn params(&self) -> Params {
-        let (width, sizes) = (self.width(), self.sizes());
-        let mut params = vec![
-            ("elements", unsigned(self.target.elements() / width)),
-            ("outer", unsigned(sizes.outer)),
-            ("count", unsigned(sizes.count)),
-            ("inner", unsigned(sizes.inner / width)),
-        ];
-        let extents = EXTENTS.into_iter().zip(sizes.extents).take(self.axes);
-        params.extend(extents.map(|(name, extent)| (name, unsigned(extent))));
-        params
-    }
-
-    fn constants(&self) -> Constants {
-        vec![
-            ("AXES", Value::U32(extent(self.axes))),
-            ("LANES", Value::U32(extent(self.width()))),
-            ("INDEX", word_number(self.dtypes[1])),
-        ]
-    }
-
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, vec![Operand::Src, Operand::Arg(0)]))
+    fn nest(&self) -> Option<OpNest> {
+        // Indices are exact.
+        let halves = OperandSet { sources: 0b01, results: 1 };
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src, Operand::Arg(0)]).with_halves(halves))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

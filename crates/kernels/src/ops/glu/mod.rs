@@ -11,6 +11,7 @@
 //! NaN and infinities are what the functions make of them: see `elementwise`.
 
 mod examples;
+mod nest;
 mod operator;
 mod oracle;
 mod rows;

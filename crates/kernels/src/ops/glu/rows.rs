@@ -1,28 +1,23 @@
-//! What `glu` is as an op of rows: one element per invocation, or four where a half of a row has whole vec4s.
+//! What `glu` is as an op of rows.
 
 use super::{GluOp, OP, oracle};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Body, Operand, Value};
-use crate::ops::elementwise::numbers;
-use crate::ops::kernel::Constants;
+use crate::emit::Operand;
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::Operands;
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
-
-impl GluOp {
-    /// Elements of an invocation.
-    fn width(&self) -> usize {
-        if self.columns().is_multiple_of(4) { 4 } else { 1 }
-    }
-}
 
 impl RowsOp for GluOp {
     const NAME: &'static str = OP;
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/glu/rows.wgsl");
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&AsNest::ELEMENTS]
+    }
 
     fn problem_key(&self) -> String {
         format!("{} {}", self.program.key(), self.src)
@@ -40,38 +35,13 @@ impl RowsOp for GluOp {
         (self.program.steps().len() * self.dst.elements()) as u64
     }
 
-    fn invocations(&self) -> usize {
-        self.dst.elements() / self.width()
-    }
-
     fn precision(&self) -> Precision {
         self.precision
     }
 
-    fn stored(&self, _operand: Operand) -> DType {
-        self.precision.storage()
-    }
-
-    fn is_wide(&self, _operand: Operand) -> bool {
-        self.width() == 4
-    }
-
-    fn params(&self) -> Params {
-        let width = self.width();
-        let mut params = vec![
-            ("elements", unsigned(self.dst.elements() / width)),
-            ("columns", unsigned(self.columns() / width)),
-        ];
-        params.extend(numbers(&self.program));
-        params
-    }
-
-    fn constants(&self) -> Constants {
-        vec![("LANES", Value::U32(extent(self.width())))]
-    }
-
-    fn body(&self) -> Body {
-        self.program.body(DType::F32, self.width() == 4)
+    fn nest(&self) -> Option<OpNest> {
+        let halves = if self.precision.storage() == DType::F16 { OperandSet::ALL } else { OperandSet::NONE };
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]).with_halves(halves))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

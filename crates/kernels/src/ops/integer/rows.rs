@@ -1,27 +1,23 @@
-//! What `integer` is as an op of rows: one element per invocation.
+//! What `integer` is as an op of rows.
 
 use super::function::Number;
 use super::{Argument, IntegerFunction, IntegerOp, OP};
 use crate::dtype::DType;
-use crate::emit::{Body, Operand, Scalar, Value};
-use crate::ops::elementwise::STEPS;
-use crate::ops::kernel::Constants;
-use crate::ops::loops::Nest;
+use crate::emit::Operand;
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, extent, unsigned};
 use crate::shape::Shape;
 use crate::word;
 
-/// Names of the output's extents, the innermost first.
-const EXTENTS: [&str; 6] = ["extent0", "extent1", "extent2", "extent3", "extent4", "extent5"];
-
-const NUMBERS: [&str; 3] = ["number0", "number1", "number2"];
-
 impl RowsOp for IntegerOp {
     const NAME: &'static str = OP;
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/integer/rows.wgsl");
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&AsNest::ELEMENTS]
+    }
 
     fn problem_key(&self) -> String {
         let mut text = format!("{} to {}", self.function.name(), self.result);
@@ -52,49 +48,11 @@ impl RowsOp for IntegerOp {
         }
     }
 
-    fn params(&self) -> Params {
-        let extents = &self.broadcast.extents;
-        let mut params = vec![("elements", unsigned(self.output.elements()))];
-        // The outermost extent is what is left.
-        let inner = extents.iter().rev().take(extents.len() - 1).zip(EXTENTS);
-        params.extend(inner.map(|(extent, name)| (name, unsigned(*extent))));
-        for (strides, names) in self.broadcast.strides.iter().zip(STEPS) {
-            params.extend(strides.iter().rev().zip(names).map(|(stride, name)| (name, unsigned(*stride))));
+    fn nest(&self) -> Option<OpNest> {
+        if !self.has_nest() {
+            return None;
         }
-        for (argument, name) in self.arguments.iter().zip(NUMBERS) {
-            if let Argument::Number(number) = argument {
-                let scalar = match self.word {
-                    DType::U32 => Scalar::U32(*number as u32),
-                    _ => Scalar::I32(*number as i32),
-                };
-                params.push((name, scalar));
-            }
-        }
-        params
-    }
-
-    fn constants(&self) -> Constants {
-        vec![
-            ("INPUTS", Value::U32(extent(self.inputs.len()))),
-            ("RANK", Value::U32(extent(self.broadcast.extents.len()))),
-        ]
-    }
-
-    fn body(&self) -> Body {
-        let mut statements = Vec::new();
-        for (argument, place) in self.arguments.iter().zip(0..) {
-            statements.push(match argument {
-                Argument::Input(input) => format!("let x{place} = in{input};"),
-                Argument::Number(_) => format!("let x{place} = params.number{place};"),
-            });
-        }
-        statements.extend(self.function.statements(self.word, self.result));
-        Body { statements, calls: Vec::new() }
-    }
-
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        let nest = if self.has_nest() { self.as_nest()? } else { return None };
-        Some((nest, (0..self.inputs.len()).map(|input| Operand::Arg(input as u8)).collect()))
+        Some(OpNest::of_arguments(self.as_nest()?).with_halves(OperandSet::NONE))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -17,7 +17,8 @@ impl Nest {
         let mut types: Vec<DType> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             types.push(match node {
-                Node::Number(_) | Node::Apply(..) | Node::Reduce { .. } => DType::F32,
+                Node::Number(_) | Node::Apply(..) => DType::F32,
+                Node::Reduce { of, .. } => types.get(*of).copied().unwrap_or_default(),
                 Node::Integer { word, .. } => *word,
                 Node::Read { source, .. } | Node::Gather { source, .. } => {
                     self.types.get(*source).copied().unwrap_or_default()
@@ -97,7 +98,13 @@ impl Nest {
         for node in &self.nodes {
             let fits = match node {
                 Node::Apply(_, arguments) => arguments.iter().all(|&own| of(own) == DType::F32),
-                Node::Reduce { of: own, .. } => of(*own) == DType::F32,
+                // Local memory has numbers of one type.
+                Node::Reduce { of: own, reduction, .. } => {
+                    let dtype = of(*own);
+                    let alike =
+                        |node: &Node| !matches!(node, Node::Reduce { of: other, .. } if of(*other) != dtype);
+                    (dtype == DType::F32 || reduction.is_of_integers()) && self.nodes.iter().all(alike)
+                }
                 Node::Choose { then, otherwise, .. } => of(*then) == of(*otherwise),
                 Node::ApplyIntegers { function, arguments, word, result } => {
                     // A condition may be of floats.

@@ -6,7 +6,7 @@ use super::text::{Stored, Text, is_whole};
 use super::{LoopsOp, result_operand};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Access, Binding, Body, Element, Operand};
+use crate::emit::{Access, Binding, Body, Element};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
 use crate::ops::plan::Choice;
@@ -76,7 +76,11 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         }
         some && all && nest.types.get(source) == Some(&DType::F32)
     };
-    let stored = |source| Stored { dtype: op.stored_source(source), is_wide: wide(source) };
+    let stored = |source| Stored {
+        operand: op.source(source),
+        dtype: op.stored_source(source),
+        is_wide: wide(source),
+    };
     (0..nest.sources.len()).map(stored).collect()
 }
 
@@ -86,13 +90,8 @@ pub(super) const fn element(stored: Stored) -> Element {
 
 /// The bindings of sources and results bound so.
 pub(super) fn bindings(sources: &[Stored], results: &[Stored]) -> Vec<Binding> {
-    let source = |(place, &stored): (usize, &Stored)| {
-        binding(Operand::Arg(place as u8), element(stored), Access::Read)
-    };
-    let result =
-        |(place, &stored): (usize, &Stored)| binding(result_operand(place), element(stored), Access::Write);
-    let sources = sources.iter().enumerate().map(source);
-    sources.chain(results.iter().enumerate().map(result)).collect()
+    let bound = |access: Access| move |&own: &Stored| binding(own.operand, element(own), access);
+    sources.iter().map(bound(Access::Read)).chain(results.iter().map(bound(Access::Write))).collect()
 }
 
 /// How each result is bound: in vec4s where the four elements of an invocation lie behind each other.
@@ -100,7 +99,11 @@ pub(super) fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
     let wide = |(at, target): (Index, Dims)| {
         lanes.is_some_and(|axis| is_whole(&at, axis)) && target.elements().is_multiple_of(4)
     };
-    let stored = |(place, own)| Stored { dtype: op.stored_result(place), is_wide: wide(own) };
+    let stored = |(place, own)| Stored {
+        operand: result_operand(place),
+        dtype: op.stored_result(place),
+        is_wide: wide(own),
+    };
     op.stored.results().enumerate().map(stored).collect()
 }
 
@@ -110,7 +113,7 @@ pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize
     for (place, ((&stored, value), (at, _))) in
         results.iter().zip(nest.values()).zip(nest.results()).enumerate()
     {
-        let (name, value) = (result_operand(place).name(), text.value(value));
+        let (name, value) = (stored.operand.name(), text.value(value));
         match lanes {
             Some(_) if stored.is_wide => {
                 let at = match first.filter(|_| place == 0) {

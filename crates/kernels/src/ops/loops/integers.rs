@@ -4,7 +4,8 @@ use super::oracle::{Bounded, exactly};
 use super::words;
 use crate::dtype::DType;
 use crate::ops::elementwise::Interval;
-use crate::ops::integer::{IntegerFunction, Number};
+use crate::ops::integer::{IntegerFunction, Number, wrapped};
+use crate::ops::reduce::Reduction;
 
 /// The least and the largest integer of a type.
 fn ends(word: DType) -> Interval {
@@ -76,4 +77,22 @@ pub(super) fn applied(function: IntegerFunction, given: [Bounded; 3], word: DTyp
         _ => ends(word),
     };
     (value, rounded(interval))
+}
+
+/// What integers of type `word` are together.
+pub(super) fn reduced(reduction: Reduction, terms: &[Bounded], word: DType) -> Bounded {
+    let all = |part: &dyn Fn(&Bounded) -> f64| {
+        terms.iter().fold(reduction.first_of_integers(word), |all, term| {
+            wrapped(word, reduction.joined_integers(all, part(term) as i64))
+        }) as f64
+    };
+    let value = all(&|term| term.0);
+    let interval = if terms.iter().all(|term| term.1.is_exact()) {
+        Interval::exact(value)
+    } else if matches!(reduction, Reduction::Max | Reduction::Min) {
+        Interval { lo: all(&|term| term.1.lo), hi: all(&|term| term.1.hi) }
+    } else {
+        ends(word)
+    };
+    (value, interval)
 }

@@ -202,7 +202,7 @@ mod tests {
         let dimensions = std::collections::BTreeMap::new();
         let arguments = Arguments { inputs: &[argument], dimensions: &dimensions, narrow: false };
         match Operator::lower(&operator, arguments, Precision::F32) {
-            Ok(Lowered::Op(op)) => Op::nest(&*op).expect("a nest").0,
+            Ok(Lowered::Op(op)) => Op::nest(&*op).expect("a nest").nest,
             other => panic!("{other:?}"),
         }
     }

@@ -30,6 +30,7 @@ mod maps;
 mod matrices;
 mod nest;
 mod node;
+mod of_op;
 mod operator;
 mod oracle;
 mod plan;
@@ -47,7 +48,8 @@ pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};
 pub use nest::Nest;
-pub(super) use nest::{GatherAxis, Guard, Node, Nodes, aligned, element};
+pub(super) use nest::{GatherAxis, Guard, Node, NodeId, Nodes, aligned, element};
+pub(super) use of_op::AsNest;
 pub use operator::Loops;
 
 use crate::dtype::{DType, Precision};
@@ -62,10 +64,42 @@ const fn result_operand(result: usize) -> Operand {
     if result == 0 { Operand::Dst } else { Operand::Result(result as u8) }
 }
 
+/// What an op computes, as a nest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpNest {
+    /// The nest.
+    pub nest: Nest,
+    /// Which operand of the op each of its sources is.
+    pub operands: Vec<Operand>,
+    /// Which operands are stored in halves where the op stores those.
+    pub halves: OperandSet,
+}
+
+impl OpNest {
+    /// The nest whose sources are these operands of an op; what the op stores in halves is all of them.
+    pub(super) const fn new(nest: Nest, operands: Vec<Operand>) -> Self {
+        OpNest { nest, operands, halves: OperandSet::ALL }
+    }
+
+    /// What it is of operands `Arg(0)`, `Arg(1)`, ...
+    pub(super) fn of_arguments(nest: Nest) -> Self {
+        let operands = (0..nest.sources.len()).map(|place| Operand::Arg(place as u8)).collect();
+        OpNest::new(nest, operands)
+    }
+
+    /// What it is with halves in operands of `halves` alone.
+    #[must_use]
+    pub(super) fn with_halves(self, halves: OperandSet) -> Self {
+        OpNest { halves, ..self }
+    }
+}
+
 /// A nest with a precision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoopsOp {
     nest: Arc<Nest>,
+    /// The operand that each source is.
+    sources: Vec<Operand>,
     /// The nest with its operands as kernels have them.
     stored: Arc<Nest>,
     /// Which operands are stored in halves where a network stores those: halves do not hold every number.
@@ -117,7 +151,13 @@ impl LoopsOp {
             OperandSet::NONE => Arc::clone(&nest),
             _ => Arc::new(nest.in_maps(maps)?),
         };
-        Ok(LoopsOp { nest, stored, halves, maps, precision: precision.with_f32_sums() })
+        let sources = (0..nest.sources.len()).map(|place| Operand::Arg(place as u8)).collect();
+        Ok(LoopsOp { nest, sources, stored, halves, maps, precision: precision.with_f32_sums() })
+    }
+
+    /// The operand that source `place` is.
+    fn source(&self, place: usize) -> Operand {
+        self.sources.get(place).copied().unwrap_or(Operand::Arg(place as u8))
     }
 
     fn results(&self) -> usize {

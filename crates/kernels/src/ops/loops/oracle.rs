@@ -207,6 +207,9 @@ impl Evaluation<'_> {
             self.at[axis] = place;
         }
         self.forget(over);
+        if self.types[of] != DType::F32 {
+            return integers::reduced(reduction, &terms, self.types[of]);
+        }
         let unit = &self.unit;
         let own =
             |value: f64, lo: f64, hi: f64, by: f64| (value, unit.limited(Interval { lo, hi }.widened(by)));

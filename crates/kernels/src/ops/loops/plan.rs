@@ -1,6 +1,6 @@
 //! What `loops` is, and its kernels.
 
-use super::{LoopsOp, Nest, OP, OperandSet, cpu, flat, oracle, result_operand, rows, words};
+use super::{LoopsOp, Nest, OP, OpNest, OperandSet, cpu, flat, oracle, result_operand, rows, words};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
@@ -59,7 +59,7 @@ impl Definition for LoopsOp {
     fn operands(&self) -> Vec<OperandInfo> {
         let source = |(place, dims): (usize, &Dims)| {
             let dtype = self.nest.types.get(place).copied().unwrap_or_default();
-            OperandInfo::new(Operand::Arg(place as u8), dims.shape(), Role::Input).of(dtype)
+            OperandInfo::new(self.source(place), dims.shape(), Role::Input).of(dtype)
         };
         let result = |(place, dims): (usize, Dims)| {
             let dtype = self.nest.result_type(place);
@@ -70,9 +70,9 @@ impl Definition for LoopsOp {
         self.nest.sources.iter().enumerate().map(source).chain(results).collect()
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        let sources = (0..self.nest.sources.len()).map(|source| Operand::Arg(source as u8));
-        Some((Nest::clone(&self.nest), sources.collect()))
+    fn nest(&self) -> Option<OpNest> {
+        let nest = OpNest::new(Nest::clone(&self.nest), self.sources.clone());
+        Some(nest.with_halves(self.halves))
     }
 
     fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {

@@ -8,7 +8,7 @@ use super::index::{AxisSet, Index};
 use super::kept::Kept;
 use super::nest::{Nest, Node, NodeId};
 use super::text::{Stored, Text, ordered};
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
@@ -94,6 +94,17 @@ fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
     [sources(op, lanes), results(op, lanes)]
 }
 
+/// How the text numbers the type of what local memory has: 0 is f32, 1 and 2 are signed and unsigned integers.
+fn word_of(op: &LoopsOp) -> u32 {
+    let types = op.stored.node_types();
+    let reduced = op.stored.nodes.iter().zip(types).find(|(node, _)| matches!(node, Node::Reduce { .. }));
+    match reduced {
+        Some((_, DType::I32)) => 1,
+        Some((_, DType::U32)) => 2,
+        _ => 0,
+    }
+}
+
 /// Elements that an invocation has at a place.
 fn width(op: &LoopsOp) -> u32 {
     if lanes_of(&op.stored).is_some() { 4 } else { 1 }
@@ -148,7 +159,12 @@ fn for_places(
 
 /// What the invocations of a row found, put together, four at a time: each then has the whole. Every other time it lies in
 /// the other half of the local memory, so that nobody waits for those that read it.
-fn join_lanes(text: &mut Text<'_>, reduction: Reduction, own: &str, (lanes, other_half): (u32, bool)) {
+fn join_lanes(
+    text: &mut Text<'_>,
+    (reduction, dtype): (Reduction, DType),
+    own: &str,
+    (lanes, other_half): (u32, bool),
+) {
     let slot = if other_half { "slot + SLOTS" } else { "slot" };
     text.line(&format!("partial[{slot}] = {own};"));
     text.line("workgroupBarrier();");
@@ -157,10 +173,10 @@ fn join_lanes(text: &mut Text<'_>, reduction: Reduction, own: &str, (lanes, othe
         let part = if left.is_multiple_of(4) { left / 4 } else { left / 2 };
         text.block(&format!("if (lane < {part}u)"), &mut |text| {
             let found = |place: u32| format!("partial[{slot} + {}u * APART]", place * part);
-            let mut all = text.joined(reduction, &format!("partial[{slot}]"), &found(1));
+            let mut all = text.joined(reduction, dtype, &format!("partial[{slot}]"), &found(1));
             if left / part == 4 {
-                let others = text.joined(reduction, &found(2), &found(3));
-                all = text.joined(reduction, &format!("({all})"), &format!("({others})"));
+                let others = text.joined(reduction, dtype, &found(2), &found(3));
+                all = text.joined(reduction, dtype, &format!("({all})"), &format!("({others})"));
             }
             text.line(&format!("partial[{slot}] = {all};"));
         });
@@ -176,8 +192,8 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
     let [stored, results] = operands(op);
     let shape = Shape::of(nest);
     let depends = nest.dependences();
+    let types = nest.node_types();
     let mut text = Text::new(nest, lanes, &stored);
-    let ty = text.ty();
     let rows = text.whole(shape.rows as i64);
     text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
     text.line(&format!("let stored: bool = first < {rows};"));
@@ -195,7 +211,7 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
             text.known_of_row(of, shape.row, &depends, &mut vec![false; depends.len()]);
         }
         for &(id, reduction, _) in &reductions {
-            let first = text.first_of(reduction);
+            let (first, ty) = (text.first_of(reduction, types[id]), text.type_of(id));
             text.line(&format!("var r{id}: {ty} = {ty}({first});"));
         }
         for_places(&mut text, over, "", kept.places_of(over), &mut |text, place| {
@@ -203,7 +219,7 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
             for &(id, reduction, of) in &reductions {
                 let value = text.value(of);
                 let term = text.term_of(reduction, &value);
-                let both = text.joined(reduction, &format!("r{id}"), &term);
+                let both = text.joined(reduction, types[id], &format!("r{id}"), &term);
                 text.line(&format!("r{id} = {both};"));
             }
             kept.keep(text, over, order, place);
@@ -211,12 +227,12 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
         for &(id, reduction, _) in &reductions {
             let own = format!("r{id}");
             if invocations > 1 {
-                join_lanes(&mut text, reduction, &own, (invocations, joins % 2 == 1));
+                join_lanes(&mut text, (reduction, types[id]), &own, (invocations, joins % 2 == 1));
                 joins += 1;
             }
             if lanes.is_some() {
                 for others in ["yxwz", "zwxy"] {
-                    let both = text.joined(reduction, &own, &format!("{own}.{others}"));
+                    let both = text.joined(reduction, types[id], &own, &format!("{own}.{others}"));
                     text.line(&format!("{own} = {both};"));
                 }
             }
@@ -227,6 +243,7 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
                 }
                 _ => own,
             };
+            let ty = text.type_of(id);
             text.line(&format!("let v{id}: {ty} = {whole};"));
             text.known(id, &format!("v{id}"));
         }
@@ -341,7 +358,7 @@ impl Kernel<LoopsOp> for Rows {
             ("SLOTS", lanes * rows),
         ]
         .into_iter()
-        .chain([("WIDTH", extent(GROUPS)), ("WIDE", u32::from(width(op) == 4))])
+        .chain([("WIDTH", extent(GROUPS)), ("WIDE", u32::from(width(op) == 4)), ("WORD", word_of(op))])
         .map(|(name, value)| (name, Value::U32(value)))
         .collect()
     }

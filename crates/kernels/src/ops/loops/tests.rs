@@ -1,6 +1,6 @@
 //! Nests beside the ops that they stand for, and beside several of them one behind the other.
 
-use super::{LoopsOp, Nest, OperandSet, ReadFrom, SourceAt, Sources};
+use super::{LoopsOp, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
@@ -151,7 +151,7 @@ fn nests_of_ops_compute_what_the_ops_compute() {
     let mut found = 0;
     for entry in crate::ops::all() {
         for example in (entry.examples)(Precision::F32).expect("examples") {
-            let Some((nest, operands)) = example.nest() else { continue };
+            let Some(OpNest { nest, operands, .. }) = example.nest() else { continue };
             let infos = example.operands();
             let values = |operand: &Operand| {
                 let info = infos.iter().find(|info| info.operand == *operand).expect("an operand of the op");
@@ -199,7 +199,7 @@ fn nests_with_an_axis_more_are_one_with_others() {
     let sum = |axes: &[isize]| {
         let reduce = Reduce { reduction: Reduction::Sum, axes: axes.to_vec(), keep_dims: false };
         let op = ReduceOp::new(dims, &reduce, Precision::F32).expect("a reduction");
-        op.nest().expect("a nest").0
+        op.nest().expect("a nest").nest
     };
     // Rows along one axis of 24 places, and the same rows transposed, along two.
     let rows = sum(&[2]);
@@ -224,7 +224,7 @@ fn nests_beside_each_other_are_one() {
     let mut found = 0;
     for entry in crate::ops::all() {
         for example in (entry.examples)(Precision::F32).expect("examples") {
-            let Some((nest, _)) = example.nest() else { continue };
+            let Some(OpNest { nest, .. }) = example.nest() else { continue };
             let source = |(dims, &dtype): (&Dims, &DType)| usual(7, dims.elements(), dtype);
             if nest.target.elements() <= 1024 && nest.further.is_empty() {
                 let sources: Vec<Vec<f32>> = nest.sources.iter().zip(&nest.types).map(source).collect();
@@ -405,7 +405,7 @@ fn chain(extents: [usize; 3], kinds: &[Kind]) -> usize {
             }
             Step::None => continue,
         };
-        let (own, operands) = next.op.nest().expect("a nest");
+        let OpNest { nest: own, operands, .. } = next.op.nest().expect("a nest");
         let shown = value[offset..offset + dims.elements()].to_vec();
         // The value is the first operand.
         let mut sources: Vec<Vec<f32>> = vec![shown];

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 /// How a source or the result is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
+    pub(super) operand: Operand,
     pub(super) dtype: DType,
     /// Whether it is bound in vec4s.
     pub(super) is_wide: bool,
@@ -255,12 +256,16 @@ impl<'a> Text<'a> {
         }
     }
 
+    fn name_of(&self, source: usize) -> &'static str {
+        self.sources.get(source).map_or(Operand::Arg(source as u8), |stored| stored.operand).name()
+    }
+
     /// One element of a source.
     fn element(&self, source: usize, at: &str) -> String {
-        let name = Operand::Arg(source as u8).name();
+        let name = self.name_of(source);
         match self.sources.get(source) {
-            Some(Stored { dtype: DType::F16, is_wide: false }) => format!("f32({name}[{at}])"),
-            Some(Stored { dtype: DType::F16, is_wide: true }) => {
+            Some(Stored { dtype: DType::F16, is_wide: false, .. }) => format!("f32({name}[{at}])"),
+            Some(Stored { dtype: DType::F16, is_wide: true, .. }) => {
                 format!("unpack2x16float({name}[{at} / 4u][{at} % 4u / 2u])[{at} % 2u]")
             }
             Some(Stored { is_wide: true, .. }) => format!("{name}[{at} / 4u][{at} % 4u]"),
@@ -270,7 +275,7 @@ impl<'a> Text<'a> {
 
     /// Four elements of a source one behind the other, from a multiple of four on.
     fn four(&self, source: usize, at: &str) -> String {
-        let name = Operand::Arg(source as u8).name();
+        let name = self.name_of(source);
         match self.sources.get(source) {
             Some(Stored { dtype: DType::F16, .. }) => format!("unpack_half4({name}[{at} / 4u])"),
             _ => format!("{name}[{at} / 4u]"),
@@ -460,8 +465,16 @@ impl<'a> Text<'a> {
         self.scope.values.insert(id, name.to_owned());
     }
 
-    /// Two parts of a reduction as one.
-    pub(super) fn joined(&mut self, reduction: Reduction, a: &str, b: &str) -> String {
+    /// Two parts of a reduction, of numbers of this type, as one.
+    pub(super) fn joined(&mut self, reduction: Reduction, dtype: DType, a: &str, b: &str) -> String {
+        if dtype != DType::F32 {
+            return match reduction {
+                Reduction::Product => format!("{a} * {b}"),
+                Reduction::Max => format!("max({a}, {b})"),
+                Reduction::Min => format!("min({a}, {b})"),
+                _ => format!("{a} + {b}"),
+            };
+        }
         let names = [a.to_owned(), b.to_owned()];
         let function = match reduction {
             Reduction::Sum | Reduction::Mean => Function::Add,
@@ -483,8 +496,11 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What a reduction of nothing is.
-    pub(super) fn first_of(&mut self, reduction: Reduction) -> String {
+    /// What a reduction of nothing is, of numbers of this type.
+    pub(super) fn first_of(&mut self, reduction: Reduction, dtype: DType) -> String {
+        if dtype != DType::F32 {
+            return self.integer(reduction.first_of_integers(dtype), dtype);
+        }
         self.float(Bits(match reduction {
             Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
             Reduction::Product | Reduction::All => 1.0,

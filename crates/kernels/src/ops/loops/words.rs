@@ -138,6 +138,10 @@ impl Elements<'_> {
                 let chosen = if self.holds(guards) { *then } else { *otherwise };
                 self.value(chosen, known)
             }
+            Node::Reduce { reduction, of: term, over } if self.types[id] != DType::F32 => {
+                let integer = self.reduced_integers(*reduction, *term, axes_of(*over).collect());
+                Number { integer, float: 0.0 }
+            }
             Node::Reduce { reduction, of: term, over } => {
                 let float = self.reduced(*reduction, *term, axes_of(*over).collect());
                 of(DType::F32, float)
@@ -147,15 +151,10 @@ impl Elements<'_> {
         value
     }
 
-    fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
+    /// Calls `each` with what node `of` gives for each place along `axes`.
+    fn each_term(&mut self, of: NodeId, axes: &[usize], each: &mut dyn FnMut(Number)) {
         let before = self.at.clone();
         let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
-        let mut all = match reduction {
-            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
-            Reduction::Product | Reduction::All => 1.0,
-            Reduction::Max => f64::NEG_INFINITY,
-            Reduction::Min => f64::INFINITY,
-        };
         for index in 0..count {
             let mut rest = index;
             for &axis in axes.iter().rev() {
@@ -163,7 +162,30 @@ impl Elements<'_> {
                 rest /= self.nest.extents[axis];
             }
             let mut known = vec![None; self.nest.nodes.len()];
-            let term = f64::from(self.value(of, &mut known).float);
+            each(self.value(of, &mut known));
+        }
+        self.at = before;
+    }
+
+    fn reduced_integers(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> i64 {
+        let word = self.types[of];
+        let mut all = reduction.first_of_integers(word);
+        self.each_term(of, &axes, &mut |term| {
+            all = wrapped(word, reduction.joined_integers(all, term.integer));
+        });
+        all
+    }
+
+    fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
+        let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
+        let mut all = match reduction {
+            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+            Reduction::Product | Reduction::All => 1.0,
+            Reduction::Max => f64::NEG_INFINITY,
+            Reduction::Min => f64::INFINITY,
+        };
+        self.each_term(of, &axes, &mut |term| {
+            let term = f64::from(term.float);
             all = match reduction {
                 Reduction::Sum | Reduction::Mean => all + term,
                 Reduction::Product => all * term,
@@ -174,8 +196,7 @@ impl Elements<'_> {
                 Reduction::Any => f64::from(u8::from(all != 0.0 || term != 0.0)),
                 Reduction::All => f64::from(u8::from(all != 0.0 && term != 0.0)),
             };
-        }
-        self.at = before;
+        });
         (if reduction == Reduction::Mean { all / count as f64 } else { all }) as f32
     }
 }

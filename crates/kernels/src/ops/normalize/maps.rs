@@ -7,8 +7,8 @@ use crate::emit::{Binding, Operand, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::reduce::groups::{FEWEST, group_sizes};
 use crate::ops::reduce::maps::{Pixels, obstacle};
-use crate::ops::reduce::rows::{FEWEST, group_sizes};
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent, unsigned};
 

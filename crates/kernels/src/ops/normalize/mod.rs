@@ -32,7 +32,6 @@ mod operator;
 mod oracle;
 mod parts;
 mod plan;
-mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use finished::{Finished, MOST_KEPT};

@@ -4,12 +4,12 @@ use super::{NormalizeOp, Vector};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::ops::elementwise::Function;
-use crate::ops::loops::{Index, Nest, Nodes, element};
+use crate::ops::loops::{Index, Nest, Nodes, OpNest, OperandSet, element};
 use crate::ops::reduce::Reduction;
 
 impl NormalizeOp {
-    /// What it computes, as a nest, and its sources; none with an epilogue or vectors that are computed at each run.
-    pub(super) fn as_nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    /// What it computes, as a nest; none with an epilogue or vectors that are computed at each run.
+    pub(super) fn as_nest(&self) -> Option<OpNest> {
         if self.is_finished() {
             return None;
         }
@@ -47,6 +47,8 @@ impl NormalizeOp {
             }
         }
         let written = (0..extents.len()).collect();
-        Some((Nest::new(extents, written, sources, nodes, value, self.dims).ok()?, operands))
+        let nest = Nest::new(extents, written, sources, nodes, value, self.dims).ok()?;
+        // Factors and summands are constants in f32.
+        Some(OpNest::new(nest, operands).with_halves(OperandSet { sources: 0b001, results: 1 }))
     }
 }

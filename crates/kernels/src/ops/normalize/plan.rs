@@ -1,6 +1,6 @@
 //! What `normalize` is, and its kernels.
 
-use super::{NormalizeOp, OP, Vector, cpu, kept, maps, oracle, parts, rows};
+use super::{NormalizeOp, OP, Vector, cpu, kept, maps, oracle, parts};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -10,7 +10,7 @@ use crate::ops::convolution;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
 use crate::ops::reference::Reference;
@@ -25,7 +25,7 @@ impl Definition for NormalizeOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Group, &rows::Serial, &maps::Maps, &kept::Kept, &parts::Parts]
+        &[&AsNest::REDUCTIONS, &maps::Maps, &kept::Kept, &parts::Parts]
     }
 
     fn problem_key(&self) -> String {
@@ -109,7 +109,7 @@ impl Definition for NormalizeOp {
         halves::finished(&self.epilogue, sum, inputs, constants)
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
+    fn nest(&self) -> Option<OpNest> {
         self.as_nest()
     }
 }

@@ -9,13 +9,25 @@ use crate::ops::reference::Reference;
 use crate::word;
 
 impl Reduction {
+    /// What a reduction of no integers of type `word` is.
+    pub(in crate::ops) fn first_of_integers(self, word: DType) -> i64 {
+        match (self, word) {
+            (Reduction::Product, _) => 1,
+            (Reduction::Max, DType::U32) => 0,
+            (Reduction::Max, _) => i64::from(i32::MIN),
+            (Reduction::Min, DType::U32) => i64::from(u32::MAX),
+            (Reduction::Min, _) => i64::from(i32::MAX),
+            _ => 0,
+        }
+    }
+
     /// Whether integers have it.
-    pub(super) const fn is_of_integers(self) -> bool {
+    pub(in crate::ops) const fn is_of_integers(self) -> bool {
         matches!(self, Reduction::Sum | Reduction::Product | Reduction::Max | Reduction::Min)
     }
 
     /// What two integers become.
-    fn joined(self, a: i64, b: i64) -> i64 {
+    pub(in crate::ops) fn joined_integers(self, a: i64, b: i64) -> i64 {
         match self {
             Reduction::Product => a.wrapping_mul(b),
             Reduction::Max => a.max(b),
@@ -32,7 +44,7 @@ fn reduced(op: &ReduceOp, terms: &[i64]) -> Vec<i64> {
         let first = place(&merged.kept, out);
         let term = |index: usize| terms.get(first + place(&merged.reduced, index)).copied().unwrap_or(0);
         let first = term(0);
-        (1..merged.count()).fold(first, |result, index| op.reduction.joined(result, term(index)))
+        (1..merged.count()).fold(first, |result, index| op.reduction.joined_integers(result, term(index)))
     };
     (0..merged.outputs()).map(one).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::arguments::constants;
-use super::rows::{group_sizes, pays};
+use super::groups::{group_sizes, pays};
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};

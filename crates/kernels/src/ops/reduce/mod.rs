@@ -13,6 +13,7 @@ mod arguments;
 mod axes;
 mod cpu;
 mod examples;
+pub(super) mod groups;
 mod integers;
 pub(super) mod maps;
 mod maps_last;
@@ -20,7 +21,6 @@ mod nest;
 mod operator;
 mod oracle;
 mod plan;
-pub(super) mod rows;
 
 pub(super) use axes::{Axis, Merged, around, named, place};
 pub(super) use examples::{NUMBERS, examples};

@@ -1,6 +1,6 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, integers, maps, maps_last, oracle, rows};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps, maps_last, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -19,7 +19,7 @@ impl Definition for ReduceOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Serial, &rows::Group, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
+        &[&AsNest::REDUCTIONS, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
     }
 
     fn problem_key(&self) -> String {
@@ -77,8 +77,9 @@ impl Definition for ReduceOp {
         }
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, vec![Operand::Src]))
+    fn nest(&self) -> Option<OpNest> {
+        let halves = if Definition::halves(self) { OperandSet::ALL } else { OperandSet::NONE };
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]).with_halves(halves))
     }
 }
 

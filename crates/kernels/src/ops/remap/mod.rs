@@ -21,7 +21,6 @@ mod nest;
 mod operators;
 mod oracle;
 mod plan;
-mod rows;
 mod texts;
 mod transpose;
 

@@ -1,6 +1,6 @@
 //! What `remap` is, and its kernels.
 
-use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, rows, transpose};
+use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, transpose};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -19,7 +19,7 @@ impl Definition for RemapOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&maps::Maps, &lanes::Lanes, &transpose::Transpose, &rows::Rows]
+        &[&maps::Maps, &lanes::Lanes, &transpose::Transpose, &AsNest::ELEMENTS]
     }
 
     fn problem_key(&self) -> String {
@@ -81,7 +81,7 @@ impl Definition for RemapOp {
         inputs(Operand::Src).hull(Reach::new(fill, fill))
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, vec![Operand::Src]))
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::axes::Part;
 use super::{MAX_AXES, RemapOp, Rule};
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Scalar, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::spec::{Params, extent, unsigned};
@@ -43,6 +43,16 @@ fn wrapping(number: isize) -> Scalar {
 }
 
 impl RemapOp {
+    /// What rows are moved in: integers as words of 32 bits in every precision.
+    pub(super) fn precision_of_rows(&self) -> Precision {
+        if self.dtype == DType::F32 { self.precision.with_f32_sums() } else { Precision::F32 }
+    }
+
+    /// The type of its rows.
+    pub(super) fn stored(&self) -> DType {
+        if self.dtype == DType::F32 { self.precision.storage() } else { self.dtype }
+    }
+
     /// The parts, one of one element if there are none.
     fn text_parts(&self) -> Vec<Part> {
         let one = Part { extent: 1, stride: 0, start: 0, step: 1, source: 1 };

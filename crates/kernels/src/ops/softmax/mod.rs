@@ -18,7 +18,6 @@ mod nest;
 mod operator;
 mod oracle;
 mod plan;
-mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use plan::LARGEST_EXPONENT;

@@ -1,6 +1,6 @@
 //! What `softmax` is, and its kernels.
 
-use super::{OP, SoftmaxOp, cpu, maps, oracle, rows};
+use super::{OP, SoftmaxOp, cpu, maps, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::Nest;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -24,7 +24,7 @@ impl Definition for SoftmaxOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&rows::Serial, &rows::Group, &maps::Maps]
+        &[&AsNest::REDUCTIONS, &maps::Maps]
     }
 
     fn problem_key(&self) -> String {
@@ -72,7 +72,7 @@ impl Definition for SoftmaxOp {
         Ok(Box::new(cpu::SoftmaxKernel::new(self)))
     }
 
-    fn nest(&self) -> Option<(Nest, Vec<Operand>)> {
-        Some((self.as_nest()?, vec![Operand::Src]))
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]))
     }
 }

@@ -6,7 +6,7 @@ use crate::emit::{Access, Binding, Bits, Element, Operand, Scalar, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::rows::{GROUPS, groups};
+use crate::ops::reduce::groups::{GROUPS, groups};
 use crate::ops::spec::{Params, binding, extent, unsigned};
 
 #[derive(Debug)]
