@@ -14,7 +14,12 @@ fn depthwise_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
         return;
     }
     let slice: u32 = gid.y % params.dst_c4;
+    //% if ROWS
+    let image: u32 = gid.y / params.dst_c4;
+    let src_first: u32 = params.src_first + params.src_image * image + slice;
+    //% else
     let src_first: u32 = params.src_w * params.src_h * gid.y;
+    //% endif
     let weights_first: u32 = KERNEL_H * KERNEL_W * slice;
     //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
     let x${c}: u32 = column * STRIDE_W + ${c}u;
@@ -33,11 +38,12 @@ fn depthwise_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% for r in range((tile[1] - 1) * STRIDE_H + (KERNEL_H - 1) * DILATION_H + 1)
     let y${r}: u32 = row * STRIDE_H + ${r}u;
     let on${r}: bool = y${r} >= params.before_h && y${r} < params.src_h + params.before_h;
-    let src_row${r}: u32 = src_first + params.src_w * (y${r} - params.before_h) - params.before_w;
+    let src_row${r}: u32 = ${"" if ROWS else "src_first + "}params.src_w * (y${r} - params.before_h) - params.before_w;
     //% for c in range((tile[0] - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
     var v${r}_${c}: ${acc4} = ${zero4};
     if (on${r} && inside${c}) {
-        v${r}_${c} = ${load4("src", "src_row" ~ r ~ " + x" ~ c)};
+        //% set at = "src_row" ~ r ~ " + x" ~ c
+        v${r}_${c} = ${load4("src", "src_first + params.src_pixel * (" ~ at ~ ")" if ROWS else at)};
     }
     //% endfor
     //% for q in range(tile[1])
@@ -53,13 +59,18 @@ fn depthwise_micro(@builtin(global_invocation_id) gid: vec3<u32>) {
     //% endfor
     //% for q in range(tile[1])
     if (row + ${q}u < params.dst_h) {
+        //% if ROWS
+        let dst${q}: u32 = slice + params.dst_c4 * (column + params.dst_w * (row + ${q}u + params.dst_h * image));
+        //% else
         let dst${q}: u32 = column + params.dst_w * (row + ${q}u + params.dst_h * gid.y);
+        //% endif
         //% for p in range(tile[0])
+        //% set to = "dst" ~ q ~ " + " ~ p ~ ("u * params.dst_c4" if ROWS else "u")
         if (column + ${p}u < params.dst_w) {
-            //% for line in epilogue("sum" ~ q ~ "_" ~ p, "slice", "dst" ~ q ~ " + " ~ p ~ "u")
+            //% for line in epilogue("sum" ~ q ~ "_" ~ p, "slice", to)
             ${line}
             //% endfor
-            ${store4("dst", "dst" ~ q ~ " + " ~ p ~ "u", "sum" ~ q ~ "_" ~ p)}
+            ${store4("dst", to, "sum" ~ q ~ "_" ~ p)}
         }
         //% endfor
     }

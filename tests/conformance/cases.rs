@@ -14,7 +14,7 @@ use diptych_emit::emit::Residual;
 use diptych_kernels::ops::conv2d::Conv2dOp;
 use diptych_kernels::ops::convert::ConvertOp;
 use diptych_kernels::ops::copy::CopyOp;
-use diptych_kernels::ops::depthwise::DepthwiseOp;
+use diptych_kernels::ops::depthwise::{DepthwiseOp, RowPlace};
 use diptych_kernels::ops::gemm::GemmOp;
 use diptych_kernels::ops::pointwise::PointwiseOp;
 use diptych_kernels::ops::pool::PoolOp;
@@ -221,6 +221,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     let mut table = Table(Vec::new());
     table.conv2d();
     table.depthwise();
+    table.depthwise_in_rows();
     table.pointwise();
     table.pool();
     table.gemm();
@@ -534,6 +535,32 @@ impl Table {
         for precision in [Precision::F16Storage, Precision::F16] {
             self.depthwise_row([1, 7, 6, 5], [1, 3, 3], same, true, precision, Tiles);
             self.depthwise_row([1, 7, 6, 5], [2, 3, 3], same, true, precision, Tiles);
+        }
+    }
+
+    /// Maps that are some channels of rows.
+    fn depthwise_in_rows(&mut self) {
+        let same = Depthwise { padding: Padding::Same, ..Default::default() };
+        let steps = Depthwise { stride: [2, 1], dilation: [1, 2], ..same };
+        let wide = Depthwise { activation: Activation::Gelu, ..same };
+        for (input, kernel, options, residual, precision) in [
+            (Shape::nhwc(1, 9, 11, 8), [3, 3], same, true, Precision::F32),
+            (Shape::nhwc(2, 7, 9, 12), [5, 5], wide, false, Precision::F32),
+            (Shape::nhwc(2, 37, 41, 4), [3, 3], steps, false, Precision::F32),
+            (Shape::nhwc(1, 5, 6, 132), [1, 7], same, true, Precision::F32),
+            (Shape::nhwc(2, 7, 6, 8), [3, 3], same, true, Precision::F16Storage),
+            (Shape::nhwc(2, 7, 6, 8), [3, 3], steps, false, Precision::F16),
+        ] {
+            let weights = Shape::nhwc(1, kernel[0], kernel[1], input.c);
+            let op = DepthwiseOp::new(input, weights, &options, true, residual, precision);
+            let op = op.expect("a valid row");
+            let pixels = input.h * input.w;
+            for (first, pixel) in [(0, input.c), (8, input.c + 20)] {
+                let image = pixel * pixels + 4;
+                let place = RowPlace { elements: image * input.n + 16, first, image, pixel };
+                let op = op.in_rows(place).expect("a valid place");
+                self.push(op.problem_key() + &format!(" {precision}"), Arc::new(op), Breadth::Tiles);
+            }
         }
     }
 

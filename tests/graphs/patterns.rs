@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 22] = [
+pub(crate) const PATTERNS: [Pattern; 23] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -46,6 +46,7 @@ pub(crate) const PATTERNS: [Pattern; 22] = [
     Pattern { name: "loops of maps", rewrites: &[Rewrite::Loops], draw: loops_of_maps },
     Pattern { name: "loops of products", rewrites: &[Rewrite::Loops], draw: loops_of_products },
     Pattern { name: "loops of integers", rewrites: &[Rewrite::Loops], draw: loops_of_integers },
+    Pattern { name: "loops of rows", rewrites: &[Rewrite::Loops], draw: loops_of_rows },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -785,6 +786,49 @@ fn loops_of_integers(draft: &mut Draft) -> Drawn {
     }?;
     let steps = draft.random.below(4);
     chain(draft, y, steps)
+}
+
+/// Depthwise convolutions of what products write, or of some of its columns.
+fn loops_of_rows(draft: &mut Draft) -> Drawn {
+    let (n, h, w) = (draft.random.pick(&[1, 1, 2]), draft.random.within(1, 5), draft.random.within(2, 6));
+    let (c, parts) = (draft.random.pick(&[4, 8, 12, 5]), draft.random.pick(&[1, 2, 3]));
+    let x = input(draft, &[n, h * w, 8])?;
+    let mut y = product(draft, x, c * parts, Gemm::default())?;
+    if draft.random.one_in(4) {
+        y = unary(draft, Function::Tanh, y)?;
+    }
+    if parts > 1 {
+        let begin = c * draft.random.below(parts);
+        y = draft.add(Step::of(Make::Slice(2, [begin, begin + c]), vec![y]))?;
+    }
+    if draft.random.one_in(3) {
+        // Channels first and last again, as a file has it.
+        let turned = draft.add(Step::of(Make::Transpose(vec![0, 2, 1]), vec![y]))?;
+        y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1]), vec![turned]))?;
+    }
+    let map = draft.add(Step::of(Make::Reshape(vec![n, h, w, c]), vec![y]))?;
+    let kernel = draft.random.pick(&[[3, 3], [1, 3], [5, 5]]);
+    let stride = draft.random.pick(&[[1, 1], [1, 1], [2, 2]]);
+    let activation = draft.random.pick(&[Activation::None, Activation::Relu, Activation::Gelu]);
+    let options = Depthwise { padding: Padding::Same, stride, activation, ..Depthwise::default() };
+    let weights = tensor(draft, &[1, kernel[0], kernel[1], c], Kind::Small);
+    let bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, c));
+    let mut y =
+        draft.add(Step { weights: Some(weights), bias, ..Step::of(Make::Depthwise(options), vec![map]) })?;
+    if stride == [1, 1] && draft.random.one_in(3) {
+        y = binary(draft, Function::Add, y, map)?;
+    }
+    match draft.random.below(4) {
+        0 => pointwise(draft, y, 4, Activation::None, true),
+        1 => unary(draft, Function::Sigmoid, y),
+        2 => Some(y),
+        _ => {
+            let rows = draft.dims(y)[1] * draft.dims(y)[2];
+            let rows = draft.add(Step::of(Make::Reshape(vec![n, rows, c]), vec![y]))?;
+            let rows = if draft.random.one_in(2) { unary(draft, Function::Tanh, rows)? } else { rows };
+            product(draft, rows, 6, Gemm::default())
+        }
+    }
 }
 
 fn patches(draft: &mut Draft) -> Drawn {

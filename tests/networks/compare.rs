@@ -33,7 +33,12 @@ struct Wider {
 
 /// Where a reason says what a change of the input does, that is by up to 2^-11 of each number, on the CPU in f32: about as much
 /// as one of the many roundings to halves. Such networks carry errors on, and each layer adds its own.
-const WIDER: [Wider; 8] = [
+const WIDER: [Wider; 9] = [
+    Wider {
+        name: "models/onnx/silero_vad_16k_op15",
+        factors: [1.0, 4.0],
+        reason: "its recurrence has halves too, and its output of 7.2e-4 is 1.7e-5 off: both APIs find the same",
+    },
     Wider {
         name: "posenet/posenet_mobilenet_v1_075_257x257_os16_f32",
         factors: [1.0, 16.0],

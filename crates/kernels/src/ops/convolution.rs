@@ -2,6 +2,7 @@
 
 use super::operands::{self, OperandInfo, Operands, Role};
 use super::reference::Sum;
+use super::row_place::RowPlace;
 use crate::dtype::Precision;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
 use crate::error::{Error, Result};
@@ -35,6 +36,8 @@ pub struct Convolution {
     pub epilogue: Epilogue,
     /// Storage and arithmetic.
     pub precision: Precision,
+    /// Where the input lies within a value of rows, if it does: then the output lies in rows too, and so does a residual.
+    pub rows: Option<RowPlace>,
 }
 
 /// What an oracle of a convolution reads: host slices in the public NHWC layouts.
@@ -145,13 +148,18 @@ impl Convolution {
             epilogue,
             // No convolution has a kernel for matrix units.
             precision: precision.without_matrix_units(),
+            rows: None,
         })
     }
 
     /// What a convolution with weights of this shape reads and writes.
     pub(super) fn operands(&self, weights: Shape) -> Vec<OperandInfo> {
         let mut operands = vec![
-            OperandInfo::new(Operand::Src, self.input, Role::Input),
+            OperandInfo::new(
+                Operand::Src,
+                self.rows.map_or(self.input, |rows| Shape::nhwc(1, 1, 1, rows.elements)),
+                Role::Input,
+            ),
             OperandInfo::new(Operand::Weights, weights, Role::Constant),
         ];
         operands.extend(extras(&self.epilogue, self.output.c, self.output));

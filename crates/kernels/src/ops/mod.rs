@@ -78,6 +78,7 @@ mod problem;
 mod reference;
 mod registers;
 mod registry;
+mod row_place;
 mod rows;
 mod spec;
 mod split;

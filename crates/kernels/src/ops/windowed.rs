@@ -10,13 +10,15 @@ use super::operands::{OperandInfo, Operands};
 use super::operator::Options;
 use super::plan::Choice;
 use super::reference::{Reference, Sum};
-use super::spec::{Params, extent};
+use super::row_place::RowPlace;
+use super::spec::{self, Params, extent};
 use super::{expected, problem};
-use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
+use crate::cpu::{CpuKernel, check_len, input};
 use crate::dtype::Precision;
-use crate::emit::{Epilogue, Operand, Residual};
+use crate::emit::{Binding, Epilogue, Operand, Residual};
 use crate::error::Result;
+use crate::layout::{Form, Layout};
 use crate::shape::Shape;
 use std::marker::PhantomData;
 
@@ -35,9 +37,36 @@ impl<O> Windowed<O> {
         Windowed::of(self.0.plain())
     }
 
+    /// The convolution of the same map in a value of its own.
+    fn packed(&self) -> Self {
+        Windowed::of(Convolution { rows: None, ..self.0 })
+    }
+
     /// The shapes and options.
     pub const fn convolution(&self) -> &Convolution {
         &self.0
+    }
+}
+
+/// A convolution of a map within a value of rows, on the CPU.
+#[derive(Debug)]
+struct InRows {
+    op: &'static str,
+    input: Shape,
+    place: RowPlace,
+    packed: Box<dyn CpuKernel>,
+}
+
+impl CpuKernel for InRows {
+    fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        let src = input(self.op, inputs, Operand::Src)?;
+        check_len(self.op, "src", src.len(), self.place.elements)?;
+        let map = self.place.gathered(self.input, src);
+        let packed = inputs.iter().map(|&(operand, values)| match operand {
+            Operand::Src => (operand, &map[..]),
+            _ => (operand, values),
+        });
+        self.packed.run(&packed.collect::<Vec<_>>(), outputs)
     }
 }
 
@@ -117,7 +146,8 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
     }
 
     fn problem_key(&self) -> String {
-        O::problem_key(&self.0)
+        let place = self.0.rows.map_or_else(String::new, |place| place.key());
+        O::problem_key(&self.0) + &place
     }
 
     fn precision(&self) -> Precision {
@@ -137,7 +167,14 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
     }
 
     fn maps(&self) -> Option<[Shape; 2]> {
-        O::HAS_IMAGES.then_some([self.0.input, self.0.output])
+        (O::HAS_IMAGES && self.0.rows.is_none()).then_some([self.0.input, self.0.output])
+    }
+
+    /// Rows are of whole vec4s of channels.
+    fn bindings(&self, choice: &Choice) -> Vec<Binding> {
+        let of_slices = Choice { layout: Layout::C4, ..choice.clone() };
+        let packed = self.packed();
+        spec::bindings(&packed, if self.0.rows.is_some() { &of_slices } else { choice })
     }
 
     fn params(&self, _choice: &Choice) -> Params {
@@ -152,15 +189,29 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
         self.0.epilogue
     }
 
+    fn form(&self, _operand: Operand, choice: &Choice) -> Form {
+        if self.0.rows.is_some() { Form::Rows } else { choice.layout.form() }
+    }
+
     fn oracle(&self, operands: &Operands<'_>) -> Reference {
+        if let Some(place) = self.0.rows {
+            return self.packed().oracle(&place.packed(self.0.input, operands));
+        }
         Reference::Sum(O::oracle(self, operands))
     }
 
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
+        if let Some(place) = self.0.rows {
+            return self.packed().expected(&place.packed(self.0.input, operands));
+        }
         expected::of_sum(self, &self.plain(), O::terms(&self.0), &self.0.epilogue, operands)
     }
 
     fn cpu(&self, constants: &Operands<'_>, shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
+        if let Some(place) = self.0.rows {
+            let (input, packed) = (self.0.input, O::cpu(&self.packed(), constants, shelf)?);
+            return Ok(Box::new(InRows { op: O::NAME, input, place, packed }));
+        }
         O::cpu(self, constants, shelf)
     }
 

@@ -8,6 +8,7 @@
 //! whatever nests two units are, their composition is one, or they stay apart. Then nests beside convolutions and the like
 //! read and write feature maps as those have them (`maps`).
 
+mod convolutions;
 mod maps;
 mod products;
 mod sources;
@@ -17,7 +18,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::layout::{Form, Layout};
+use crate::layout::Layout;
 use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
 use crate::lower::mistakes::planted;
@@ -97,6 +98,7 @@ pub(crate) fn compose(
         }
     }
     composing.place_products()?;
+    composing.place_convolutions()?;
     composing.join_neighbours()?;
     composing.take_maps()?;
     composing.network.close_gaps();

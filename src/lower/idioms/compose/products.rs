@@ -34,14 +34,14 @@ struct Product {
 }
 
 /// Where an operand of a product is, and what becomes of the unit beside it.
-struct OperandPlace {
-    value: Value,
-    index: MatrixIndex,
-    neighbour: Neighbour,
+pub(super) struct OperandPlace {
+    pub(super) value: Value,
+    pub(super) index: MatrixIndex,
+    pub(super) neighbour: Neighbour,
 }
 
 /// The unit that writes a matrix or reads the result.
-enum Neighbour {
+pub(super) enum Neighbour {
     Stays,
     /// It is a move, whose place the product takes.
     Goes(usize),
@@ -174,7 +174,13 @@ impl Composing<'_, '_, '_> {
     }
 
     /// Finds where a matrix lies that unit `place` reads.
-    fn read(&self, place: usize, value: Value, of: Matrices, halves: bool) -> Result<Option<OperandPlace>> {
+    pub(super) fn read(
+        &self,
+        place: usize,
+        value: Value,
+        of: Matrices,
+        halves: bool,
+    ) -> Result<Option<OperandPlace>> {
         let network = &*self.network;
         let alias = network.resolve(value);
         let alone = !network.leaves(alias.of) && network.readers(alias.of).all(|reader| reader == place);
@@ -249,7 +255,7 @@ impl Composing<'_, '_, '_> {
     }
 
     /// Whether `value` is written in rows, and not in slices of four channels.
-    fn is_of_rows(&self, value: Value) -> Result<bool> {
+    pub(super) fn is_of_rows(&self, value: Value) -> Result<bool> {
         let network = &*self.network;
         let Some(unit) = network.writer(value).map(|writer| &network.units()[writer]) else {
             return Ok(true);

@@ -2,7 +2,7 @@
 
 use super::DepthwiseOp;
 use crate::ops::convolution::Convolution;
-use crate::ops::spec::extent;
+use crate::ops::spec::{Params, extent};
 
 /// The most input columns or rows that a kernel keeps in registers.
 const MAX_COLUMNS: usize = 16;
@@ -32,4 +32,17 @@ pub(super) fn grid(op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {
     let output = op.0.output;
     let slices = extent(output.slices()) * extent(output.n);
     [extent(output.w).div_ceil(tile[0]), extent(output.h).div_ceil(tile[1]), slices]
+}
+
+/// Invocations of a work-group whose maps lie in rows.
+pub(super) const SIZE: u32 = 64;
+
+/// How many of them have neighbouring slices of a pixel.
+pub(super) fn beside(op: &DepthwiseOp) -> u32 {
+    extent(op.0.output.slices()).next_power_of_two().min(SIZE / 2)
+}
+
+/// Where the input lies in rows, if it does.
+pub(super) fn row_params(op: &DepthwiseOp) -> Params {
+    op.0.rows.map(|place| place.params()).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ impl Kernel<DepthwiseOp> for Direct {
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
-        offers(0, (op.multiplier() == 1).then_some([1, 1, 1]))
+        offers(0, (op.multiplier() == 1 && op.0.rows.is_none()).then_some([1, 1, 1]))
     }
 
     fn grid(&self, op: &DepthwiseOp, tile: [u32; 3]) -> [u32; 3] {

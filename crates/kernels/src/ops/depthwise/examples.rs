@@ -6,6 +6,7 @@ use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
+use crate::ops::row_place::RowPlace;
 use crate::shape::{Padding, Shape};
 use std::sync::Arc;
 
@@ -19,7 +20,17 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         ..Default::default()
     };
     let dilated = Depthwise { dilation: [2, 2], ..Default::default() };
+    // Eight channels of rows of 24.
+    let wide = Shape::nhwc(2, 9, 11, 8);
+    let place = RowPlace { elements: 2 * 99 * 24, first: 8, image: 99 * 24, pixel: 24 };
+    let in_rows = |options: &Depthwise, residual: bool| {
+        DepthwiseOp::new(wide, Shape::nhwc(1, 3, 3, 8), options, true, residual, precision)?.in_rows(place)
+    };
+    let same = Depthwise { padding: Padding::Same, ..Default::default() };
     Ok(vec![
+        Box::new(in_rows(&same, true)?),
+        Box::new(in_rows(&down, false)?),
+        Box::new(in_rows(&dilated, false)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &down, true, false, precision)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &dilated, false, true, precision)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 18), &down, true, true, precision)?),

@@ -33,7 +33,8 @@ impl Kernel<DepthwiseOp> for Local {
     }
 
     fn offers(&self, op: &DepthwiseOp, _limits: &Limits) -> Vec<Offer> {
-        let serves = |tile: &[usize; 2]| op.multiplier() == 1 && in_registers(&op.0, *tile);
+        let serves =
+            |tile: &[usize; 2]| op.multiplier() == 1 && op.0.rows.is_none() && in_registers(&op.0, *tile);
         let tiles = TILES.into_iter().filter(serves);
         offers(0, tiles.map(|[columns, rows]| [extent(columns), extent(rows), 1]))
     }

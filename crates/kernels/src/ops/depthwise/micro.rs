@@ -1,7 +1,7 @@
 //! `micro`: a tile of columns and rows per invocation, in registers, on a grid of the tiles of a plane x slices.
 
 use super::DepthwiseOp;
-use super::arguments::in_registers;
+use super::arguments::{SIZE, beside, in_registers, row_params};
 use crate::emit::{Scalar, Value};
 use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offers};
@@ -44,13 +44,20 @@ impl Kernel<DepthwiseOp> for Micro {
         !few && !limits.family.is_early_adreno()
     }
 
+    /// In rows, neighbours have neighbouring slices.
+    fn work_groups(&self, op: &DepthwiseOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        let slices = beside(op);
+        op.0.rows.map(|_| vec![[SIZE / slices, slices, 1]]).unwrap_or_default()
+    }
+
     fn params(&self, op: &DepthwiseOp, choice: &Choice) -> Params {
         let tiles = extent(op.0.output.w).div_ceil(choice.tile[0]);
-        [spec::window_params(&op.0), vec![("tiles_w", Scalar::U32(tiles))]].concat()
+        [spec::window_params(&op.0), vec![("tiles_w", Scalar::U32(tiles))], row_params(op)].concat()
     }
 
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
-        let tile = [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1])];
+        let rows = ("ROWS", u32::from(op.0.rows.is_some()));
+        let tile = [("TILE_X", choice.tile[0]), ("TILE_Y", choice.tile[1]), rows];
         let tile = tile.map(|(name, value)| (name, Value::U32(value)));
         [spec::window_constants(&op.0), tile.to_vec()].concat()
     }

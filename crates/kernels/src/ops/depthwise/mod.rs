@@ -24,7 +24,9 @@ mod oracle;
 mod plan;
 mod rows;
 
+pub use crate::ops::row_place::RowPlace;
 pub(super) use examples::{NUMBERS, examples};
+pub use operator::DepthwiseInRows;
 
 pub(super) use oracle::oracle;
 
@@ -98,6 +100,19 @@ impl DepthwiseOp {
             precision,
         )
         .map(DepthwiseOp::of)
+    }
+
+    /// The convolution of a map that lies within a value of rows: its result lies in rows as well, and so does a residual.
+    ///
+    /// # Errors
+    /// If it does not lie there in whole vec4s, or an input channel has several output channels.
+    pub fn in_rows(self, place: RowPlace) -> Result<Self> {
+        if self.multiplier() != 1 {
+            let found = format!("{} output channels of each input channel in rows", self.multiplier());
+            return Err(Error::unsupported(OP, found));
+        }
+        place.check(OP, self.0.input)?;
+        Ok(DepthwiseOp::of(Convolution { rows: Some(place), ..self.0 }))
     }
 
     /// Output channels per input channel.

@@ -1,13 +1,13 @@
 //! `rows`: neighbouring pixels of a row per invocation, on a grid of width x height x slices.
 
 use super::DepthwiseOp;
-use super::arguments::{fits_row, grid};
+use super::arguments::{SIZE, beside, fits_row, grid, row_params};
 use crate::emit::Value;
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::registers::Registers;
-use crate::ops::spec::{self, extent};
+use crate::ops::spec::{self, Params, extent};
 
 #[derive(Debug)]
 pub(super) struct Rows;
@@ -34,7 +34,19 @@ impl Kernel<DepthwiseOp> for Rows {
         grid(op, tile)
     }
 
+    /// In rows, neighbours have neighbouring slices.
+    fn work_groups(&self, op: &DepthwiseOp, _tile: [u32; 3]) -> Vec<[u32; 3]> {
+        let slices = beside(op);
+        op.0.rows.map(|_| vec![[1, SIZE / slices, slices]]).unwrap_or_default()
+    }
+
+    fn params(&self, op: &DepthwiseOp, _choice: &Choice) -> Params {
+        [spec::window_params(&op.0), row_params(op)].concat()
+    }
+
     fn constants(&self, op: &DepthwiseOp, choice: &Choice, _limits: &Limits) -> Constants {
-        [spec::window_constants(&op.0), vec![("TILE_X", Value::U32(choice.tile[0]))]].concat()
+        let rows = u32::from(op.0.rows.is_some());
+        let own = [("TILE_X", choice.tile[0]), ("ROWS", rows)].map(|(name, value)| (name, Value::U32(value)));
+        [spec::window_constants(&op.0), own.to_vec()].concat()
     }
 }

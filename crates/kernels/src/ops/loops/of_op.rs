@@ -19,7 +19,7 @@ pub(in crate::ops) struct AsNest {
 }
 
 impl AsNest {
-    /// `rows`: an element of the result, or four of them, per invocation, of an op that reduces nothing.
+    /// `rows`: an element of the result, or four of them, per invocation, of an op that reduces nothing, or axes of one place.
     pub(in crate::ops) const ELEMENTS: AsNest = AsNest { name: "rows", kernel: &flat::Flat };
     /// `group`: rows of an op that reduces them, each by one or several invocations of a work-group.
     pub(in crate::ops) const REDUCTIONS: AsNest = AsNest { name: "group", kernel: &rows::Rows };

@@ -24,6 +24,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         let dims = Dims::new(&[2, 7, 9, 6])?;
         examples.push(Box::new(NormalizeOp::new(dims, &options, true, false, precision)?));
     }
+    let (single, one) = (Normalize { axes: vec![1], ..Normalize::default() }, Dims::new(&[3, 1, 2])?);
+    examples.push(Box::new(NormalizeOp::new(one, &single, true, true, precision)?));
     let of_map = |extents: [usize; 4], extras: bool, centred: bool| {
         let options = Normalize { axes: vec![1, 2], epsilon: Bits(1e-3), centred };
         NormalizeOp::new(Dims::new(&extents)?, &options, extras, extras, precision)

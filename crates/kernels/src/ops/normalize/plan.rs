@@ -25,7 +25,7 @@ impl Definition for NormalizeOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &maps::Maps, &kept::Kept, &parts::Parts]
+        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps::Maps, &kept::Kept, &parts::Parts]
     }
 
     fn problem_key(&self) -> String {

@@ -22,6 +22,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             }
         }
     }
+    let one = Reduce { reduction: Reduction::Max, axes: vec![1], keep_dims: false };
+    examples.push(Box::new(ReduceOp::new(Dims::new(&[3, 1])?, &one, precision)?));
     let large = |reduction| {
         let options = Reduce { reduction, axes: vec![1, 2], keep_dims: true };
         ReduceOp::new(Dims::new(&[2, 70, 67, 6])?, &options, precision)

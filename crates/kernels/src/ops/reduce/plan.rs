@@ -19,7 +19,7 @@ impl Definition for ReduceOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
+        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
     }
 
     fn problem_key(&self) -> String {

@@ -18,6 +18,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             examples.push(Box::new(SoftmaxOp::new(Dims::new(&[2, 5, 3, 70])?, &options, precision)?));
         }
     }
+    // Of one element each.
+    examples.push(Box::new(SoftmaxOp::new(Dims::new(&[3, 1])?, &Softmax::default(), precision)?));
     Ok(examples)
 }
 

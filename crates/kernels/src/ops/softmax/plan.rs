@@ -24,7 +24,7 @@ impl Definition for SoftmaxOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &maps::Maps]
+        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps::Maps]
     }
 
     fn problem_key(&self) -> String {

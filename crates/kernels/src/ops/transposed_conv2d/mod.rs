@@ -128,6 +128,7 @@ impl TransposedConv2dOp {
             groups: 1,
             epilogue: Epilogue::new(bias, options.activation, residual.into()),
             precision: precision.without_matrix_units(),
+            rows: None,
         }))
     }
 
