@@ -14,6 +14,7 @@ mod calibrated;
 mod cases;
 mod chains;
 mod chosen;
+mod composed;
 mod cpu_runs;
 mod custom;
 mod dispatches;

@@ -109,6 +109,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
             "attention",
             "attention_join",
             "conv2d",
+            "depthwise",
             "elementwise",
             "gate",
             "gemm",
@@ -792,8 +793,14 @@ fn every_kernel_has_one_text_and_every_text_a_kernel() {
     let mut failures: Vec<String> = Vec::new();
     let read = |path: &Path| fs::read_to_string(root().join(path)).unwrap_or_default();
     let mut wanted = BTreeSet::new();
+    let nests = ops::all().iter().find(|entry| entry.name == "loops").expect("an op").variants();
     for entry in ops::all() {
         for variant in entry.variants() {
+            // An op that is a nest of loops has its texts.
+            let text = variant.template.text;
+            if entry.name != "loops" && nests.iter().any(|nest| nest.template.text == text) {
+                continue;
+            }
             let (folder, ending) = variant.template.dialect.folder_and_ending();
             let path = PathBuf::from(format!("{folder}/{}/{}.{ending}", entry.name, variant.name));
             if read(&path) != variant.template.text {

@@ -88,9 +88,23 @@ impl Composing<'_, '_, '_> {
             return Ok(None);
         }
         let of = Matrices { batch: input.n, rows: input.h * input.w, columns: input.c, transposed: false };
-        let Some(OperandPlace { value, index, neighbour }) = self.read(place, source, of, halves)? else {
-            return Ok(None);
+        let root = network.resolve(source);
+        let residual = unit.input(Operand::Residual).ok().and_then(Input::value);
+        let residual = residual.map(|value| network.resolve(value));
+        // What is added too is there.
+        let found = match residual {
+            Some(residual) if residual.of == root.of => {
+                let (value, index) = (root.of, of.from(root.offset));
+                Some(OperandPlace { value, index, neighbour: Neighbour::Stays })
+            }
+            _ => self.read(place, source, of, halves)?,
         };
+        let Some(OperandPlace { value, index, neighbour }) = found else { return Ok(None) };
+        if let Some(residual) = residual
+            && (residual.offset != 0 || !self.is_of_rows(residual.of)?)
+        {
+            return Ok(None);
+        }
         let Some(strides) = index.regular(1) else { return Ok(None) };
         let at = RowPlace {
             elements: network.dims(value)?.elements(),
@@ -117,11 +131,6 @@ impl Composing<'_, '_, '_> {
                 Operand::Src => (operand, Input::Value(value), network.dims(value)?),
                 _ => (operand, input.clone(), dims),
             });
-            let Some(other) = input.value().filter(|_| operand == Operand::Residual) else { continue };
-            let alias = network.resolve(other);
-            if alias.offset != 0 || !self.is_of_rows(alias.of)? {
-                return Ok(None);
-            }
         }
         let Ok(operator) = DepthwiseInRows::new(op, network.dims(output)?) else { return Ok(None) };
         let mut names = vec![place];

@@ -102,6 +102,12 @@ impl Composing<'_, '_, '_> {
         if others || options.beta.0 != 0.0 || op.m * op.n * op.k * op.batch == 0 {
             return Ok(None);
         }
+        // What a move wrote is no more where the product takes its place.
+        let root = |value: Value| self.network.resolve(value).of;
+        let bias_root = bias.as_ref().and_then(|(input, _)| input.value()).map(root);
+        if bias_root.is_some_and(|own| own == root(a.0) || own == root(b.0)) {
+            return Ok(None);
+        }
         let (batch, extents) = (op.batch, [op.m, op.n, op.k]);
         // One right matrix may serve all.
         if right.n != batch {

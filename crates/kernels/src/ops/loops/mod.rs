@@ -14,6 +14,7 @@
 //!
 //! Sums are in f32 in every precision. A mean is a sum and a quotient.
 
+mod beside;
 mod checks;
 mod compose;
 mod cpu;
@@ -26,6 +27,7 @@ mod index;
 mod index_tests;
 mod integers;
 mod kept;
+mod key;
 mod maps;
 mod matrices;
 mod nest;
@@ -34,6 +36,7 @@ mod of_op;
 mod operator;
 mod oracle;
 mod plan;
+mod reads;
 mod rows;
 mod scalars;
 mod term;

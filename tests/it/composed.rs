@@ -1,0 +1,85 @@
+//! What composition makes of convolutions among products, and of integers that say where elements are.
+
+use crate::machine::{in_turns, noise};
+use diptych::{
+    Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Right,
+    Session, SessionOptions, Term, Value,
+    nn::{AxisRange, IntegerFunction},
+};
+
+fn tensor(dims: &[usize], seed: u32) -> HostTensor {
+    let dims = Dims::new(dims).expect("small");
+    HostTensor::new(dims, noise(dims.shape(), seed).to_f32().to_vec()).expect("as many")
+}
+
+fn run(context: &Context, graph: &Graph, inputs: &[(&str, &HostTensor)]) -> (Vec<f32>, Vec<String>) {
+    let mut session = Session::new(context, graph, SessionOptions::default()).expect("a session");
+    let steps = session.steps().iter().map(|step| step.op.to_owned()).collect();
+    (session.run(inputs).expect("a run")[0].to_f32().to_vec(), steps)
+}
+
+/// That devices find what the CPU does, in steps of these ops.
+fn check(graph: &Graph, inputs: &[(&str, &HostTensor)], ops: &[&str]) {
+    let cpu = Context::builder().backend(Backend::Cpu).open().expect("the CPU");
+    let (wanted, _) = run(&cpu, graph, inputs);
+    for context in in_turns() {
+        if context.info().backend == Backend::Cpu {
+            continue;
+        }
+        let (found, steps) = run(&context, graph, inputs);
+        assert_eq!(steps, ops, "{}", context.info().backend);
+        let off = found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f32::max);
+        assert!(found.len() == wanted.len() && off <= 1e-4, "{}: {off} off", context.info().backend);
+    }
+}
+
+/// The second 12 of 24 columns of a product as a map of 3 x 6 pixels.
+fn columns(graph: &mut Graph) -> diptych::Result<Value> {
+    let x = graph.input("x", Dims::new(&[1, 18, 8])?)?;
+    let right = Right::Constant(tensor(&[8, 24], 1));
+    let product = graph.gemm("product", x, right, Extras::default(), Gemm::default())?;
+    let ranges = [AxisRange::ALL, AxisRange::ALL, AxisRange::new(12, 24)];
+    let part = graph.strided_slice("part", product, &ranges)?;
+    graph.reshape("map", part, &[1.into(), 3.into(), 6.into(), 12.into()])
+}
+
+#[test]
+fn a_convolution_of_some_columns_of_a_product_is_one_step() -> diptych::Result<()> {
+    for adds in [false, true] {
+        let mut graph = Graph::new();
+        let map = columns(&mut graph)?;
+        let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
+        let mut y = graph.depthwise("conv", map, tensor(&[1, 3, 3, 12], 2), Extras::default(), options)?;
+        if adds {
+            // The map itself is read too, so that it is there.
+            y = graph.elementwise("sum", Function::Add, &[y.into(), map.into()])?;
+        }
+        let rows = graph.reshape("rows", y, &[1.into(), 18.into(), 12.into()])?;
+        let right = Right::Constant(tensor(&[12, 8], 3));
+        let y = graph.gemm("last", rows, right, Extras::default(), Gemm::default())?;
+        graph.output(y)?;
+        let x = tensor(&[1, 18, 8], 4);
+        let steps: &[&str] =
+            if adds { &["gemm", "remap", "depthwise", "gemm"] } else { &["gemm", "depthwise", "gemm"] };
+        check(&graph, &[("x", &x)], steps);
+    }
+    Ok(())
+}
+
+#[test]
+fn elements_where_integers_say_are_one_step() -> diptych::Result<()> {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[2, 5])?)?;
+    let table = graph.input("table", Dims::new(&[7, 12])?)?;
+    // Some places are negative, and some beyond the table.
+    let scaled = graph.elementwise("scaled", Function::Mul, &[x.into(), Term::Number(9.0)])?;
+    let floor = graph.elementwise("floor", Function::Floor, &[scaled.into()])?;
+    let whole = graph.cast("whole", floor, DType::I32)?;
+    let place = graph.integer("place", IntegerFunction::Add, &[Term::Value(whole), Term::Integer(3)])?;
+    let rows = graph.gather("rows", table, place, 0, 0)?;
+    let turned = graph.transpose("turned", rows, &[2, 0, 1])?;
+    let y = graph.elementwise("y", Function::Sigmoid, &[turned.into()])?;
+    graph.output(y)?;
+    check(&graph, &[("x", &tensor(&[2, 5], 5)), ("table", &tensor(&[7, 12], 6))], &["loops"]);
+    Ok(())
+}
