@@ -19,7 +19,6 @@ mod checks;
 mod compose;
 mod cpu;
 mod estimate;
-mod evaluation;
 mod examples;
 mod flat;
 mod index;

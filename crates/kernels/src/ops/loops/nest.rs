@@ -9,7 +9,7 @@ use crate::emit::interface::MAX_RESULTS;
 use crate::error::{Error, Result};
 
 /// The most operands that a nest reads and writes: WebGPU binds no more.
-const MAX_OPERANDS: usize = 8;
+pub(in crate::ops) const MAX_OPERANDS: usize = 8;
 
 /// The most axes of a nest.
 pub(in crate::ops) const MAX_AXES: usize = 16;

@@ -93,6 +93,6 @@ impl Definition for LoopsOp {
         if self.nest.has_integers() {
             return Ok(Box::new(words::WordsKernel::new(self)));
         }
-        Ok(Box::new(cpu::LoopsKernels::new(self)))
+        Ok(Box::new(cpu::LoopsKernel::of(&self.nest)))
     }
 }

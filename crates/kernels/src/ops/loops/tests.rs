@@ -1,6 +1,8 @@
 //! Nests beside the ops that they stand for, and beside several of them one behind the other.
 
+use super::cpu::LoopsKernel;
 use super::{LoopsOp, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
+use crate::cpu::CpuKernel;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
@@ -32,14 +34,19 @@ fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
     let given: Vec<(Operand, &[f32])> =
         sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
     let reference = Op::reference(&op, &of(&given), Answer::Exact).expect("operands of the op");
-    let mut cpu = vec![0.0; wanted.len()];
-    let kernel = Op::cpu(&op, &Operands::new()).expect("a kernel");
-    kernel.run(&given, &mut [(Operand::Dst, &mut cpu)]).expect("it runs");
-    let cpu = word::numbers(nest.result_type(0), &cpu);
+    let run = |kernel: &dyn CpuKernel| {
+        let mut found = vec![f32::NAN; wanted.len()];
+        kernel.run(&given, &mut [(Operand::Dst, &mut found)]).expect("it runs");
+        word::numbers(nest.result_type(0), &found)
+    };
+    let cpu = run(&*Op::cpu(&op, &Operands::new()).expect("a kernel"));
+    let in_tiles = if nest.has_integers() { cpu.clone() } else { run(&LoopsKernel::of_small_tiles(nest)) };
     assert_eq!(reference.value().len(), wanted.len(), "{what}");
     for (place, &wanted) in wanted.iter().enumerate() {
         let (exact, bound) = (reference.value()[place], reference.tolerance(place, Precision::F32));
-        for (by, found) in [("the oracle", exact), ("the CPU", cpu[place])] {
+        let on_cpu = [("the CPU", &cpu), ("the CPU in small tiles", &in_tiles)];
+        let on_cpu = on_cpu.map(|(by, found)| (by, found[place]));
+        for (by, found) in [("the oracle", exact)].into_iter().chain(on_cpu) {
             let same = found == wanted || found.is_nan() && wanted.is_nan();
             // The oracle's value and `wanted` are each as far from what is found as the bound allows.
             assert!(
@@ -108,9 +115,7 @@ fn agrees_in_maps(nest: &Nest, sources: &[Vec<f32>], what: &str) {
 fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
     let given: Vec<(Operand, &[f32])> =
         sources.iter().enumerate().map(|(place, values)| (Operand::Arg(place as u8), &values[..])).collect();
-    let run = |nest: &Nest| {
-        let none = OperandSet::NONE;
-        let op = LoopsOp::new(Arc::new(nest.clone()), none, none, Precision::F32).expect("an op");
+    let run_with = |kernel: &dyn CpuKernel, nest: &Nest| {
         let lens: Vec<usize> = nest.targets().map(|target| target.elements()).collect();
         let mut written: Vec<Vec<f32>> = lens.iter().map(|&len| vec![0.0; len]).collect();
         let mut outputs: Vec<(Operand, &mut [f32])> = written
@@ -118,14 +123,24 @@ fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
             .enumerate()
             .map(|(result, values)| (super::result_operand(result), &mut values[..]))
             .collect();
-        Op::cpu(&op, &Operands::new()).expect("a kernel").run(&given, &mut outputs).expect("it runs");
+        kernel.run(&given, &mut outputs).expect("it runs");
         let numbers = |(result, words): (usize, &Vec<f32>)| {
             let numbers = word::numbers(nest.result_type(result), words);
             numbers.into_iter().map(|number| number as f32).collect()
         };
         written.iter().enumerate().map(numbers).collect::<Vec<Vec<f32>>>()
     };
+    let run = |nest: &Nest| {
+        let none = OperandSet::NONE;
+        let op = LoopsOp::new(Arc::new(nest.clone()), none, none, Precision::F32).expect("an op");
+        run_with(&*Op::cpu(&op, &Operands::new()).expect("a kernel"), nest)
+    };
     let all = run(nest);
+    let in_tiles =
+        if nest.has_integers() { all.clone() } else { run_with(&LoopsKernel::of_small_tiles(nest), nest) };
+    for (result, (found, wanted)) in in_tiles.iter().zip(&all).enumerate() {
+        assert!(alike(found, wanted), "{what}: result {result} in small tiles");
+    }
     for (result, found) in all.iter().enumerate() {
         assert!(alike(&run(&nest.only(result))[0], found), "{what}: result {result}");
         let maps = OperandSet { sources: 0, results: 1 << result };

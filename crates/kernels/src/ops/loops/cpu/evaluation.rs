@@ -1,0 +1,429 @@
+//! A program tile by tile: the nodes of a tile one behind the other, each a loop over vectors.
+
+use super::functions::{Applied, Argument, Spread};
+use super::offset::{Along, Places};
+use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep};
+use super::reductions::{Collected, Finished, Into, Reduced, first_of};
+use super::region::{Region, Target};
+use crate::cpu::arch::apart;
+use crate::ops::elementwise::Function;
+use crate::ops::loops::nest::{MAX_AXES, MAX_NODES, NodeId};
+use crate::ops::reduce::Reduction;
+use pulp::Simd;
+
+/// The part of the places that one worker computes: those along each axis from the first ones on.
+pub(super) type Bounds = Region;
+
+/// Values of a column that are joined before what comes of them is joined to the column, for its error.
+const JOINED: usize = 64;
+
+/// That values are in a register.
+const APART: usize = usize::MAX;
+
+/// What is known of a tile.
+pub(super) struct Evaluation<'a, S> {
+    pub(super) simd: S,
+    pub(super) program: &'a Program,
+    pub(super) sources: &'a [&'a [f32]],
+    bounds: &'a Bounds,
+    /// The first place of the tile along each axis, and how many there are.
+    pub(super) start: Places,
+    size: Places,
+    /// How far places along an axis are from each other in registers: of all places, and of rows.
+    pub(super) strides: Places,
+    pub(super) row_strides: Places,
+    pub(super) inner_strides: Places,
+    /// The places of the tile, and its rows.
+    len: usize,
+    rows: usize,
+    /// The places of the tile along its inner axes.
+    inner: usize,
+    registers: Vec<&'a mut [f32]>,
+    /// For each reduction of a loop, what was found of each row.
+    found: Vec<f64>,
+    /// What was found of columns since it was last joined to that, and of how many values.
+    parts: &'a mut [f32],
+    joined: usize,
+    /// Nodes whose values are those of the tile, also spread over all of its places.
+    known: NodeSet,
+    spread: NodeSet,
+    /// Where the values of reads begin that lie one behind the other in their source; [`APART`] of others.
+    first: [usize; MAX_NODES],
+    /// The results of which a tile is written one behind the other.
+    written: u32,
+    /// The loop whose places registers have, if they have those of its tile.
+    laid_out: Option<usize>,
+}
+
+/// The next tile along some axes; false behind the last one.
+fn next(axes: &[usize], sizes: &[usize], bounds: &Bounds, start: &mut Places) -> bool {
+    for &axis in axes.iter().rev() {
+        start[axis] += sizes[axis];
+        if start[axis] < bounds.to[axis] {
+            return true;
+        }
+        start[axis] = bounds.from[axis];
+    }
+    false
+}
+
+impl<'a, S: Simd> Evaluation<'a, S> {
+    pub(super) fn new(
+        simd: S,
+        program: &'a Program,
+        sources: &'a [&'a [f32]],
+        bounds: &'a Bounds,
+        scratch: &'a mut [f32],
+    ) -> Self {
+        let (mut registers, mut rest): (Vec<&mut [f32]>, &mut [f32]) =
+            (Vec::with_capacity(program.lens.len() + 1), scratch);
+        let parts = program.most_parts();
+        for &len in program.lens.iter().chain([&parts]) {
+            let (own, behind) = rest.split_at_mut(len.min(rest.len()));
+            registers.push(own);
+            rest = behind;
+        }
+        let parts_of_columns = registers.pop().unwrap_or_default();
+        Evaluation {
+            simd,
+            program,
+            sources,
+            bounds,
+            start: [0; MAX_AXES],
+            size: [1; MAX_AXES],
+            strides: [0; MAX_AXES],
+            row_strides: [0; MAX_AXES],
+            inner_strides: [0; MAX_AXES],
+            len: 1,
+            rows: 1,
+            inner: 1,
+            registers,
+            found: vec![0.0; parts],
+            parts: parts_of_columns,
+            joined: 0,
+            known: 0,
+            spread: 0,
+            first: [APART; MAX_NODES],
+            written: 0,
+            laid_out: None,
+        }
+    }
+
+    /// Computes the part, of which each result begins with the element of its first place.
+    pub(super) fn run(&mut self, results: &mut [&mut [f32]]) {
+        let program = self.program;
+        let mut start = self.bounds.from;
+        loop {
+            self.go_to(&program.tiling.rows, &start);
+            for sweep in &program.sweeps {
+                self.sweep(sweep, results);
+            }
+            if !next(&program.tiling.rows, &program.tiling.sizes, self.bounds, &mut start) {
+                return;
+            }
+        }
+    }
+
+    /// The tile at these places along `axes`. What depends on an axis along which it changes is forgotten.
+    fn go_to(&mut self, axes: &[usize], start: &Places) {
+        let program = self.program;
+        for &axis in axes {
+            let size = program.tiling.sizes[axis].min(self.bounds.to[axis] - start[axis]);
+            if size != self.size[axis] {
+                // Places of another tile are elsewhere in registers.
+                (self.size[axis], self.spread, self.laid_out) = (size, 0, None);
+                self.known &= if program.tiling.rows.contains(&axis) { 0 } else { !program.of_places };
+            } else if start[axis] == self.start[axis] {
+                continue;
+            }
+            self.start[axis] = start[axis];
+            self.known &= !program.dependents[axis];
+            self.spread &= !program.dependents[axis];
+        }
+    }
+
+    /// One loop of a tile of rows.
+    fn sweep(&mut self, sweep: &'a Sweep, results: &mut [&mut [f32]]) {
+        let program = self.program;
+        let reduces = !sweep.reductions.is_empty();
+        let is_known = |&(id, ..): &(NodeId, Reduction, NodeId)| self.known & (1 << id) != 0;
+        if reduces && sweep.reductions.iter().all(is_known) {
+            return;
+        }
+        let mut start = self.bounds.from;
+        let mut is_first = true;
+        loop {
+            self.go_to(&sweep.axes, &start);
+            if self.laid_out != Some(sweep.layout) {
+                self.lay_out(sweep);
+            }
+            if is_first {
+                for (place, (_, reduction, _)) in sweep.reductions.iter().enumerate() {
+                    let own = place * self.rows..(place + 1) * self.rows;
+                    self.parts[own.clone()].fill(first_of(*reduction) as f32);
+                    self.found[own].fill(first_of(*reduction));
+                }
+                (is_first, self.joined) = (false, 0);
+            }
+            self.steps(sweep, results);
+            if reduces {
+                self.reduce(sweep);
+            } else {
+                self.write(sweep, results);
+            }
+            if !next(&sweep.axes, &program.tiling.sizes, self.bounds, &mut start) {
+                break;
+            }
+        }
+        self.finish(sweep);
+    }
+
+    /// Finds where places of the tile are in registers, and what lies there as it does in operands.
+    fn lay_out(&mut self, sweep: &Sweep) {
+        let strides = |dims: &[usize], size: &Places, strides: &mut Places| {
+            *strides = [0; MAX_AXES];
+            let mut len = 1;
+            for &axis in dims.iter().rev() {
+                strides[axis] = len;
+                len *= size[axis];
+            }
+            len
+        };
+        let program = self.program;
+        let before = self.strides;
+        self.len = strides(&sweep.dims, &self.size, &mut self.strides);
+        if before != self.strides {
+            // Another loop has other places.
+            self.known &= !program.of_places;
+            self.spread = 0;
+        }
+        self.rows = strides(&program.row_dims, &self.size, &mut self.row_strides);
+        self.inner = strides(&sweep.inner, &self.size, &mut self.inner_strides);
+        let alike = program.sweeps.iter().filter(|other| other.layout == sweep.layout);
+        for step in alike.flat_map(|sweep| &sweep.steps) {
+            self.first[step.node] = APART;
+            let Compiled::Read { at, within, .. } = &program.nodes[step.node] else { continue };
+            let (dims, strides) = self.places(step.kind, sweep);
+            let follows = |&axis: &usize| match &at.along[axis] {
+                Along::Stride(stride) => self.size[axis] == 1 || *stride == strides[axis] as i64,
+                Along::Table(..) => false,
+            };
+            let plain = within.ranges.is_empty() && within.is_plain() && at.mixed_axes == 0;
+            if plain && dims.iter().all(follows) {
+                self.first[step.node] = usize::try_from(at.without(0, &self.start)).unwrap_or_default();
+            }
+        }
+        self.laid_out = Some(sweep.layout);
+        let is_whole = |strides: &Places| {
+            sweep.dims.iter().all(|&axis| self.size[axis] == 1 || strides[axis] == self.strides[axis])
+        };
+        let results = program.results.iter().enumerate();
+        self.written =
+            results.fold(0, |all, (place, result)| all | u32::from(is_whole(&result.strides)) << place);
+    }
+
+    /// The axes along which nodes of a kind have several values, and how far these are from each other in a register.
+    fn places(&self, kind: Kind, sweep: &'a Sweep) -> (&'a [usize], &Places) {
+        match kind {
+            Kind::Single => (&[], &[0; MAX_AXES]),
+            Kind::Rows => (&self.program.row_dims, &self.row_strides),
+            Kind::Inner => (&sweep.inner, &self.inner_strides),
+            Kind::Places => (&sweep.dims, &self.strides),
+        }
+    }
+
+    fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Single => 1,
+            Kind::Rows => self.rows,
+            Kind::Inner => self.inner,
+            Kind::Places => self.len,
+        }
+    }
+
+    /// The values of a node in its register or its source, as many as it has in the tile.
+    pub(super) fn computed(&self, id: NodeId) -> &[f32] {
+        let len = self.count(self.program.kinds[id]);
+        let first = self.first[id];
+        if first == APART {
+            return self.registers[self.program.registers[id]].get(..len).unwrap_or_default();
+        }
+        let source = self.sources.get(self.program.reads[id]);
+        source.and_then(|source| source.get(first..first + len)).unwrap_or_default()
+    }
+
+    pub(super) fn single(&self, id: NodeId) -> f32 {
+        match &self.program.nodes[id] {
+            Compiled::Number(number) => *number,
+            _ => self.computed(id).first().copied().unwrap_or_default(),
+        }
+    }
+
+    /// The nodes of a tile that are not known.
+    fn steps(&mut self, sweep: &'a Sweep, results: &mut [&mut [f32]]) {
+        let program = self.program;
+        for step in &sweep.steps {
+            if self.known & step.own != 0 {
+                continue;
+            }
+            self.known |= step.own & program.kept;
+            if let (true, Compiled::Read { at, .. }) =
+                (self.first[step.node] != APART, &program.nodes[step.node])
+            {
+                self.first[step.node] = usize::try_from(at.without(0, &self.start)).unwrap_or_default();
+                continue;
+            }
+            if let Some(place) = step.result.filter(|place| self.written & (1 << place) != 0) {
+                let first = self.element(&program.results[place].strides);
+                if let Some(out) = results.get_mut(place).and_then(|dst| dst.get_mut(first..first + self.len))
+                {
+                    self.compute(sweep, step, out);
+                }
+                continue;
+            }
+            let len = self.count(step.kind);
+            let out = std::mem::take(&mut self.registers[step.register]);
+            if let Some(out) = out.get_mut(..len) {
+                self.compute(sweep, step, out);
+            }
+            self.registers[step.register] = out;
+        }
+    }
+
+    /// The first element of the tile among those of the part's result.
+    fn element(&self, strides: &Places) -> usize {
+        let axes = 0..self.program.extents.len();
+        axes.map(|axis| (self.start[axis] - self.bounds.from[axis]) * strides[axis]).sum()
+    }
+
+    /// The tile as a region.
+    fn region(&self) -> Region {
+        let mut region = Region { from: self.start, to: self.start };
+        for (to, size) in region.to.iter_mut().zip(&self.size) {
+            *to += size;
+        }
+        region
+    }
+
+    fn compute(&mut self, sweep: &'a Sweep, step: &Step, out: &mut [f32]) {
+        if let Compiled::Apply(function, ..) = &self.program.nodes[step.node] {
+            return self.apply(*function, &step.given, out);
+        }
+        let (dims, strides) = self.places(step.kind, sweep);
+        let mut target = Target { values: out, first: 0, strides, dims };
+        self.place(step.node, &self.region(), &mut target);
+    }
+
+    /// A function of values that were computed.
+    fn apply(&mut self, function: Function, given: &[Given; 3], out: &mut [f32]) {
+        let len = out.len();
+        for own in given {
+            if let Given::Spread(id) = own {
+                self.spread(*id, len);
+            }
+        }
+        let [a, b, c] = given;
+        let arguments = [self.argument(a, len), self.argument(b, len), self.argument(c, len)];
+        apart(self.simd, Applied { function, arguments, out });
+    }
+
+    #[inline]
+    fn argument(&self, given: &Given, len: usize) -> Argument<'_> {
+        match *given {
+            Given::None => Argument::Each(&[]),
+            Given::Values(id) => Argument::Each(self.computed(id)),
+            Given::Single(id) => Argument::Single(self.single(id)),
+            Given::Columns(id) => Argument::Columns(self.computed(id)),
+            Given::Rows(id) => Argument::Rows(self.computed(id)),
+            Given::Spread(id) => Argument::Each(self.spread_values(id, len)),
+        }
+    }
+
+    fn spread_values(&self, id: NodeId, len: usize) -> &[f32] {
+        let register = self.program.spread[id].and_then(|own| self.registers.get(own));
+        register.and_then(|own| own.get(..len)).unwrap_or_default()
+    }
+
+    /// Spreads the values of a node over all places of the tile, or a number over its rows.
+    fn spread(&mut self, id: NodeId, len: usize) {
+        let all = len == self.len;
+        let (Some(register), false) = (self.program.spread[id], all && self.spread & (1 << id) != 0) else {
+            return;
+        };
+        let out = std::mem::take(&mut self.registers[register]);
+        if let Some(own) = out.get_mut(..len) {
+            let single = [self.single(id)];
+            let (values, columns) = match self.program.kinds[id] {
+                Kind::Rows => (self.computed(id), self.program.tiling.columns),
+                Kind::Inner => (self.computed(id), true),
+                _ => (&single[..], false),
+            };
+            apart(self.simd, Spread { values, columns, out: own });
+        }
+        self.registers[register] = out;
+        // Over rows alone it is spread each time.
+        self.spread = if all { self.spread | 1 << id } else { self.spread & !(1 << id) };
+    }
+
+    fn reduce(&mut self, sweep: &Sweep) {
+        let columns = self.program.tiling.columns;
+        for (place, &(_, reduction, of)) in sweep.reductions.iter().enumerate() {
+            let each = self.program.kinds[of] == Kind::Places;
+            if !each {
+                self.spread(of, self.len);
+            }
+            let own = place * self.rows..(place + 1) * self.rows;
+            let (mut found, parts) = (std::mem::take(&mut self.found), std::mem::take(&mut self.parts));
+            let values = if each { self.computed(of) } else { self.spread_values(of, self.len) };
+            let into = match columns {
+                true => Into::Columns(&mut parts[own]),
+                false => Into::Rows(&mut found[own]),
+            };
+            apart(self.simd, Reduced { reduction, values, into });
+            (self.found, self.parts) = (found, parts);
+        }
+        self.joined += self.len / self.rows.max(1);
+        if columns && self.joined >= JOINED {
+            self.collect(sweep);
+        }
+    }
+
+    /// Joins what was found of columns to what is known of them.
+    fn collect(&mut self, sweep: &Sweep) {
+        for (place, &(_, reduction, _)) in sweep.reductions.iter().enumerate() {
+            let own = place * self.rows..(place + 1) * self.rows;
+            let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
+            apart(self.simd, Collected { reduction, parts, found });
+        }
+        self.joined = 0;
+    }
+
+    /// What was found becomes the values of the reductions.
+    fn finish(&mut self, sweep: &Sweep) {
+        if self.program.tiling.columns {
+            self.collect(sweep);
+        }
+        let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
+        for (place, &(id, reduction, _)) in sweep.reductions.iter().enumerate() {
+            let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
+            let found = &self.found[place * self.rows..(place + 1) * self.rows];
+            let values = &mut *self.registers[self.program.registers[id]];
+            apart(self.simd, Finished { found, by, values });
+            self.known |= 1 << id;
+            self.spread &= !(1 << id);
+        }
+    }
+
+    /// Writes what was not computed where it belongs.
+    fn write(&mut self, sweep: &Sweep, results: &mut [&mut [f32]]) {
+        let program = self.program;
+        for (place, (values, result)) in results.iter_mut().zip(&program.results).enumerate() {
+            if self.written & sweep.computed & (1 << place) != 0 {
+                continue;
+            }
+            let first = self.element(&result.strides);
+            let mut target = Target { values, first, strides: &result.strides, dims: &sweep.dims };
+            self.place(result.value, &self.region(), &mut target);
+        }
+    }
+}

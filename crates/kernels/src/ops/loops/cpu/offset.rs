@@ -1,0 +1,233 @@
+//! Indices and guards as the CPU evaluates them: what each axis adds by itself, and terms that depend on several axes.
+
+use super::super::index::{AxisSet, Index, Term};
+use super::super::nest::{Guard, MAX_AXES, axes_of};
+use std::ops::Range;
+
+/// A place along each axis.
+pub(super) type Places = [usize; MAX_AXES];
+
+/// What the places along one axis add to an index.
+#[derive(Debug, Clone)]
+pub(super) enum Along {
+    /// A multiple of the place.
+    Stride(i64),
+    /// A number for each place, and where the distance from one to the next changes: each part's last place and distance.
+    Table(Vec<i64>, Vec<(usize, i64)>),
+}
+
+impl Along {
+    fn at(&self, place: usize) -> i64 {
+        match self {
+            Along::Stride(stride) => stride * place as i64,
+            Along::Table(table, _) => table.get(place).copied().unwrap_or_default(),
+        }
+    }
+
+    fn add(&mut self, extent: usize, value: impl Fn(usize) -> i64) {
+        let table: Vec<i64> = (0..extent).map(|place| self.at(place) + value(place)).collect();
+        let mut parts: Vec<(usize, i64)> = Vec::new();
+        let mut begin = 0;
+        for (place, pair) in table.windows(2).enumerate() {
+            let step = pair[1] - pair[0];
+            match parts.last_mut() {
+                Some((last, own)) if *own == step || begin == place => (*last, *own) = (place + 1, step),
+                Some(_) => {
+                    begin = place + 1;
+                    parts.push((place + 1, 1));
+                }
+                None => parts.push((1, step)),
+            }
+        }
+        *self = Along::Table(table, parts);
+    }
+
+    /// The distance from one to the next of these places, or, if it changes among them, the last place before it does.
+    /// Places of which few have the same distance have none.
+    pub(super) fn step(&self, from: usize, to: usize) -> std::result::Result<i64, Option<usize>> {
+        /// The fewest places of a part on average.
+        const LEAST: usize = 4;
+        match self {
+            Along::Stride(stride) => Ok(*stride),
+            Along::Table(table, parts) if parts.len() * LEAST <= table.len() => {
+                match parts.iter().find(|(last, _)| *last >= from) {
+                    Some((last, step)) if *last + 1 >= to => Ok(*step),
+                    Some((last, _)) => Err(Some(*last)),
+                    None => Ok(0),
+                }
+            }
+            Along::Table(..) => Err(None),
+        }
+    }
+}
+
+/// An index: a number, what each axis adds, and terms of several axes.
+#[derive(Debug, Clone)]
+pub(super) struct Offset {
+    constant: i64,
+    pub(super) along: Vec<Along>,
+    /// The axes that add something.
+    axes: Vec<usize>,
+    mixed: Option<Index>,
+    pub(super) mixed_axes: AxisSet,
+}
+
+impl Offset {
+    pub(super) fn of(index: &Index, extents: &[usize]) -> Self {
+        let along = vec![Along::Stride(0); extents.len()];
+        let mut offset = Offset { constant: 0, along, axes: Vec::new(), mixed: None, mixed_axes: 0 };
+        let mut mixed = Index::default();
+        offset.add(index, 1, extents, &mut mixed);
+        if !mixed.terms().is_empty() {
+            offset.mixed_axes = mixed.axes();
+            offset.mixed = Some(mixed);
+        }
+        let adds = |axis: &usize| !matches!(offset.along[*axis], Along::Stride(0));
+        offset.axes = (0..extents.len()).filter(adds).collect();
+        offset
+    }
+
+    fn add(&mut self, index: &Index, factor: i64, extents: &[usize], mixed: &mut Index) {
+        self.constant += factor * index.constant();
+        for (term, own) in index.terms() {
+            let factor = factor * own;
+            match term {
+                Term::Axis(axis) => match &mut self.along[usize::from(*axis)] {
+                    Along::Stride(stride) => *stride += factor,
+                    table @ Along::Table(..) => {
+                        table.add(extents[usize::from(*axis)], |place| factor * place as i64);
+                    }
+                },
+                // Where it is not inside, nothing is read.
+                Term::Inside(of, _) => self.add(of, factor, extents, mixed),
+                _ => {
+                    let alone = Index { terms: [(term.clone(), factor)].into(), constant: 0 };
+                    let axes = alone.axes();
+                    let mut each = axes_of(axes);
+                    match (each.next(), each.next()) {
+                        (Some(axis), None) => {
+                            let mut at = [0; MAX_AXES];
+                            let values: Vec<i64> = (0..extents[axis])
+                                .map(|place| {
+                                    at[axis] = place;
+                                    alone.value(&at)
+                                })
+                                .collect();
+                            self.along[axis].add(extents[axis], |place| values[place]);
+                        }
+                        _ => *mixed = mixed.plus(&alone, 1),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the places along all axes but those of `left` add up to.
+    pub(super) fn without(&self, left: AxisSet, at: &Places) -> i64 {
+        let mut sum = self.constant;
+        for &axis in &self.axes {
+            if left & (1 << axis) == 0 {
+                sum += self.along[axis].at(at[axis]);
+            }
+        }
+        match &self.mixed {
+            Some(mixed) => sum + mixed.value(at),
+            None => sum,
+        }
+    }
+}
+
+/// Guards: the places along each axis for which they hold, and those of several axes.
+#[derive(Debug, Clone)]
+pub(super) struct Within {
+    pub(super) ranges: Vec<(usize, Range<usize>)>,
+    mixed: Vec<Guard>,
+    pub(super) mixed_axes: AxisSet,
+}
+
+impl Within {
+    pub(super) fn of(guards: &[Guard], extents: &[usize]) -> Self {
+        let mut within = Within { ranges: Vec::new(), mixed: Vec::new(), mixed_axes: 0 };
+        for guard in guards {
+            let axes = guard.index.axes();
+            let axis = axes.trailing_zeros() as usize;
+            match (axes.count_ones(), guard.index.stride(axis)) {
+                (1, Some(stride)) => {
+                    let first = guard.index.value(&[0; MAX_AXES]);
+                    let (low, high) = within_range(first, stride, guard.below, extents[axis]);
+                    within.ranges.push((axis, low..high));
+                }
+                _ => {
+                    within.mixed.push(guard.clone());
+                    within.mixed_axes |= axes;
+                }
+            }
+        }
+        within
+    }
+
+    /// Whether the guards of several axes, or of none, hold.
+    pub(super) fn holds(&self, at: &Places) -> bool {
+        self.mixed.iter().all(|guard| (0..guard.below).contains(&guard.index.value(at)))
+    }
+
+    /// Whether each guard is of one axis.
+    pub(super) fn is_plain(&self) -> bool {
+        self.mixed.is_empty()
+    }
+}
+
+/// The places of `len` for which `first + stride * place` is from 0 on and below `below`.
+fn within_range(first: i64, stride: i64, below: i64, len: usize) -> (usize, usize) {
+    let len = len as i64;
+    let (low, high) = match stride {
+        0 if (0..below).contains(&first) => (0, len),
+        0 => (0, 0),
+        1.. => (
+            (-first).div_euclid(stride) + i64::from((-first).rem_euclid(stride) > 0),
+            (below - 1 - first).div_euclid(stride) + 1,
+        ),
+        _ => {
+            let down = -stride;
+            let over = first - (below - 1);
+            (over.div_euclid(down) + i64::from(over.rem_euclid(down) > 0), first.div_euclid(down) + 1)
+        }
+    };
+    let (low, high) = (low.clamp(0, len), high.clamp(0, len));
+    (low as usize, high.max(low) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_within_are_those_that_counting_finds() {
+        for first in -7i64..8 {
+            for stride in -3..4 {
+                for below in 1..6 {
+                    for len in [1usize, 4, 9] {
+                        let holds = |place: usize| (0..below).contains(&(first + stride * place as i64));
+                        let wanted: Vec<usize> = (0..len).filter(|&place| holds(place)).collect();
+                        let (low, high) = within_range(first, stride, below, len);
+                        assert_eq!((low..high).collect::<Vec<_>>(), wanted, "{first} {stride} {below} {len}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_offset_is_its_index() {
+        let extents = [6, 5, 4];
+        let flat = Index::axis(0).times(20).plus(&Index::axis(1), 4).plus(&Index::axis(2), 1);
+        let wrapped = Index::axis(1).plus(&Index::number(3), 1).remainder(5, &extents);
+        let index = flat.quotient(7, &extents).times(3).plus(&wrapped, 2).plus(&Index::axis(2), -1);
+        let offset = Offset::of(&index.plus(&Index::number(9), 1), &extents);
+        let mut at = [0; MAX_AXES];
+        for place in 0..120 {
+            (at[0], at[1], at[2]) = (place / 20, place / 4 % 5, place % 4);
+            assert_eq!(offset.without(0, &at), index.value(&at) + 9, "{at:?}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Reductions of the values of a tile, as vectors.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
+)]
+
+use crate::ops::reduce::Reduction;
+use pulp::NullaryFnOnce;
+
+/// Parts that are kept apart, for vectors of the CPU and for their error.
+const LANES: usize = 32;
+
+/// From this length on a row has twice as many.
+const LONG: usize = 512;
+
+pub(super) fn first_of(reduction: Reduction) -> f64 {
+    match reduction {
+        Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+        Reduction::Product | Reduction::All => 1.0,
+        Reduction::Max => f64::NEG_INFINITY,
+        Reduction::Min => f64::INFINITY,
+    }
+}
+
+/// How two numbers become one: those of a vector, and what was found of vectors.
+trait Join {
+    fn join(a: f32, b: f32) -> f32;
+    fn found(a: f64, b: f64) -> f64;
+}
+
+macro_rules! joins {
+    ($($name:ident |$a:ident, $b:ident| $both:expr;)*) => {
+        $(
+            struct $name;
+
+            impl Join for $name {
+                #[inline(always)]
+                fn join($a: f32, $b: f32) -> f32 {
+                    $both
+                }
+
+                #[inline(always)]
+                fn found($a: f64, $b: f64) -> f64 {
+                    $both
+                }
+            }
+        )*
+    };
+}
+
+// A NaN stays one.
+joins! {
+    Sum |a, b| a + b;
+    Product |a, b| a * b;
+    Max |a, b| if a > b || a.is_nan() { a } else { b };
+    Min |a, b| if a < b || a.is_nan() { a } else { b };
+    Any |a, b| u8::from(a != 0.0 || b != 0.0).into();
+    All |a, b| u8::from(a != 0.0 && b != 0.0).into();
+}
+
+/// Where the values of a tile go.
+pub(super) enum Into<'a> {
+    /// Those of each row to what was found of it.
+    Rows(&'a mut [f64]),
+    /// Those of each column to the column's part.
+    Columns(&'a mut [f32]),
+}
+
+/// Joins the values of a tile to what is known.
+pub(super) struct Reduced<'a> {
+    pub(super) reduction: Reduction,
+    pub(super) values: &'a [f32],
+    pub(super) into: Into<'a>,
+}
+
+impl NullaryFnOnce for Reduced<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        match self.reduction {
+            Reduction::Sum | Reduction::Mean => self.all::<Sum>(),
+            Reduction::Product => self.all::<Product>(),
+            Reduction::Max => self.all::<Max>(),
+            Reduction::Min => self.all::<Min>(),
+            Reduction::Any => self.all::<Any>(),
+            Reduction::All => self.all::<All>(),
+        }
+    }
+}
+
+impl Reduced<'_> {
+    #[inline(always)]
+    fn all<J: Join>(self) {
+        let Reduced { reduction, values, into } = self;
+        match into {
+            Into::Columns(parts) => {
+                let columns = parts.len();
+                for row in 0..values.len() / columns.max(1) {
+                    let row = &values[row * columns..(row + 1) * columns];
+                    for column in 0..columns {
+                        parts[column] = J::join(parts[column], row[column]);
+                    }
+                }
+            }
+            Into::Rows(found) => {
+                let (first, len) = (first_of(reduction) as f32, values.len() / found.len().max(1));
+                for row in 0..found.len() {
+                    let part = along::<J>(first, &values[row * len..(row + 1) * len]);
+                    found[row] = J::found(found[row], f64::from(part));
+                }
+            }
+        }
+    }
+}
+
+/// Joins the parts of columns to what was found of each, and begins them anew.
+pub(super) struct Collected<'a> {
+    pub(super) reduction: Reduction,
+    pub(super) parts: &'a mut [f32],
+    pub(super) found: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Collected<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        match self.reduction {
+            Reduction::Sum | Reduction::Mean => self.all::<Sum>(),
+            Reduction::Product => self.all::<Product>(),
+            Reduction::Max => self.all::<Max>(),
+            Reduction::Min => self.all::<Min>(),
+            Reduction::Any => self.all::<Any>(),
+            Reduction::All => self.all::<All>(),
+        }
+    }
+}
+
+impl Collected<'_> {
+    #[inline(always)]
+    fn all<J: Join>(self) {
+        let first = first_of(self.reduction) as f32;
+        let Some(parts) = self.parts.get_mut(..self.found.len()) else { return };
+        for place in 0..parts.len() {
+            self.found[place] = J::found(self.found[place], f64::from(parts[place]));
+            parts[place] = first;
+        }
+    }
+}
+
+/// What was found becomes the values of a reduction: a mean is divided by how many there were.
+pub(super) struct Finished<'a> {
+    pub(super) found: &'a [f64],
+    pub(super) by: f64,
+    pub(super) values: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Finished<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Finished { found, by, values } = self;
+        let Some(values) = values.get_mut(..found.len()) else { return };
+        for place in 0..values.len() {
+            values[place] = (found[place] / by) as f32;
+        }
+    }
+}
+
+/// One value of a row.
+#[inline(always)]
+fn along<J: Join>(first: f32, row: &[f32]) -> f32 {
+    if row.len() >= LONG {
+        return one_of::<J>(halved::<J, 32, 16>(halved::<J, 64, 32>(lanes::<J, 64>(first, row))));
+    }
+    if row.len() >= LANES {
+        return one_of::<J>(halved::<J, LANES, 16>(lanes::<J, LANES>(first, row)));
+    }
+    let mut part = first;
+    for place in 0..row.len() {
+        part = J::join(part, row[place]);
+    }
+    part
+}
+
+/// Parts of a row side by side.
+#[inline(always)]
+fn lanes<J: Join, const COUNT: usize>(first: f32, row: &[f32]) -> [f32; COUNT] {
+    let mut lanes = [first; COUNT];
+    let (chunks, rest) = row.as_chunks::<COUNT>();
+    for chunk in chunks {
+        for lane in 0..COUNT {
+            lanes[lane] = J::join(lanes[lane], chunk[lane]);
+        }
+    }
+    for lane in 0..rest.len() {
+        lanes[lane] = J::join(lanes[lane], rest[lane]);
+    }
+    lanes
+}
+
+/// One value of sixteen parts.
+#[inline(always)]
+fn one_of<J: Join>(lanes: [f32; 16]) -> f32 {
+    let [a, b, c, d] = halved::<J, 8, 4>(halved::<J, 16, 8>(lanes));
+    J::join(J::join(a, c), J::join(b, d))
+}
+
+/// Each part with the one that is half of them behind it.
+#[inline(always)]
+fn halved<J: Join, const ALL: usize, const HALF: usize>(lanes: [f32; ALL]) -> [f32; HALF] {
+    let mut half = [0.0; HALF];
+    for lane in 0..HALF {
+        half[lane] = J::join(lanes[lane], lanes[lane + HALF]);
+    }
+    half
+}

@@ -1,0 +1,218 @@
+//! How the axes of a nest are cut into tiles: what is computed at once, node by node.
+
+use super::super::index::AxisSet;
+use super::super::nest::{Nest, Node, axes_of};
+use super::super::text::ordered;
+use crate::ops::elementwise::Function;
+
+/// How much a tile has at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Values of a tile that fit a cache of 32 KiB.
+    pub(super) cached: usize,
+    /// The fewest and the most places of a tile.
+    pub(super) block: [usize; 2],
+    /// Places of a tile that are moved, or reduced, and not computed with.
+    pub(super) moved: usize,
+    /// Places of a tile of whole loops, so that what several of them need is computed once.
+    pub(super) whole: usize,
+    /// The most rows of a tile whose neighbours are rows, how many there are at least of long loops, and the fewest.
+    pub(super) columns: [usize; 3],
+    /// Places of a tile of a transpose along the last axis of the result, and along the one whose places are neighbours in a
+    /// source.
+    pub(super) turned: [usize; 2],
+    /// Operations of a pass that one thread does in the time that it takes to ask others.
+    pub(super) work: usize,
+}
+
+impl Room {
+    pub(super) const USUAL: Room = Room {
+        cached: 8 * 1024,
+        block: [1536, 2560],
+        moved: 64 * 1024,
+        whole: 32 * 1024,
+        columns: [1024, 64, 16],
+        turned: [64, 16],
+        work: 8 * 1024,
+    };
+
+    /// So little that small nests have many tiles, parts and passes.
+    #[cfg(test)]
+    pub(super) const SMALL: Room =
+        Room { cached: 40, block: [5, 7], moved: 6, whole: 12, columns: [4, 3, 2], turned: [3, 2], work: 1 };
+}
+
+/// The axes of a nest with how many places of each a tile has.
+#[derive(Debug, Clone)]
+pub(super) struct Tiling {
+    /// The axes of rows, outermost first.
+    pub(super) rows: Vec<usize>,
+    /// The axes of each loop; those along which results of a row are written come last.
+    pub(super) loops: Vec<Vec<usize>>,
+    /// Places of a tile along each axis.
+    pub(super) sizes: Vec<usize>,
+    /// Whether neighbours of a tile are places of other rows.
+    pub(super) columns: bool,
+}
+
+/// Whether it takes less to compute a function again than to keep its result.
+const fn is_cheap(function: Function) -> bool {
+    use Function::{Abs, Add, Div, Maximum, Minimum, Mul, Neg, Sqrt, Square, SquaredDifference, Sub};
+    matches!(
+        function,
+        Abs | Add | Div | Maximum | Minimum | Mul | Neg | Sqrt | Square | SquaredDifference | Sub
+    )
+}
+
+/// Whether several loops need the result of a function that takes long.
+pub(super) fn computes_again(nest: &Nest) -> bool {
+    let again = |(node, loops): (&Node, &u64)| match node {
+        Node::Apply(function, _) => *loops > 1 && !is_cheap(*function),
+        _ => false,
+    };
+    nest.nodes.iter().zip(&nest.loops()).any(again)
+}
+
+/// Gives axes as many places as `left` has room for, the first ones first and at most so many; what room is left.
+fn grow(
+    axes: impl Iterator<Item = (usize, usize)>,
+    extents: &[usize],
+    sizes: &mut [usize],
+    left: usize,
+) -> usize {
+    let mut left = left;
+    for (axis, most) in axes {
+        let most = most.min(left).max(1);
+        // Tiles are as large as each other.
+        let size = extents[axis].div_ceil(extents[axis].div_ceil(most));
+        sizes[axis] = size;
+        left /= size;
+    }
+    left
+}
+
+/// Places of a tile whose values fit a cache.
+fn block(nest: &Nest, room: &Room) -> usize {
+    if !nest.nodes.iter().any(|node| matches!(node, Node::Apply(..))) {
+        return room.moved;
+    }
+    (room.cached / nest.nodes.len().max(1)).clamp(room.block[0], room.block[1])
+}
+
+impl Tiling {
+    /// The tiles of `nest`, whose reductions are in loops over these axes.
+    pub(super) fn of(nest: &Nest, over: &[AxisSet], room: &Room) -> Self {
+        let row = nest.row_axes();
+        let rows = ordered(nest, row);
+        let along = ordered(nest, nest.written_axes() & !row);
+        let mut loops: Vec<Vec<usize>> = over.iter().map(|&over| ordered(nest, over)).collect();
+        loops.push(along);
+        let mut tiling = Tiling { rows, loops, sizes: vec![1; nest.extents.len()], columns: false };
+        if over.is_empty() {
+            tiling.flat(nest, room);
+        } else {
+            tiling.columns = tiling.has_columns(nest);
+            tiling.reduced(nest, room);
+        }
+        tiling
+    }
+
+    /// Sizes of a nest without reductions.
+    fn flat(&mut self, nest: &Nest, sizes: &Room) {
+        let Some((&inner, outer)) = nest.written.split_last() else { return };
+        let room = block(nest, sizes);
+        // The axis along which most sources lie that do not lie along the last one.
+        let mut turned = vec![0usize; nest.extents.len()];
+        for node in &nest.nodes {
+            let Node::Read { at, .. } = node else { continue };
+            if matches!(at.stride(inner), Some(stride) if stride.abs() > 1) {
+                for axis in
+                    axes_of(at.axes()).filter(|&axis| at.stride(axis).is_some_and(|own| own.abs() == 1))
+                {
+                    turned[axis] += 1;
+                }
+            }
+        }
+        let normal = [inner].into_iter().chain(outer.iter().rev().copied());
+        let most = turned.iter().copied().max().unwrap_or_default();
+        let neighbour = turned.iter().position(|&count| count == most && most > 0);
+        match neighbour {
+            Some(neighbour) => {
+                let scale = if nest.is_move() { 4 } else { 1 };
+                let most = sizes.turned.map(|most| most * scale);
+                // Beside few places of one there are more of the other.
+                let beside = |axis: usize, own: usize| {
+                    (room / nest.extents[axis].min(room)).clamp(own.min(room), room)
+                };
+                let [columns, rows] =
+                    [beside(neighbour, most[0]).min(room / most[1]), beside(inner, most[1])];
+                let first = [(inner, columns), (neighbour, rows)];
+                let rest = normal.filter(|&axis| axis != inner && axis != neighbour);
+                let left = grow(first.into_iter(), &nest.extents, &mut self.sizes, room);
+                // Other axes only beside whole ones, so that what is written lies together.
+                let whole = [inner, neighbour].iter().all(|&axis| self.sizes[axis] == nest.extents[axis]);
+                if whole {
+                    grow(rest.map(|axis| (axis, usize::MAX)), &nest.extents, &mut self.sizes, left);
+                }
+            }
+            None => {
+                grow(normal.map(|axis| (axis, usize::MAX)), &nest.extents, &mut self.sizes, room);
+            }
+        }
+    }
+
+    /// Whether more sources lie along rows than along what is reduced.
+    fn has_columns(&self, nest: &Nest) -> bool {
+        let row = nest.row_axes();
+        let (mut along, mut across) = (0usize, 0usize);
+        for node in &nest.nodes {
+            let Node::Read { at, .. } = node else { continue };
+            if at.axes() & !row == 0 {
+                continue;
+            }
+            let neighbours =
+                |axes: AxisSet| axes_of(axes).any(|axis| at.stride(axis).is_some_and(|own| own.abs() == 1));
+            along += usize::from(neighbours(!row & at.axes()));
+            across += usize::from(neighbours(row & at.axes()));
+        }
+        across > along
+    }
+
+    /// Sizes of a nest with reductions.
+    fn reduced(&mut self, nest: &Nest, sizes: &Room) {
+        let extents = &nest.extents;
+        let count = |axes: &[usize]| axes.iter().map(|&axis| extents[axis]).product::<usize>();
+        let longest = self.loops.iter().map(|axes| count(axes)).max().unwrap_or(1);
+        let keeps = computes_again(nest);
+        let every = |axes: &[usize]| axes.iter().rev().map(|&axis| (axis, usize::MAX)).collect::<Vec<_>>();
+        let mut room = block(nest, sizes);
+        let rows = if self.columns {
+            let most = (sizes.whole / longest).min(sizes.columns[0]);
+            if keeps && most >= sizes.columns[2] {
+                let rows = (room / longest).max(sizes.columns[1]).min(most);
+                room = sizes.whole;
+                rows
+            } else {
+                sizes.columns[0]
+            }
+        } else {
+            if keeps && longest <= sizes.whole && longest > room {
+                room = sizes.whole;
+            }
+            room / longest
+        };
+        match self.rows.split_last() {
+            // Rows apart from each other only beside few neighbours.
+            Some((&last, _)) if self.columns && extents[last] >= sizes.columns[2] => {
+                grow([(last, rows)].into_iter(), extents, &mut self.sizes, rows);
+            }
+            _ => {
+                grow(every(&self.rows).into_iter(), extents, &mut self.sizes, rows.max(1));
+            }
+        }
+        let taken: usize = self.rows.iter().map(|&axis| self.sizes[axis]).product();
+        for axes in &self.loops {
+            grow(every(axes).into_iter(), extents, &mut self.sizes, (room / taken).max(1));
+        }
+    }
+}
