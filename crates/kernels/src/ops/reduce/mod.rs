@@ -11,7 +11,6 @@
 
 mod arguments;
 mod axes;
-mod cpu;
 mod examples;
 pub(super) mod groups;
 mod integers;
@@ -22,7 +21,7 @@ mod operator;
 mod oracle;
 mod plan;
 
-pub(super) use axes::{Axis, Merged, around, named, place};
+pub(super) use axes::{Merged, around, named, place};
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};

@@ -77,8 +77,10 @@ pub(super) fn copy((src, first): (&[f32], i64), dims: &mut [Extent<'_>], (dst, a
             to += dim.to * place;
         }
         let whole = match (lines.from, line.from) {
-            (Step::Stride(apart), Step::Stride(1)) if line.to == 1 => {
-                runs(src, (from, apart), [lines.count, line.count], dst, (to, lines.to))
+            (Step::Stride(apart), Step::Stride(1))
+                if line.to == 1 && (lines.to >= line.count || lines.count == 1) =>
+            {
+                runs(src, (from, apart), [lines.count, line.count], dst, (to, lines.to.max(line.count)))
             }
             (Step::Stride(1), Step::Stride(step)) if line.to == 1 && step > 0 && lines.to > 0 => transposed(
                 src,
@@ -108,9 +110,10 @@ fn runs(
     dst: &mut [f32],
     (at, pitch): (usize, usize),
 ) -> Option<()> {
-    for place in 0..count {
+    let lines = dst.get_mut(at..)?.chunks_mut(pitch.max(1)).take(count);
+    for (place, line) in lines.enumerate() {
         let from = usize::try_from(first + apart * place as i64).ok()?;
-        let (src, dst) = (src.get(from..from + len)?, dst.get_mut(at + pitch * place..)?.get_mut(..len)?);
+        let (src, dst) = (src.get(from..from + len)?, line.get_mut(..len)?);
         if len > SHORT {
             dst.copy_from_slice(src);
         } else {

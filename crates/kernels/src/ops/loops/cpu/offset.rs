@@ -4,6 +4,9 @@ use super::super::index::{AxisSet, Index, Term};
 use super::super::nest::{Guard, MAX_AXES, axes_of};
 use std::ops::Range;
 
+/// Places of the longest axis for which there is a table.
+const LONGEST_TABLE: usize = 1 << 18;
+
 /// A place along each axis.
 pub(super) type Places = [usize; MAX_AXES];
 
@@ -105,7 +108,7 @@ impl Offset {
                     let axes = alone.axes();
                     let mut each = axes_of(axes);
                     match (each.next(), each.next()) {
-                        (Some(axis), None) => {
+                        (Some(axis), None) if extents[axis] <= LONGEST_TABLE => {
                             let mut at = [0; MAX_AXES];
                             let values: Vec<i64> = (0..extents[axis])
                                 .map(|place| {
@@ -150,14 +153,15 @@ impl Within {
         let mut within = Within { ranges: Vec::new(), mixed: Vec::new(), mixed_axes: 0 };
         for guard in guards {
             let axes = guard.index.axes();
-            let axis = axes.trailing_zeros() as usize;
-            match (axes.count_ones(), guard.index.stride(axis)) {
-                (1, Some(stride)) => {
+            let mut each = axes_of(axes);
+            let axis = each.next().filter(|_| each.next().is_none());
+            match axis.and_then(|axis| Some((axis, guard.index.stride(axis)?))) {
+                Some((axis, stride)) => {
                     let first = guard.index.value(&[0; MAX_AXES]);
                     let (low, high) = within_range(first, stride, guard.below, extents[axis]);
                     within.ranges.push((axis, low..high));
                 }
-                _ => {
+                None => {
                     within.mixed.push(guard.clone());
                     within.mixed_axes |= axes;
                 }

@@ -10,7 +10,7 @@ use crate::ops::reduce::Reduction;
 use std::collections::BTreeMap;
 
 /// The fewest places of which each line is computed by itself.
-const LONG: usize = 128;
+pub(super) const LONG: usize = 256;
 
 /// Some nodes, a bit for each.
 pub(super) type NodeSet = u128;

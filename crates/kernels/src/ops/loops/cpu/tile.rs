@@ -3,6 +3,7 @@
 use super::super::index::AxisSet;
 use super::super::nest::{Nest, Node, axes_of};
 use super::super::text::ordered;
+use super::program::LONG;
 use crate::ops::elementwise::Function;
 
 /// How much a tile has at once.
@@ -12,6 +13,8 @@ pub(super) struct Room {
     pub(super) cached: usize,
     /// The fewest and the most places of a tile.
     pub(super) block: [usize; 2],
+    /// Places of a tile over which the values of a line are spread.
+    pub(super) spread: usize,
     /// Places of a tile that are moved, or reduced, and not computed with.
     pub(super) moved: usize,
     /// Places of a tile of whole loops, so that what several of them need is computed once.
@@ -29,6 +32,7 @@ impl Room {
     pub(super) const USUAL: Room = Room {
         cached: 8 * 1024,
         block: [1536, 2560],
+        spread: 1024,
         moved: 64 * 1024,
         whole: 32 * 1024,
         columns: [1024, 64, 16],
@@ -38,8 +42,16 @@ impl Room {
 
     /// So little that small nests have many tiles, parts and passes.
     #[cfg(test)]
-    pub(super) const SMALL: Room =
-        Room { cached: 40, block: [5, 7], moved: 6, whole: 12, columns: [4, 3, 2], turned: [3, 2], work: 1 };
+    pub(super) const SMALL: Room = Room {
+        cached: 40,
+        block: [5, 7],
+        spread: 6,
+        moved: 6,
+        whole: 12,
+        columns: [4, 3, 2],
+        turned: [3, 2],
+        work: 1,
+    };
 }
 
 /// The axes of a nest with how many places of each a tile has.
@@ -120,7 +132,12 @@ impl Tiling {
     /// Sizes of a nest without reductions.
     fn flat(&mut self, nest: &Nest, sizes: &Room) {
         let Some((&inner, outer)) = nest.written.split_last() else { return };
-        let room = block(nest, sizes);
+        let mut room = block(nest, sizes);
+        // What is the same for all lines is spread over all places of a tile: as few as there can be.
+        let is_spread = |node: &Node| matches!(node, Node::Read { at, .. } if at.axes() == 1 << inner);
+        if !outer.is_empty() && nest.extents[inner] < LONG && nest.nodes.iter().any(is_spread) {
+            room = room.min(sizes.spread);
+        }
         // The axis along which most sources lie that do not lie along the last one.
         let mut turned = vec![0usize; nest.extents.len()];
         for node in &nest.nodes {
