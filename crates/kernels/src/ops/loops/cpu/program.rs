@@ -42,7 +42,7 @@ pub(super) enum Compiled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Given {
     None,
-    /// As many values as the function has.
+    /// A value for each of the function's.
     Values(NodeId),
     /// One value for all.
     Single(NodeId),

@@ -60,9 +60,9 @@ joins! {
 
 /// Where the values of a tile go.
 pub(super) enum Into<'a> {
-    /// Those of each row to what was found of it.
+    /// What was found of each row, to which its values are joined.
     Rows(&'a mut [f64]),
-    /// Those of each column to the column's part.
+    /// The part of each column, to which its values are joined.
     Columns(&'a mut [f32]),
 }
 
