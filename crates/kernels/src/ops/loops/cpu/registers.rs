@@ -4,7 +4,7 @@ use super::super::nest::NodeId;
 use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep, Written};
 
 /// Numbers of a line of a cache.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// Registers that are used again.
 #[derive(Default)]

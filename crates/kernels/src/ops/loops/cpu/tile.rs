@@ -4,6 +4,7 @@ use super::super::index::AxisSet;
 use super::super::nest::{Nest, Node, axes_of};
 use super::super::text::ordered;
 use super::program::LONG;
+use super::registers::LINE;
 use crate::ops::elementwise::Function;
 
 /// How much a tile has at once.
@@ -32,10 +33,10 @@ impl Room {
     pub(super) const USUAL: Room = Room {
         cached: 8 * 1024,
         block: [1536, 2560],
-        spread: 1024,
+        spread: 2048,
         moved: 64 * 1024,
         whole: 32 * 1024,
-        columns: [1024, 64, 16],
+        columns: [4096, 64, 16],
         turned: [64, 16],
         work: 8 * 1024,
     };
@@ -95,10 +96,11 @@ fn grow(
     let mut left = left;
     for (axis, most) in axes {
         let most = most.min(left).max(1);
-        // Tiles are as large as each other.
+        // Tiles are as large as each other, and begin where lines of a cache do.
         let size = extents[axis].div_ceil(extents[axis].div_ceil(most));
+        let size = if size >= 4 * LINE { size.next_multiple_of(LINE).min(extents[axis]) } else { size };
         sizes[axis] = size;
-        left /= size;
+        left = (left / size).max(1);
     }
     left
 }
