@@ -10,6 +10,9 @@ use pulp::NullaryFnOnce;
 /// Parts that are kept apart, for vectors of the CPU and for their error.
 const LANES: usize = 32;
 
+/// Values of short rows of columns that are joined at once.
+const WIDE: usize = 64;
+
 /// From this length on a row has twice as many.
 const LONG: usize = 512;
 
@@ -97,16 +100,32 @@ impl Reduced<'_> {
             Into::Columns(parts) => {
                 let columns = parts.len();
                 let rows = values.len() / columns.max(1);
-                // Four at once, so that a part is not waited for at each of them.
-                for row in 0..rows / 4 {
-                    let all = &values[4 * row * columns..4 * (row + 1) * columns];
+                // Several rows at once, so that a part is not waited for at each of them: of few columns as one run.
+                let wide = WIDE / columns.max(1) * columns;
+                let mut done = 0;
+                if wide > columns {
+                    let (mut run, count) = ([first_of(reduction) as f32; WIDE], values.len() / wide);
+                    for place in 0..count {
+                        let own = &values[place * wide..(place + 1) * wide];
+                        for lane in 0..wide {
+                            run[lane] = J::join(run[lane], own[lane]);
+                        }
+                    }
+                    for lane in 0..wide {
+                        parts[lane % columns] = J::join(parts[lane % columns], run[lane]);
+                    }
+                    done = count * wide / columns;
+                }
+                while done + 4 <= rows {
+                    let all = &values[done * columns..(done + 4) * columns];
                     let ([a, b], [c, d]) = (halves(&all[..2 * columns]), halves(&all[2 * columns..]));
                     for column in 0..columns {
                         let both = J::join(J::join(a[column], b[column]), J::join(c[column], d[column]));
                         parts[column] = J::join(parts[column], both);
                     }
+                    done += 4;
                 }
-                for row in rows / 4 * 4..rows {
+                for row in done..rows {
                     let row = &values[row * columns..(row + 1) * columns];
                     for column in 0..columns {
                         parts[column] = J::join(parts[column], row[column]);
