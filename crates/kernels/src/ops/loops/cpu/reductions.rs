@@ -100,11 +100,12 @@ impl Reduced<'_> {
             Into::Columns(parts) => {
                 let columns = parts.len();
                 let rows = values.len() / columns.max(1);
-                // Several rows at once, so that a part is not waited for at each of them: of few columns as one run.
+                // Rows of few columns are one run, so that a part is not waited for at each of them.
                 let wide = WIDE / columns.max(1) * columns;
                 let mut done = 0;
                 if wide > columns {
                     let (mut run, count) = ([first_of(reduction) as f32; WIDE], values.len() / wide);
+                    let run = &mut run[..wide];
                     for place in 0..count {
                         let own = &values[place * wide..(place + 1) * wide];
                         for lane in 0..wide {
@@ -115,15 +116,6 @@ impl Reduced<'_> {
                         parts[lane % columns] = J::join(parts[lane % columns], run[lane]);
                     }
                     done = count * wide / columns;
-                }
-                while done + 4 <= rows {
-                    let all = &values[done * columns..(done + 4) * columns];
-                    let ([a, b], [c, d]) = (halves(&all[..2 * columns]), halves(&all[2 * columns..]));
-                    for column in 0..columns {
-                        let both = J::join(J::join(a[column], b[column]), J::join(c[column], d[column]));
-                        parts[column] = J::join(parts[column], both);
-                    }
-                    done += 4;
                 }
                 for row in done..rows {
                     let row = &values[row * columns..(row + 1) * columns];
@@ -196,13 +188,6 @@ impl NullaryFnOnce for Finished<'_> {
             values[place] = (found[place] / by) as f32;
         }
     }
-}
-
-/// Two rows that are neighbours.
-#[inline(always)]
-fn halves(both: &[f32]) -> [&[f32]; 2] {
-    let half = both.len() / 2;
-    [&both[..half], &both[half..2 * half]]
 }
 
 /// One value of a row.
