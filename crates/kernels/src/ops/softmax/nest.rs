@@ -2,7 +2,7 @@
 
 use super::SoftmaxOp;
 use crate::ops::elementwise::Function;
-use crate::ops::loops::{Nest, Nodes, element};
+use crate::ops::loops::{Nest, NodeId, Nodes, element};
 use crate::ops::reduce::Reduction;
 
 impl SoftmaxOp {
@@ -12,6 +12,9 @@ impl SoftmaxOp {
         let over = 1 << self.axis;
         let mut nodes = Nodes::default();
         let x = nodes.read(0, element(&extents));
+        if extents.get(self.axis) == Some(&1) {
+            return self.of_one(nodes, x);
+        }
         let largest = nodes.reduce(Reduction::Max, x, over);
         let mut exponent = nodes.apply(Function::Sub, &[x, largest]);
         if self.beta.0 != 1.0 {
@@ -26,6 +29,22 @@ impl SoftmaxOp {
         } else {
             nodes.apply(Function::Div, &[power, sum])
         };
+        let written = (0..extents.len()).collect();
+        Nest::new(extents, written, vec![self.dims], nodes, value, self.dims).ok()
+    }
+
+    /// The nest where each sum has one term: 1, or 0 of a logarithm, and NaN of what is no number. A driver may take `x - x` to
+    /// be 0 whatever `x` is, so that the root of -1 says it.
+    fn of_one(&self, mut nodes: Nodes, x: NodeId) -> Option<Nest> {
+        let (size, infinity, one) =
+            (nodes.apply(Function::Abs, &[x]), nodes.number(f32::INFINITY), nodes.number(1.0));
+        let is_finite = nodes.apply(Function::Less, &[size, infinity]);
+        let less = nodes.apply(Function::Sub, &[is_finite, one]);
+        let mut value = nodes.apply(Function::Sqrt, &[less]);
+        if !self.log {
+            value = nodes.apply(Function::Add, &[value, one]);
+        }
+        let extents = self.dims.extents().to_vec();
         let written = (0..extents.len()).collect();
         Nest::new(extents, written, vec![self.dims], nodes, value, self.dims).ok()
     }

@@ -3,7 +3,7 @@
 use super::functions::{Applied, Argument, Spread};
 use super::offset::{Along, Places};
 use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep};
-use super::reductions::{Collected, Finished, Into, Reduced, first_of};
+use super::reductions::first_of;
 use super::region::{Region, Target};
 use crate::cpu::arch::apart;
 use crate::ops::elementwise::Function;
@@ -13,9 +13,6 @@ use pulp::Simd;
 
 /// The part of the places that one worker computes: those along each axis from the first ones on.
 pub(super) type Bounds = Region;
-
-/// Values of a column that are joined before what comes of them is joined to the column, for its error.
-const JOINED: usize = 64;
 
 /// That values are in a register.
 const APART: usize = usize::MAX;
@@ -34,19 +31,19 @@ pub(super) struct Evaluation<'a, S> {
     pub(super) row_strides: Places,
     pub(super) inner_strides: Places,
     /// The places of the tile, and its rows.
-    len: usize,
-    rows: usize,
+    pub(super) len: usize,
+    pub(super) rows: usize,
     /// The places of the tile along its inner axes.
     inner: usize,
-    registers: Vec<&'a mut [f32]>,
+    pub(super) registers: Vec<&'a mut [f32]>,
     /// For each reduction of a loop, what was found of each row.
-    found: Vec<f64>,
+    pub(super) found: Vec<f64>,
     /// What was found of columns since it was last joined to that, and of how many values.
-    parts: &'a mut [f32],
-    joined: usize,
+    pub(super) parts: &'a mut [f32],
+    pub(super) joined: usize,
     /// Nodes whose values are those of the tile, also spread over all of its places.
-    known: NodeSet,
-    spread: NodeSet,
+    pub(super) known: NodeSet,
+    pub(super) spread: NodeSet,
     /// Where the values of reads begin that lie one behind the other in their source; [`APART`] of others.
     first: [usize; MAX_NODES],
     /// The results of which a tile is written one behind the other.
@@ -339,13 +336,13 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         }
     }
 
-    fn spread_values(&self, id: NodeId, len: usize) -> &[f32] {
+    pub(super) fn spread_values(&self, id: NodeId, len: usize) -> &[f32] {
         let register = self.program.spread[id].and_then(|own| self.registers.get(own));
         register.and_then(|own| own.get(..len)).unwrap_or_default()
     }
 
     /// Spreads the values of a node over all places of the tile, or a number over its rows.
-    fn spread(&mut self, id: NodeId, len: usize) {
+    pub(super) fn spread(&mut self, id: NodeId, len: usize) {
         let all = len == self.len;
         let (Some(register), false) = (self.program.spread[id], all && self.spread & (1 << id) != 0) else {
             return;
@@ -363,55 +360,6 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         self.registers[register] = out;
         // Over rows alone it is spread each time.
         self.spread = if all { self.spread | 1 << id } else { self.spread & !(1 << id) };
-    }
-
-    fn reduce(&mut self, sweep: &Sweep) {
-        let columns = self.program.tiling.columns;
-        for (place, &(_, reduction, of)) in sweep.reductions.iter().enumerate() {
-            let each = self.program.kinds[of] == Kind::Places;
-            if !each {
-                self.spread(of, self.len);
-            }
-            let own = place * self.rows..(place + 1) * self.rows;
-            let (mut found, parts) = (std::mem::take(&mut self.found), std::mem::take(&mut self.parts));
-            let values = if each { self.computed(of) } else { self.spread_values(of, self.len) };
-            let into = match columns {
-                true => Into::Columns(&mut parts[own]),
-                false => Into::Rows(&mut found[own]),
-            };
-            apart(self.simd, Reduced { reduction, values, into });
-            (self.found, self.parts) = (found, parts);
-        }
-        self.joined += self.len / self.rows.max(1);
-        if columns && self.joined >= JOINED {
-            self.collect(sweep);
-        }
-    }
-
-    /// Joins what was found of columns to what is known of them.
-    fn collect(&mut self, sweep: &Sweep) {
-        for (place, &(_, reduction, _)) in sweep.reductions.iter().enumerate() {
-            let own = place * self.rows..(place + 1) * self.rows;
-            let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
-            apart(self.simd, Collected { reduction, parts, found });
-        }
-        self.joined = 0;
-    }
-
-    /// What was found becomes the values of the reductions.
-    fn finish(&mut self, sweep: &Sweep) {
-        if self.program.tiling.columns {
-            self.collect(sweep);
-        }
-        let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
-        for (place, &(id, reduction, _)) in sweep.reductions.iter().enumerate() {
-            let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
-            let found = &self.found[place * self.rows..(place + 1) * self.rows];
-            let values = &mut *self.registers[self.program.registers[id]];
-            apart(self.simd, Finished { found, by, values });
-            self.known |= 1 << id;
-            self.spread &= !(1 << id);
-        }
     }
 
     /// Writes what was not computed where it belongs.

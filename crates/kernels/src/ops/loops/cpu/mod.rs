@@ -12,6 +12,7 @@
 mod copy;
 mod evaluation;
 mod functions;
+mod joined;
 mod offset;
 mod passes;
 mod program;

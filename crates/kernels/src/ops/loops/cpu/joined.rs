@@ -1,0 +1,63 @@
+//! What a tile's values are together: joined to what was found of tiles before, and at the end the values of the reductions.
+
+use super::evaluation::Evaluation;
+use super::program::{Kind, Sweep};
+use super::reductions::{Collected, Finished, Into, Reduced};
+use crate::cpu::arch::apart;
+use crate::ops::reduce::Reduction;
+use pulp::Simd;
+
+/// Values of a column that are joined before what comes of them is joined to the column, for its error.
+const JOINED: usize = 64;
+
+impl<S: Simd> Evaluation<'_, S> {
+    /// Joins the values of a tile to what was found.
+    pub(super) fn reduce(&mut self, sweep: &Sweep) {
+        let columns = self.program.tiling.columns;
+        for (place, &(_, reduction, of)) in sweep.reductions.iter().enumerate() {
+            let each = self.program.kinds[of] == Kind::Places;
+            if !each {
+                self.spread(of, self.len);
+            }
+            let own = place * self.rows..(place + 1) * self.rows;
+            let (mut found, parts) = (std::mem::take(&mut self.found), std::mem::take(&mut self.parts));
+            let values = if each { self.computed(of) } else { self.spread_values(of, self.len) };
+            let into = match columns {
+                true => Into::Columns(&mut parts[own]),
+                false => Into::Rows(&mut found[own]),
+            };
+            apart(self.simd, Reduced { reduction, values, into });
+            (self.found, self.parts) = (found, parts);
+        }
+        self.joined += self.len / self.rows.max(1);
+        if columns && self.joined >= JOINED {
+            self.collect(sweep);
+        }
+    }
+
+    /// Joins what was found of columns to what is known of them.
+    fn collect(&mut self, sweep: &Sweep) {
+        for (place, &(_, reduction, _)) in sweep.reductions.iter().enumerate() {
+            let own = place * self.rows..(place + 1) * self.rows;
+            let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
+            apart(self.simd, Collected { reduction, parts, found });
+        }
+        self.joined = 0;
+    }
+
+    /// What was found becomes the values of the reductions.
+    pub(super) fn finish(&mut self, sweep: &Sweep) {
+        if self.program.tiling.columns {
+            self.collect(sweep);
+        }
+        let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
+        for (place, &(id, reduction, _)) in sweep.reductions.iter().enumerate() {
+            let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
+            let found = &self.found[place * self.rows..(place + 1) * self.rows];
+            let values = &mut *self.registers[self.program.registers[id]];
+            apart(self.simd, Finished { found, by, values });
+            self.known |= 1 << id;
+            self.spread &= !(1 << id);
+        }
+    }
+}
