@@ -172,7 +172,7 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
 
     /// Rows are of whole vec4s of channels.
     fn bindings(&self, choice: &Choice) -> Vec<Binding> {
-        let of_slices = Choice { layout: Layout::C4, ..choice.clone() };
+        let of_slices = Choice { layout: Layout::C4, ..*choice };
         let packed = self.packed();
         spec::bindings(&packed, if self.0.rows.is_some() { &of_slices } else { choice })
     }
