@@ -46,7 +46,6 @@ mod tidy;
 mod words;
 
 pub use compose::{ReadFrom, SourceAt, Sources};
-pub(super) use cpu::LoopsKernel;
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};

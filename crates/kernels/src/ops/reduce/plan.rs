@@ -1,6 +1,6 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, integers, maps, maps_last, oracle};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps, maps_last, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, LoopsKernel, OpNest, OperandSet};
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -54,7 +54,7 @@ impl Definition for ReduceOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(match self.dtype {
-            DType::F32 => LoopsKernel::of_op(OP, Definition::nest(self))?,
+            DType::F32 => Box::new(cpu::ReduceKernel::new(self)),
             _ => Box::new(integers::IntegerKernel(*self)),
         })
     }

@@ -13,6 +13,7 @@
 //! Elements are moved as they are, NaN and infinities too; the fill value may be infinite.
 
 mod axes;
+mod cpu;
 mod examples;
 mod lanes;
 mod maps;

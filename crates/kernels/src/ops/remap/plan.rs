@@ -1,6 +1,6 @@
 //! What `remap` is, and its kernels.
 
-use super::{OP, RemapOp, Rule, lanes, maps, oracle, transpose};
+use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, transpose};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, LoopsKernel, OpNest};
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -65,7 +65,7 @@ impl Definition for RemapOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        LoopsKernel::of_op(OP, self.as_nest_of_words().map(|nest| OpNest::new(nest, vec![Operand::Src])))
+        Ok(Box::new(cpu::RemapKernel::new(self)))
     }
 
     fn halves(&self) -> bool {

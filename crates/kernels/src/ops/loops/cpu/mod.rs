@@ -22,14 +22,14 @@ mod registers;
 mod tile;
 
 use super::nest::{MAX_OPERANDS, Nest};
-use super::{OP, OpNest, result_operand};
+use super::{OP, result_operand};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{WORK_ASKED, parts, with_scratch};
 use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dims::Dims;
 use crate::emit::Operand;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
 use pulp::{Simd, WithSimd};
@@ -52,16 +52,6 @@ impl LoopsKernel {
     /// The kernel of `nest`, whose sources are these operands of `op`.
     pub(in crate::ops) fn new(op: &'static str, nest: &Nest, operands: &[Operand]) -> Self {
         LoopsKernel::with_room(op, nest, operands, Room::USUAL)
-    }
-
-    /// The kernel of the nest that `op` is.
-    ///
-    /// # Errors
-    /// If it is none.
-    pub(in crate::ops) fn of_op(op: &'static str, nest: Option<OpNest>) -> Result<Box<dyn CpuKernel>> {
-        let OpNest { nest, operands, .. } =
-            nest.ok_or_else(|| Error::Internal(format!("{op} that is no nest")))?;
-        Ok(Box::new(LoopsKernel::new(op, &nest, &operands)))
     }
 
     fn with_room(op: &'static str, nest: &Nest, operands: &[Operand], room: Room) -> Self {
