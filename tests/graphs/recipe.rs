@@ -117,8 +117,10 @@ pub(crate) enum Make {
     /// Part `.2` of a split.
     Split(isize, Vec<usize>, usize),
     /// A value in another type.
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "patterns of rewrites alone have it"))]
     Cast(DType),
     /// A function of integers, perhaps with a number behind its arguments.
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "patterns of rewrites alone have it"))]
     Integers(IntegerFunction, Option<i64>),
     Gather(isize, usize),
     GatherNd,
