@@ -2,6 +2,7 @@
 
 use super::index::{Index, Mirror};
 use super::nest::{GatherAxis, Guard, Nest, Node, Nodes};
+use super::scalars::{FLOATS, WHOLE};
 use super::{LoopsOp, OP, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -208,6 +209,27 @@ fn twice(nest: &Nest) -> Result<Nest> {
     nest.beside(nest, &all, &from)
 }
 
+/// Sums of elements, of more places and with more numbers beyond a border than a kernel has scalars; the largest of each row
+/// if `reduced`.
+fn many_numbers(reduced: bool) -> Result<Nest> {
+    let written: &[usize] = if reduced { &[0] } else { &[0, 1] };
+    let reads = (WHOLE.len() / 2).max(FLOATS.len()) + 4;
+    let wide = 16 * reads + 1000 + reads;
+    nest(&[3, 16], written, &[&[3, wide]], |nodes| {
+        let elements = (2..reads + 2).map(|step| {
+            let at = at(&[(0, wide as i64), (1, step as i64)]).plus(&Index::number(900 + step as i64), 1);
+            let guards = vec![Guard { index: Index::axis(1), below: 12 }];
+            // Halves hold these.
+            let otherwise = Bits(step as f32 / 64.0 - 0.25);
+            nodes.add(Node::Read { source: 0, at, guards, otherwise })
+        });
+        let elements: Vec<usize> = elements.collect();
+        let sum =
+            elements.into_iter().reduce(|sum, x| nodes.apply(Function::Add, &[sum, x])).unwrap_or_default();
+        if reduced { nodes.reduce(Reduction::Max, sum, 0b10) } else { sum }
+    })
+}
+
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut nests = vec![softmax(false)?, softmax(true)?, normalised()?, reshaped()?];
@@ -223,6 +245,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             nests.push(reduced(reduction, *pixels)?);
         }
     }
+    nests.extend([many_numbers(false)?, many_numbers(true)?]);
     // Numbers that halves do not hold stay in f32 beside others.
     let (apart, none) = (OperandSet { sources: 0b10, results: 0 }, OperandSet::NONE);
     let mut all = vec![LoopsOp::new(Arc::new(softmax(false)?), apart, none, precision)?];

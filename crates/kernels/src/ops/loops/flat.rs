@@ -150,20 +150,20 @@ fn one(stored: Stored, value: &str) -> String {
     if stored.dtype == DType::F16 { format!("f16({value})") } else { value.to_owned() }
 }
 
-/// The statements, and the scalars that they name.
-fn text(op: &LoopsOp) -> (Body, Option<Params>) {
+/// The statements, the scalars that they name, and whether these are all of their numbers.
+fn text(op: &LoopsOp) -> (Body, Params, bool) {
     let (nest, lanes) = (&*op.stored, lanes(&op.stored));
     let sources = sources(op, lanes);
     let mut text = Text::new(nest, lanes, &sources);
     text.places(&nest.written.clone(), "i");
     store(&mut text, &results(op, lanes), lanes, Some("i"));
-    let params = text.params();
-    (text.body, params)
+    let (params, all) = (text.params(), text.has_names_for_all());
+    (text.body, params, all)
 }
 
 /// Whether a kernel takes all scalars that the text names.
 pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
-    text(op).1.is_some()
+    text(op).2
 }
 
 impl Kernel<LoopsOp> for Flat {
@@ -192,7 +192,7 @@ impl Kernel<LoopsOp> for Flat {
 
     fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {
         let mut params = vec![("elements", unsigned(op.stored.target.elements() / width(op)))];
-        params.extend(text(op).1.unwrap_or_default());
+        params.extend(text(op).1);
         params
     }
 

@@ -186,8 +186,8 @@ fn join_lanes(
     text.line(&format!("{own} = partial[{slot} - lane * APART];"));
 }
 
-/// The statements, and the scalars that they name.
-fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
+/// The statements, the scalars that they name, and whether these are all of their numbers.
+fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
     let (nest, lanes) = (&*op.stored, lanes_of(&op.stored));
     let [stored, results] = operands(op);
     let shape = Shape::of(nest);
@@ -260,13 +260,13 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Option<Params>) {
             store(text, &results, lanes, None);
         });
     }
-    let params = text.params();
-    (text.body, params)
+    let (params, all) = (text.params(), text.has_names_for_all());
+    (text.body, params, all)
 }
 
 /// Whether a kernel takes all scalars that the text names: they are the same for all tiles.
 pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
-    text(op, 2).1.is_some()
+    text(op, 2).2
 }
 
 impl Kernel<LoopsOp> for Rows {
@@ -338,7 +338,7 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn params(&self, op: &LoopsOp, choice: &Choice) -> Params {
-        text(op, choice.tile[0]).1.unwrap_or_default()
+        text(op, choice.tile[0]).1
     }
 
     fn body(&self, op: &LoopsOp, choice: &Choice) -> Body {

@@ -64,14 +64,16 @@ impl<'a> Text<'a> {
         Text { nest, lanes, sources, types, body, whole, floats, scope, depth: 0, count: 0 }
     }
 
-    /// The scalars that the statements name; none if there are more than a kernel takes.
-    pub(super) fn params(&self) -> Option<Params> {
-        if self.whole.len() > WHOLE.len() || self.floats.len() > FLOATS.len() {
-            return None;
-        }
+    /// Whether each number has the name of a scalar.
+    pub(super) const fn has_names_for_all(&self) -> bool {
+        self.whole.len() <= WHOLE.len() && self.floats.len() <= FLOATS.len()
+    }
+
+    /// The scalars that the statements name.
+    pub(super) fn params(&self) -> Params {
         let whole = WHOLE.into_iter().zip(&self.whole).map(|(name, &number)| (name, Scalar::U32(number)));
         let floats = FLOATS.into_iter().zip(&self.floats).map(|(name, number)| (name, Scalar::F32(number.0)));
-        Some(whole.chain(floats).collect())
+        whole.chain(floats).collect()
     }
 
     pub(super) fn line(&mut self, text: &str) {
@@ -107,7 +109,8 @@ impl<'a> Text<'a> {
             self.whole.push(number);
             self.whole.len() - 1
         });
-        format!("params.{}", WHOLE.get(place).unwrap_or(&"n"))
+        // Beyond as many as a kernel takes they are written out.
+        WHOLE.get(place).map_or_else(|| format!("{number}u"), |name| format!("params.{name}"))
     }
 
     /// A number of the formula.
@@ -119,7 +122,7 @@ impl<'a> Text<'a> {
             self.floats.push(number);
             self.floats.len() - 1
         });
-        format!("params.{}", FLOATS.get(place).unwrap_or(&"f"))
+        FLOATS.get(place).map_or_else(|| format!("{:?}f", number.0), |name| format!("params.{name}"))
     }
 
     /// Gives each of these axes its place: `flat` counts them, the last one fastest, and may be counted in fours along the
