@@ -3,6 +3,7 @@
 //! Sessions of the CPU run the ops that such nests are made of, which have vectors of their own: this is what they are compared
 //! with.
 
+use super::cpu::{first_of, joined};
 use super::nest::{Guard, Nest, Node, NodeId, axes_of};
 use super::{LoopsOp, OP, result_operand};
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -178,25 +179,8 @@ impl Elements<'_> {
 
     fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
         let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
-        let mut all = match reduction {
-            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
-            Reduction::Product | Reduction::All => 1.0,
-            Reduction::Max => f64::NEG_INFINITY,
-            Reduction::Min => f64::INFINITY,
-        };
-        self.each_term(of, &axes, &mut |term| {
-            let term = f64::from(term.float);
-            all = match reduction {
-                Reduction::Sum | Reduction::Mean => all + term,
-                Reduction::Product => all * term,
-                Reduction::Max if term.is_nan() || all.is_nan() => f64::NAN,
-                Reduction::Max => all.max(term),
-                Reduction::Min if term.is_nan() || all.is_nan() => f64::NAN,
-                Reduction::Min => all.min(term),
-                Reduction::Any => f64::from(u8::from(all != 0.0 || term != 0.0)),
-                Reduction::All => f64::from(u8::from(all != 0.0 && term != 0.0)),
-            };
-        });
+        let mut all = first_of(reduction);
+        self.each_term(of, &axes, &mut |term| all = joined(reduction, all, f64::from(term.float)));
         (if reduction == Reduction::Mean { all / count as f64 } else { all }) as f32
     }
 }

@@ -33,6 +33,7 @@ use crate::error::Result;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
 use pulp::{Simd, WithSimd};
+pub(super) use reductions::{first_of, joined};
 use region::Region;
 use tile::Room;
 

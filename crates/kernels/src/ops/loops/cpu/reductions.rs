@@ -16,7 +16,7 @@ const WIDE: usize = 64;
 /// From this length on a row has twice as many.
 const LONG: usize = 512;
 
-pub(super) fn first_of(reduction: Reduction) -> f64 {
+pub(in crate::ops::loops) fn first_of(reduction: Reduction) -> f64 {
     match reduction {
         Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
         Reduction::Product | Reduction::All => 1.0,
@@ -61,6 +61,35 @@ joins! {
     All |a, b| u8::from(a != 0.0 && b != 0.0).into();
 }
 
+/// What two numbers are together.
+pub(in crate::ops::loops) fn joined(reduction: Reduction, a: f64, b: f64) -> f64 {
+    match reduction {
+        Reduction::Sum | Reduction::Mean => Sum::found(a, b),
+        Reduction::Product => Product::found(a, b),
+        Reduction::Max => Max::found(a, b),
+        Reduction::Min => Min::found(a, b),
+        Reduction::Any => Any::found(a, b),
+        Reduction::All => All::found(a, b),
+    }
+}
+
+/// What is done with one way to join numbers.
+trait ByJoin {
+    fn all<J: Join>(self);
+}
+
+#[inline(always)]
+fn by(reduction: Reduction, what: impl ByJoin) {
+    match reduction {
+        Reduction::Sum | Reduction::Mean => what.all::<Sum>(),
+        Reduction::Product => what.all::<Product>(),
+        Reduction::Max => what.all::<Max>(),
+        Reduction::Min => what.all::<Min>(),
+        Reduction::Any => what.all::<Any>(),
+        Reduction::All => what.all::<All>(),
+    }
+}
+
 /// Where the values of a tile go.
 pub(super) enum Into<'a> {
     /// What was found of each row, to which its values are joined.
@@ -81,18 +110,11 @@ impl NullaryFnOnce for Reduced<'_> {
 
     #[inline(always)]
     fn call(self) {
-        match self.reduction {
-            Reduction::Sum | Reduction::Mean => self.all::<Sum>(),
-            Reduction::Product => self.all::<Product>(),
-            Reduction::Max => self.all::<Max>(),
-            Reduction::Min => self.all::<Min>(),
-            Reduction::Any => self.all::<Any>(),
-            Reduction::All => self.all::<All>(),
-        }
+        by(self.reduction, self);
     }
 }
 
-impl Reduced<'_> {
+impl ByJoin for Reduced<'_> {
     #[inline(always)]
     fn all<J: Join>(self) {
         let Reduced { reduction, values, into } = self;
@@ -147,18 +169,11 @@ impl NullaryFnOnce for Collected<'_> {
 
     #[inline(always)]
     fn call(self) {
-        match self.reduction {
-            Reduction::Sum | Reduction::Mean => self.all::<Sum>(),
-            Reduction::Product => self.all::<Product>(),
-            Reduction::Max => self.all::<Max>(),
-            Reduction::Min => self.all::<Min>(),
-            Reduction::Any => self.all::<Any>(),
-            Reduction::All => self.all::<All>(),
-        }
+        by(self.reduction, self);
     }
 }
 
-impl Collected<'_> {
+impl ByJoin for Collected<'_> {
     #[inline(always)]
     fn all<J: Join>(self) {
         let first = first_of(self.reduction) as f32;
