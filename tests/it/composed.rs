@@ -2,10 +2,12 @@
 
 use crate::machine::{in_turns, noise};
 use diptych::{
-    Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Right,
-    Session, SessionOptions, Term, Value,
+    Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Precision,
+    Rewrite, Right, Session, SessionOptions, Term, Value,
     nn::{AxisRange, IntegerFunction},
 };
+use half::f16;
+use std::collections::BTreeSet;
 
 fn tensor(dims: &[usize], seed: u32) -> HostTensor {
     let dims = Dims::new(dims).expect("small");
@@ -81,5 +83,69 @@ fn elements_where_integers_say_are_one_step() -> diptych::Result<()> {
     let y = graph.elementwise("y", Function::Sigmoid, &[turned.into()])?;
     graph.output(y)?;
     check(&graph, &[("x", &tensor(&[2, 5], 5)), ("table", &tensor(&[7, 12], 6))], &["loops"]);
+    Ok(())
+}
+
+/// Places as a constant of this type: one of them is beyond the table's seven rows.
+fn places(word: DType) -> diptych::Result<HostTensor> {
+    let (dims, all) = (Dims::new(&[2, 3])?, [4i32, 0, 6, 2, 9, 1]);
+    match word {
+        DType::I32 => HostTensor::of(dims, all.to_vec()),
+        DType::I64 => HostTensor::of(dims, all.map(i64::from).to_vec()),
+        DType::U32 => HostTensor::of(dims, all.map(i32::cast_unsigned).to_vec()),
+        _ => HostTensor::of(dims, all.map(|place| place as f32).to_vec()),
+    }
+}
+
+#[test]
+fn constants_of_every_type_say_where_elements_are() -> diptych::Result<()> {
+    let words = [DType::F32, DType::I32, DType::U32, DType::I64];
+    for (word, halves) in words.into_iter().flat_map(|word| [(word, false), (word, true)]) {
+        for turned in [false, true] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", Dims::new(&[7, 12])?)?;
+            let numbers = tensor(&[7, 12], 6).to_f32().to_vec();
+            let table = match halves {
+                true => HostTensor::of(
+                    Dims::new(&[7, 12])?,
+                    numbers.into_iter().map(f16::from_f32).collect::<Vec<_>>(),
+                ),
+                false => HostTensor::of(Dims::new(&[7, 12])?, numbers),
+            };
+            let table = graph.constant("table", table?);
+            let table = graph.cast("floats", table, DType::F32)?;
+            let sum = graph.elementwise("sum", Function::Mul, &[table.into(), x.into()])?;
+            let index = graph.constant("index", places(word)?);
+            let index = if turned { graph.transpose("index/turned", index, &[1, 0])? } else { index };
+            // What is computed is a step of its own: an element of it is read where a constant says.
+            let rows = graph.gather("rows", sum, index, 0, 0)?;
+            let direct = graph.gather("direct", table, index, 0, 0)?;
+            let both = graph.elementwise("both", Function::Sub, &[rows.into(), direct.into()])?;
+            let y = graph.transpose("y", both, &[2, 1, 0])?;
+            graph.output(y)?;
+            let x = tensor(&[7, 12], 5);
+            let cpu = Context::builder().backend(Backend::Cpu).open()?;
+            let (wanted, _) = run(&cpu, &graph, &[("x", &x)]);
+            for context in in_turns() {
+                for (precision, most) in [(Precision::F32, 1e-5), (Precision::F16Storage, 5e-3)] {
+                    let of = |without: BTreeSet<Rewrite>| -> diptych::Result<Vec<f32>> {
+                        let options = SessionOptions {
+                            precision,
+                            without_rewrites: without,
+                            ..SessionOptions::default()
+                        };
+                        let mut session = Session::new(&context, &graph, options)?;
+                        Ok(session.run(&[("x", &x)])?[0].to_f32().to_vec())
+                    };
+                    for found in [of(BTreeSet::new())?, of([Rewrite::Loops].into())?] {
+                        let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                        let what =
+                            format!("{word} {halves} {turned} {precision} on {}", context.info().backend);
+                        assert!(found.len() == wanted.len() && off <= most, "{what}: {off} off");
+                    }
+                }
+            }
+        }
+    }
     Ok(())
 }
