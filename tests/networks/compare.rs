@@ -37,7 +37,7 @@ const WIDER: [Wider; 9] = [
     Wider {
         name: "models/onnx/silero_vad_16k_op15",
         factors: [1.0, 4.0],
-        reason: "its recurrence has halves too, and its output of 7.2e-4 is 1.7e-5 off: both APIs find the same",
+        reason: "such a change of its input changes its results by 2.1e-3, and its recurrence has halves too: both APIs find the same 2.3e-2",
     },
     Wider {
         name: "posenet/posenet_mobilenet_v1_075_257x257_os16_f32",
