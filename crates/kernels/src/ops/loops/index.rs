@@ -9,9 +9,10 @@
 //! | `(n a + r) / n`, `(n a + r) % n` | `a`, `r` | `0 <= r < n` |
 //! | `x / a / b`, `x % (a b) % b`, `x % (a b) / b` | `x / (a b)`, `x % b`, `x / b % a` | |
 //! | `n (x / n) + x % n` | `x` | |
-//! | `(g x + c) / (g n)` | `(x + c / g) / n` | |
+//! | `(g x + s) / (g n)`, `(g x + s) % (g n)` | `x / n`, `g (x % n) + s` | `0 <= s < g` |
 
 pub(in crate::ops) use super::term::{Mirror, Term};
+use crate::sorted;
 use std::collections::BTreeMap;
 
 /// The axes that an index depends on, a bit for each.
@@ -166,15 +167,28 @@ impl Index {
         (whole, rest)
     }
 
-    /// The greatest number of which the factors and `by` are multiples.
-    fn common(&self, by: i64) -> i64 {
-        self.terms.values().fold(by, |common, &factor| divisor(common, factor))
-    }
-
-    /// The factors divided by a common one, and the number rounded down.
-    fn shortened(&self, common: i64) -> Index {
-        let terms = self.terms.iter().map(|(term, factor)| (term.clone(), factor / common)).collect();
-        Index { terms, constant: self.constant.div_euclid(common) }
+    /// The largest divisor of `by` such that it is a multiple of that and what is from 0 on and below it: the divisor, the
+    /// multiple divided by it, and the rest.
+    fn split(&self, by: i64, extents: &[usize]) -> (i64, Index, Index) {
+        let mut terms: Vec<(&Term, i64)> = self.terms.iter().map(|(term, &factor)| (term, factor)).collect();
+        sorted::sort(&mut terms, |a, b| b.1.abs().cmp(&a.1.abs()));
+        let mut common = by;
+        for (count, (_, factor)) in terms.iter().enumerate() {
+            common = divisor(common, *factor);
+            if common == 1 {
+                break;
+            }
+            let (large, small) = terms.split_at(count + 1);
+            let sum = |terms: &[(&Term, i64)], by: i64, constant: i64| {
+                let terms = terms.iter().map(|(term, factor)| ((*term).clone(), factor / by)).collect();
+                Index { terms, constant }
+            };
+            let rest = sum(small, 1, self.constant.rem_euclid(common));
+            if rest.is_below(common, extents) {
+                return (common, sum(large, common, self.constant.div_euclid(common)), rest);
+            }
+        }
+        (1, self.clone(), Index::default())
     }
 
     /// What it is divided by `by`, rounded down.
@@ -189,13 +203,10 @@ impl Index {
         // The rest alone is divided where it cannot be negative.
         let (whole, rest) =
             if rest.range(extents)[0] >= 0 { (whole, rest) } else { (Index::default(), self.clone()) };
-        let common = rest.common(by);
-        let (rest, by) = (rest.shortened(common), by / common);
-        if by == 1 {
-            return whole.plus(&rest, 1);
-        }
-        if rest.is_below(by, extents) {
-            return whole.tidied();
+        let (common, rest, _) = rest.split(by, extents);
+        let by = by / common;
+        if common > 1 {
+            return whole.plus(&rest.quotient(by, extents), 1);
         }
         let quotient = match rest.terms.iter().next() {
             Some((Term::Quotient(of, inner), 1)) if rest.terms.len() == 1 => {
@@ -236,11 +247,9 @@ impl Index {
         if least < 0 {
             rest.constant += by * (-least).div_euclid(by) + by;
         }
-        let common = rest.common(by);
+        let (common, large, small) = rest.split(by, extents);
         if common > 1 {
-            let left = rest.constant.rem_euclid(common);
-            let short = rest.shortened(common).remainder(by / common, extents);
-            return Index::number(left).plus(&short, common);
+            return small.plus(&large.remainder(by / common, extents), common);
         }
         Index::term(Term::Remainder(Box::new(rest), by))
     }

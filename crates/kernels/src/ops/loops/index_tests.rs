@@ -48,6 +48,16 @@ fn a_place_that_a_guard_keeps_inside_counts_as_such() {
 }
 
 #[test]
+fn what_is_below_a_common_divisor_is_not_divided() {
+    // Element `y` of a row of 6 numbers, cut at multiples of 12 and 24.
+    let y = axis(1).plus(&Index::number(-2), 1).inside(5, &EXTENTS);
+    let flat = sum(6, &y, 1, &axis(2));
+    assert_eq!(flat.quotient(12, &EXTENTS), y.quotient(2, &EXTENTS));
+    assert_eq!(flat.remainder(24, &EXTENTS), sum(6, &y.remainder(4, &EXTENTS), 1, &axis(2)));
+    assert_eq!(flat.plus(&Index::number(1), 1).quotient(12, &EXTENTS).to_string(), "(i2+6(i1-2)in5+1)/12");
+}
+
+#[test]
 fn strides_are_those_of_axes_that_nothing_divides() {
     let index = sum(5, &axis(0), 2, &axis(1).quotient(4, &EXTENTS));
     assert_eq!([0, 1, 2].map(|axis| index.stride(axis)), [Some(5), None, Some(0)]);
