@@ -37,7 +37,7 @@ impl Nest {
     }
 
     /// Whether it has integers, or elements where nodes say.
-    pub(in crate::ops) fn has_integers(&self) -> bool {
+    pub fn has_integers(&self) -> bool {
         self.types.iter().any(|&dtype| dtype != DType::F32)
             || self.nodes.iter().any(|node| {
                 matches!(node, Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. })

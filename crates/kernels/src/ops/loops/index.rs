@@ -334,6 +334,25 @@ impl Index {
         Some(self.terms.iter().find(|(term, _)| own(term)).map_or(0, |(_, factor)| *factor))
     }
 
+    /// The factor of an axis where every guard holds, if nothing but that makes it depend on the axis.
+    pub(in crate::ops) fn stride_inside(&self, axis: usize) -> Option<i64> {
+        let mut stride = 0;
+        for (term, factor) in &self.terms {
+            stride += factor
+                * match term {
+                    Term::Axis(own) => i64::from(usize::from(*own) == axis),
+                    Term::Inside(of, _) => of.stride_inside(axis)?,
+                    Term::Quotient(of, _) | Term::Remainder(of, _) | Term::Ruled(_, of, _) => {
+                        if of.axes() & (1 << axis) != 0 {
+                            return None;
+                        }
+                        0
+                    }
+                };
+        }
+        Some(stride)
+    }
+
     /// Its value at these places.
     pub(in crate::ops) fn value(&self, at: &[usize]) -> i64 {
         let mut sum = self.constant;

@@ -46,6 +46,7 @@ mod tidy;
 mod words;
 
 pub use compose::{ReadFrom, SourceAt, Sources};
+pub use cpu::STEP as CPU_STEP;
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};

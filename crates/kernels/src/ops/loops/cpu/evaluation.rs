@@ -2,13 +2,14 @@
 
 use super::functions::{Applied, Argument, Spread};
 use super::offset::{Along, Places};
+use super::paired::Paired;
+use super::pairs::Reducing;
 use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep};
 use super::reductions::first_of;
 use super::region::{Region, Target};
 use crate::cpu::arch::apart;
 use crate::ops::elementwise::Function;
 use crate::ops::loops::nest::{MAX_AXES, MAX_NODES, NodeId};
-use crate::ops::reduce::Reduction;
 use pulp::Simd;
 
 /// The part of the places that one worker computes: those along each axis from the first ones on.
@@ -143,7 +144,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
     fn sweep(&mut self, sweep: &'a Sweep, results: &mut [&mut [f32]]) {
         let program = self.program;
         let reduces = !sweep.reductions.is_empty();
-        let is_known = |&(id, ..): &(NodeId, Reduction, NodeId)| self.known & (1 << id) != 0;
+        let is_known = |own: &Reducing| self.known & (1 << own.node) != 0;
         if reduces && sweep.reductions.iter().all(is_known) {
             return;
         }
@@ -155,7 +156,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
                 self.lay_out(sweep);
             }
             if is_first {
-                for (place, (_, reduction, _)) in sweep.reductions.iter().enumerate() {
+                for (place, Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
                     let own = place * self.rows..(place + 1) * self.rows;
                     self.parts[own.clone()].fill(first_of(*reduction) as f32);
                     self.found[own].fill(first_of(*reduction));
@@ -303,8 +304,10 @@ impl<'a, S: Simd> Evaluation<'a, S> {
     }
 
     fn compute(&mut self, sweep: &'a Sweep, step: &Step, out: &mut [f32]) {
-        if let Compiled::Apply(function, ..) = &self.program.nodes[step.node] {
-            return self.apply(*function, &step.given, out);
+        match &self.program.nodes[step.node] {
+            Compiled::Apply(function, ..) => return self.apply(*function, &step.given, out),
+            Compiled::Pair { first, second, .. } => return self.pair([*first, *second], &step.given, out),
+            _ => {}
         }
         let (dims, strides) = self.places(step.kind, sweep);
         let mut target = Target { values: out, first: 0, strides, dims };
@@ -313,15 +316,25 @@ impl<'a, S: Simd> Evaluation<'a, S> {
 
     /// A function of values that were computed.
     fn apply(&mut self, function: Function, given: &[Given; 3], out: &mut [f32]) {
-        let len = out.len();
+        let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
+        apart(simd, Applied { function, arguments, out });
+    }
+
+    /// A function of what another one gives.
+    fn pair(&mut self, functions: [Function; 2], given: &[Given; 3], out: &mut [f32]) {
+        let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
+        apart(simd, Paired { functions, arguments, out });
+    }
+
+    #[inline]
+    fn arguments(&mut self, given: &[Given; 3], len: usize) -> [Argument<'_>; 3] {
         for own in given {
             if let Given::Spread(id) = own {
                 self.spread(*id, len);
             }
         }
         let [a, b, c] = given;
-        let arguments = [self.argument(a, len), self.argument(b, len), self.argument(c, len)];
-        apart(self.simd, Applied { function, arguments, out });
+        [self.argument(a, len), self.argument(b, len), self.argument(c, len)]
     }
 
     #[inline]

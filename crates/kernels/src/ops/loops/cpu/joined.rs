@@ -1,8 +1,10 @@
 //! What a tile's values are together: joined to what was found of tiles before, and at the end the values of the reductions.
 
 use super::evaluation::Evaluation;
+use super::pairs::{Reducing, Summand};
 use super::program::{Kind, Sweep};
 use super::reductions::{Collected, Finished, Into, Reduced};
+use super::sums::{Summands, Summed};
 use crate::cpu::arch::apart;
 use crate::ops::reduce::Reduction;
 use pulp::Simd;
@@ -14,7 +16,7 @@ impl<S: Simd> Evaluation<'_, S> {
     /// Joins the values of a tile to what was found.
     pub(super) fn reduce(&mut self, sweep: &Sweep) {
         let columns = self.program.tiling.columns;
-        for (place, &(_, reduction, of)) in sweep.reductions.iter().enumerate() {
+        for (place, &Reducing { reduction, of, summand, .. }) in sweep.reductions.iter().enumerate() {
             let each = self.program.kinds[of] == Kind::Places;
             if !each {
                 self.spread(of, self.len);
@@ -26,7 +28,16 @@ impl<S: Simd> Evaluation<'_, S> {
                 true => Into::Columns(&mut parts[own]),
                 false => Into::Rows(&mut found[own]),
             };
-            apart(self.simd, Reduced { reduction, values, into });
+            let summands = match summand {
+                Summand::Plain => Summands::Plain,
+                Summand::Squares => Summands::Squares,
+                Summand::Products(other) => Summands::Products(self.computed(other)),
+                Summand::Deviations(from) => Summands::Deviations(self.computed(from)),
+            };
+            match summands {
+                Summands::Plain => apart(self.simd, Reduced { reduction, values, into }),
+                _ => apart(self.simd, Summed { summands, values, into }),
+            }
             (self.found, self.parts) = (found, parts);
         }
         self.joined += self.len / self.rows.max(1);
@@ -37,7 +48,7 @@ impl<S: Simd> Evaluation<'_, S> {
 
     /// Joins what was found of columns to what is known of them.
     fn collect(&mut self, sweep: &Sweep) {
-        for (place, &(_, reduction, _)) in sweep.reductions.iter().enumerate() {
+        for (place, &Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
             let own = place * self.rows..(place + 1) * self.rows;
             let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
             apart(self.simd, Collected { reduction, parts, found });
@@ -51,7 +62,7 @@ impl<S: Simd> Evaluation<'_, S> {
             self.collect(sweep);
         }
         let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
-        for (place, &(id, reduction, _)) in sweep.reductions.iter().enumerate() {
+        for (place, &Reducing { node: id, reduction, .. }) in sweep.reductions.iter().enumerate() {
             let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
             let found = &self.found[place * self.rows..(place + 1) * self.rows];
             let values = &mut *self.registers[self.program.registers[id]];

@@ -2,23 +2,29 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `estimate` | about how long a nest takes |
 //! | `passes` | what is written in one go, and cut into parts for threads |
 //! | `tile` | how many places of each axis are computed at once |
 //! | `program`, `registers` | which nodes a loop computes, and where their values are |
 //! | `evaluation` | a part, tile by tile |
 //! | `region`, `offset`, `copy` | elements that are read, or moved without being computed with |
-//! | `functions`, `reductions` | loops over vectors |
+//! | `pairs` | simple functions that are computed together with what they give |
+//! | `functions`, `paired`, `reductions`, `sums` | loops over vectors |
 
 mod copy;
+mod estimate;
 mod evaluation;
 mod functions;
 mod joined;
 mod offset;
+mod paired;
+mod pairs;
 mod passes;
 mod program;
 mod reductions;
 mod region;
 mod registers;
+mod sums;
 mod tile;
 
 use super::nest::{MAX_OPERANDS, Nest};
@@ -30,6 +36,7 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::error::Result;
+pub use estimate::STEP;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
 use pulp::{Simd, WithSimd};

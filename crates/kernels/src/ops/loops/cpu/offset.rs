@@ -2,10 +2,14 @@
 
 use super::super::index::{AxisSet, Index, Term};
 use super::super::nest::{Guard, MAX_AXES, axes_of};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Places of the longest axis for which there is a table.
 const LONGEST_TABLE: usize = 1 << 18;
+
+/// Places of several axes for which there is one.
+const LONGEST_JOINT: usize = 1 << 14;
 
 /// A place along each axis.
 pub(super) type Places = [usize; MAX_AXES];
@@ -64,6 +68,40 @@ impl Along {
     }
 }
 
+/// What terms of several axes add up to, for each of the places along these.
+#[derive(Debug, Clone)]
+struct Joint {
+    /// The axes, and how far their places are from each other in the table.
+    axes: Vec<(usize, usize)>,
+    values: Vec<i64>,
+}
+
+impl Joint {
+    /// The table of `index`; nothing if that is long.
+    fn of(index: &Index, extents: &[usize]) -> Option<Self> {
+        let mut len = 1usize;
+        let mut axes = Vec::new();
+        for axis in axes_of(index.axes()) {
+            axes.push((axis, len));
+            len = len.checked_mul(extents[axis]).filter(|&len| len <= LONGEST_JOINT)?;
+        }
+        let mut at = [0; MAX_AXES];
+        let mut values = Vec::with_capacity(len);
+        for place in 0..len {
+            for &(axis, apart) in &axes {
+                at[axis] = place / apart % extents[axis];
+            }
+            values.push(index.value(&at));
+        }
+        Some(Joint { axes, values })
+    }
+
+    fn at(&self, at: &Places) -> i64 {
+        let place: usize = self.axes.iter().map(|&(axis, apart)| at[axis] * apart).sum();
+        self.values.get(place).copied().unwrap_or_default()
+    }
+}
+
 /// An index: a number, what each axis adds, and terms of several axes.
 #[derive(Debug, Clone)]
 pub(super) struct Offset {
@@ -71,6 +109,8 @@ pub(super) struct Offset {
     pub(super) along: Vec<Along>,
     /// The axes that add something.
     axes: Vec<usize>,
+    joint: Vec<Joint>,
+    /// What is in no table.
     mixed: Option<Index>,
     pub(super) mixed_axes: AxisSet,
 }
@@ -78,12 +118,22 @@ pub(super) struct Offset {
 impl Offset {
     pub(super) fn of(index: &Index, extents: &[usize]) -> Self {
         let along = vec![Along::Stride(0); extents.len()];
-        let mut offset = Offset { constant: 0, along, axes: Vec::new(), mixed: None, mixed_axes: 0 };
+        let (joint, mixed_axes) = (Vec::new(), 0);
+        let mut offset = Offset { constant: 0, along, axes: Vec::new(), joint, mixed: None, mixed_axes };
         let mut mixed = Index::default();
         offset.add(index, 1, extents, &mut mixed);
-        if !mixed.terms().is_empty() {
-            offset.mixed_axes = mixed.axes();
-            offset.mixed = Some(mixed);
+        offset.mixed_axes = mixed.axes();
+        let mut by_axes: BTreeMap<AxisSet, Index> = BTreeMap::new();
+        for (term, factor) in mixed.terms() {
+            let alone = Index { terms: [(term.clone(), *factor)].into(), constant: 0 };
+            let sum = by_axes.entry(alone.axes()).or_default();
+            *sum = sum.plus(&alone, 1);
+        }
+        for sum in by_axes.into_values() {
+            match Joint::of(&sum, extents) {
+                Some(joint) => offset.joint.push(joint),
+                None => offset.mixed = Some(offset.mixed.take().unwrap_or_default().plus(&sum, 1)),
+            }
         }
         let adds = |axis: &usize| !matches!(offset.along[*axis], Along::Stride(0));
         offset.axes = (0..extents.len()).filter(adds).collect();
@@ -133,9 +183,20 @@ impl Offset {
                 sum += self.along[axis].at(at[axis]);
             }
         }
+        for joint in &self.joint {
+            sum += joint.at(at);
+        }
         match &self.mixed {
             Some(mixed) => sum + mixed.value(at),
             None => sum,
+        }
+    }
+
+    /// The distance from one place along an axis to the next, if it is the same for all.
+    fn stride(&self, axis: usize) -> Option<i64> {
+        match self.along.get(axis) {
+            Some(Along::Stride(stride)) if self.mixed_axes & (1 << axis) == 0 => Some(*stride),
+            _ => None,
         }
     }
 }
@@ -144,7 +205,8 @@ impl Offset {
 #[derive(Debug, Clone)]
 pub(super) struct Within {
     pub(super) ranges: Vec<(usize, Range<usize>)>,
-    mixed: Vec<Guard>,
+    /// The index of each guard of several axes, and what it is below.
+    mixed: Vec<(Offset, i64)>,
     pub(super) mixed_axes: AxisSet,
 }
 
@@ -162,7 +224,7 @@ impl Within {
                     within.ranges.push((axis, low..high));
                 }
                 None => {
-                    within.mixed.push(guard.clone());
+                    within.mixed.push((Offset::of(&guard.index, extents), guard.below));
                     within.mixed_axes |= axes;
                 }
             }
@@ -170,14 +232,26 @@ impl Within {
         within
     }
 
-    /// Whether the guards of several axes, or of none, hold.
-    pub(super) fn holds(&self, at: &Places) -> bool {
-        self.mixed.iter().all(|guard| (0..guard.below).contains(&guard.index.value(at)))
-    }
-
     /// Whether each guard is of one axis.
     pub(super) fn is_plain(&self) -> bool {
         self.mixed.is_empty()
+    }
+
+    /// Whether the guards of several axes hold for a part of the places along an axis that lie together, wherever others are.
+    pub(super) fn divides(&self, axis: usize) -> bool {
+        self.mixed.iter().all(|(index, _)| index.stride(axis).is_some())
+    }
+
+    /// The places along `axis`, or the one there, for which the guards of several axes, or of none, hold at these of others.
+    pub(super) fn range(&self, axis: Option<usize>, at: &Places, extent: usize) -> Range<usize> {
+        let (mut from, mut to) = (0, extent);
+        for (index, below) in &self.mixed {
+            let stride = axis.and_then(|axis| index.stride(axis)).unwrap_or_default();
+            let first = index.without(axis.map_or(0, |axis| 1 << axis), at);
+            let (low, high) = within_range(first, stride, *below, extent);
+            (from, to) = (from.max(low), to.min(high));
+        }
+        from..to.max(from)
     }
 }
 

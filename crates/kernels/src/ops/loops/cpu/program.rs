@@ -4,9 +4,9 @@ use super::super::index::AxisSet;
 use super::super::nest::{MAX_AXES, Nest, Node, NodeId};
 use super::functions::takes_single;
 use super::offset::{Offset, Within};
+use super::pairs::{Reducing, Summand};
 use super::tile::{Room, Tiling};
 use crate::ops::elementwise::Function;
-use crate::ops::reduce::Reduction;
 use std::collections::BTreeMap;
 
 /// The fewest places of which each line is computed by itself.
@@ -32,10 +32,25 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) enum Compiled {
     Number(f32),
-    Read { source: usize, at: Offset, within: Within, otherwise: f32 },
+    Read {
+        source: usize,
+        at: Offset,
+        within: Within,
+        otherwise: f32,
+    },
     Apply(Function, [NodeId; 3], usize),
+    /// `second(first(a, b), c)` of values for each place.
+    Pair {
+        first: Function,
+        second: Function,
+        arguments: [NodeId; 3],
+    },
     Reduce,
-    Choose { within: Within, then: NodeId, otherwise: NodeId },
+    Choose {
+        within: Within,
+        then: NodeId,
+        otherwise: NodeId,
+    },
 }
 
 /// Where a function finds an argument.
@@ -75,7 +90,7 @@ pub(super) struct Sweep {
     /// All of these but those of rows, or the outermost one.
     pub(super) inner: Vec<usize>,
     pub(super) steps: Vec<Step>,
-    pub(super) reductions: Vec<(NodeId, Reduction, NodeId)>,
+    pub(super) reductions: Vec<Reducing>,
     /// The results that steps compute.
     pub(super) computed: u32,
     /// The first sweep with the axes that this one has.
@@ -114,14 +129,15 @@ pub(super) struct Program {
     pub(super) of_places: NodeSet,
 }
 
-/// A loop of reductions: the stage, the axes, and each reduction with what it reduces.
-type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
+/// Reductions of each loop, by its stage and axes.
+type Loops = BTreeMap<(usize, AxisSet), Vec<Reducing>>;
 
 fn loops(nest: &Nest) -> Loops {
     let (stages, mut loops) = (nest.stages(), Loops::new());
     for (id, node) in nest.nodes.iter().enumerate() {
         if let Node::Reduce { reduction, of, over } = node {
-            loops.entry((stages[id], *over)).or_default().push((id, *reduction, *of));
+            let own = Reducing { node: id, reduction: *reduction, of: *of, summand: Summand::Plain };
+            loops.entry((stages[id], *over)).or_default().push(own);
         }
     }
     loops
@@ -237,6 +253,7 @@ impl Program {
             dependents,
             of_places,
         };
+        program.pair();
         program.plan();
         program
     }
@@ -267,6 +284,7 @@ impl Program {
     fn arguments(&self, id: NodeId) -> &[NodeId] {
         match &self.nodes[id] {
             Compiled::Apply(_, arguments, count) => &arguments[..*count],
+            Compiled::Pair { arguments, .. } => arguments,
             _ => &[],
         }
     }
@@ -274,9 +292,21 @@ impl Program {
     /// Where a node finds its arguments.
     pub(super) fn given(&self, id: NodeId) -> [Given; 3] {
         let mut given = [Given::None; 3];
-        let Compiled::Apply(function, arguments, count) = &self.nodes[id] else { return given };
-        let arguments = &arguments[..*count];
-        let own = self.kinds[id];
+        let (own, columns) = (self.kinds[id], self.tiling.columns);
+        let (function, arguments) = match &self.nodes[id] {
+            Compiled::Apply(function, arguments, count) => (function, &arguments[..*count]),
+            Compiled::Pair { arguments, .. } => {
+                return arguments.map(|argument| match self.kinds[argument] {
+                    Kind::Places => Given::Values(argument),
+                    Kind::Single => Given::Single(argument),
+                    Kind::Rows if columns => Given::Columns(argument),
+                    Kind::Rows => Given::Rows(argument),
+                    Kind::Inner if self.inner_len() >= LONG => Given::Columns(argument),
+                    Kind::Inner => Given::Spread(argument),
+                });
+            }
+            _ => return given,
+        };
         let whole = arguments.iter().filter(|&&argument| self.kinds[argument] == own).count();
         let single = arguments.iter().filter(|&&argument| self.kinds[argument] == Kind::Single).count();
         // One of two arguments may be a number, or one for each row or column.
@@ -287,7 +317,7 @@ impl Program {
             *given = match (own, self.kinds[argument]) {
                 (own, other) if own == other => Given::Values(argument),
                 (_, Kind::Single) if by_number => Given::Single(argument),
-                (Kind::Places, Kind::Rows) if by_number && self.tiling.columns => Given::Columns(argument),
+                (Kind::Places, Kind::Rows) if by_number && columns => Given::Columns(argument),
                 (Kind::Places, Kind::Rows) if by_number => Given::Rows(argument),
                 (Kind::Places, Kind::Inner) if by_number && self.inner_len() >= LONG => {
                     Given::Columns(argument)
@@ -312,7 +342,7 @@ impl Program {
 
     /// The nodes that a sweep reduces, or writes.
     pub(super) fn wanted(&self, sweep: usize) -> Vec<NodeId> {
-        let mut wanted: Vec<NodeId> = self.sweeps[sweep].reductions.iter().map(|(.., of)| *of).collect();
+        let mut wanted: Vec<NodeId> = self.sweeps[sweep].reductions.iter().flat_map(Reducing::read).collect();
         if sweep + 1 == self.sweeps.len() {
             for result in &self.results {
                 self.needed_by_placed(result.value, &mut wanted);

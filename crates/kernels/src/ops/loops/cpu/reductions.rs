@@ -26,7 +26,7 @@ pub(in crate::ops::loops) fn first_of(reduction: Reduction) -> f64 {
 }
 
 /// How two numbers become one: those of a vector, and what was found of vectors.
-trait Join {
+pub(super) trait Join {
     fn join(a: f32, b: f32) -> f32;
     fn found(a: f64, b: f64) -> f64;
 }
@@ -34,7 +34,7 @@ trait Join {
 macro_rules! joins {
     ($($name:ident |$a:ident, $b:ident| $both:expr;)*) => {
         $(
-            struct $name;
+            pub(super) struct $name;
 
             impl Join for $name {
                 #[inline(always)]
@@ -149,7 +149,7 @@ impl ByJoin for Reduced<'_> {
             Into::Rows(found) => {
                 let (first, len) = (first_of(reduction) as f32, values.len() / found.len().max(1));
                 for row in 0..found.len() {
-                    let part = along::<J>(first, &values[row * len..(row + 1) * len]);
+                    let part = along::<J, _>(first, Plain(&values[row * len..(row + 1) * len]));
                     found[row] = J::found(found[row], f64::from(part));
                 }
             }
@@ -205,34 +205,69 @@ impl NullaryFnOnce for Finished<'_> {
     }
 }
 
+/// Numbers of a row, some neighbours at once.
+pub(super) trait Numbers: Copy {
+    fn len(self) -> usize;
+    fn number(self, place: usize) -> f32;
+    /// The numbers from `first` on; zeros where there are not as many.
+    fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT];
+}
+
+/// Numbers of `values` from `first` on; zeros where there are not as many.
+#[inline(always)]
+pub(super) fn next_of<const COUNT: usize>(values: &[f32], first: usize) -> &[f32; COUNT] {
+    values.get(first..).and_then(|values| values.first_chunk()).unwrap_or(&[0.0; COUNT])
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Plain<'a>(pub(super) &'a [f32]);
+
+impl Numbers for Plain<'_> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn number(self, place: usize) -> f32 {
+        self.0[place]
+    }
+
+    #[inline(always)]
+    fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT] {
+        *next_of(self.0, first)
+    }
+}
+
 /// One value of a row.
 #[inline(always)]
-fn along<J: Join>(first: f32, row: &[f32]) -> f32 {
+pub(super) fn along<J: Join, N: Numbers>(first: f32, row: N) -> f32 {
     if row.len() >= LONG {
-        return one_of::<J>(halved::<J, 32, 16>(halved::<J, 64, 32>(lanes::<J, 64>(first, row))));
+        return one_of::<J>(halved::<J, 32, 16>(halved::<J, 64, 32>(lanes::<J, N, 64>(first, row))));
     }
     if row.len() >= LANES {
-        return one_of::<J>(halved::<J, LANES, 16>(lanes::<J, LANES>(first, row)));
+        return one_of::<J>(halved::<J, LANES, 16>(lanes::<J, N, LANES>(first, row)));
     }
     let mut part = first;
     for place in 0..row.len() {
-        part = J::join(part, row[place]);
+        part = J::join(part, row.number(place));
     }
     part
 }
 
 /// Parts of a row side by side.
 #[inline(always)]
-fn lanes<J: Join, const COUNT: usize>(first: f32, row: &[f32]) -> [f32; COUNT] {
+fn lanes<J: Join, N: Numbers, const COUNT: usize>(first: f32, row: N) -> [f32; COUNT] {
     let mut lanes = [first; COUNT];
-    let (chunks, rest) = row.as_chunks::<COUNT>();
-    for chunk in chunks {
+    let whole = row.len() / COUNT * COUNT;
+    for begin in (0..whole).step_by(COUNT) {
+        let next: [f32; COUNT] = row.next(begin);
         for lane in 0..COUNT {
-            lanes[lane] = J::join(lanes[lane], chunk[lane]);
+            lanes[lane] = J::join(lanes[lane], next[lane]);
         }
     }
-    for lane in 0..rest.len() {
-        lanes[lane] = J::join(lanes[lane], rest[lane]);
+    for place in whole..row.len() {
+        lanes[place - whole] = J::join(lanes[place - whole], row.number(place));
     }
     lanes
 }

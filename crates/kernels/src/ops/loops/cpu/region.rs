@@ -55,7 +55,9 @@ impl<S: Simd> Evaluation<'_, S> {
                     self.place(if holds { *then } else { *otherwise }, part, target);
                 });
             }
-            Compiled::Apply(..) | Compiled::Reduce => self.copy_values(id, region, target),
+            Compiled::Apply(..) | Compiled::Pair { .. } | Compiled::Reduce => {
+                self.copy_values(id, region, target)
+            }
         }
     }
 
@@ -89,10 +91,14 @@ impl<S: Simd> Evaluation<'_, S> {
         }
         let singles = mixed | within.mixed_axes;
         if singles == 0 {
-            return each(&left, within.is_plain() || within.holds(&left.from), target);
+            let holds = within.is_plain() || within.range(None, &left.from, 1) == (0..1);
+            return each(&left, holds, target);
         }
-        let axes: Vec<usize> =
-            target.dims.iter().copied().filter(|axis| singles & (1 << axis) != 0).collect();
+        // Guards hold for places of the innermost axis that lie together.
+        let inner = target.dims.iter().copied().rev().find(|axis| singles & (1 << axis) != 0);
+        let line = inner.filter(|&axis| mixed & (1 << axis) == 0 && within.divides(axis));
+        let is_single = |axis: &usize| singles & (1 << axis) != 0 && line != Some(*axis);
+        let axes: Vec<usize> = target.dims.iter().copied().filter(is_single).collect();
         let count: usize = axes.iter().map(|&axis| left.count(axis)).product();
         for place in 0..count {
             let (mut rest, mut part) = (place, left);
@@ -101,7 +107,19 @@ impl<S: Simd> Evaluation<'_, S> {
                 part.to[axis] = part.from[axis] + 1;
                 rest /= left.count(axis);
             }
-            each(&part, within.holds(&part.from), target);
+            let Some(axis) = line else {
+                each(&part, within.range(None, &part.from, 1) == (0..1), target);
+                continue;
+            };
+            let (from, to) = (left.from[axis], left.to[axis]);
+            let own = within.range(line, &part.from, to);
+            let (first, end) = (own.start.clamp(from, to), own.end.clamp(own.start.clamp(from, to), to));
+            for (from, to, holds) in [(from, first, false), (first, end, true), (end, to, false)] {
+                if from < to {
+                    (part.from[axis], part.to[axis]) = (from, to);
+                    each(&part, holds, target);
+                }
+            }
         }
     }
 

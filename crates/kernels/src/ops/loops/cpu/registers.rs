@@ -41,7 +41,8 @@ impl Program {
             let result = |id: NodeId| {
                 let alone = users[id] == 1 && used[id] == 0 && self.kinds[id] == Kind::Places;
                 let is_own = |result: &Written| result.value == id;
-                let last = sweep + 1 == self.sweeps.len() && matches!(self.nodes[id], Compiled::Apply(..));
+                let last = sweep + 1 == self.sweeps.len()
+                    && matches!(self.nodes[id], Compiled::Apply(..) | Compiled::Pair { .. });
                 self.results.iter().position(is_own).filter(|_| alone && last)
             };
             let step = |node: NodeId| Step {
@@ -143,9 +144,9 @@ impl Program {
             busy.push((own, last_use(self, id)));
             self.registers[id] = own;
         }
-        for (.., of) in self.sweeps[sweep].reductions.clone() {
-            if self.kinds[of] != Kind::Places {
-                self.spread_one(of, longest, registers);
+        for own in self.sweeps[sweep].reductions.clone() {
+            if self.kinds[own.of] != Kind::Places {
+                self.spread_one(own.of, longest, registers);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! How the axes of a nest are cut into tiles: what is computed at once, node by node.
 
-use super::super::index::AxisSet;
+use super::super::index::{AxisSet, Index};
 use super::super::nest::{Nest, Node, axes_of};
 use super::super::text::ordered;
 use super::program::LONG;
@@ -32,7 +32,7 @@ pub(super) struct Room {
 impl Room {
     pub(super) const USUAL: Room = Room {
         cached: 8 * 1024,
-        block: [1536, 2560],
+        block: [3072, 3072],
         spread: 2048,
         moved: 64 * 1024,
         whole: 32 * 1024,
@@ -105,6 +105,17 @@ fn grow(
     left
 }
 
+/// Elements of a few lines of a cache, which are read for one of them.
+const LINES: usize = 4 * LINE;
+
+/// The index of each element that is read.
+fn reads(nest: &Nest) -> impl Iterator<Item = &Index> {
+    nest.nodes.iter().filter_map(|node| match node {
+        Node::Read { at, .. } => Some(at),
+        _ => None,
+    })
+}
+
 /// Places of a tile whose values fit a cache.
 fn block(nest: &Nest, room: &Room) -> usize {
     if !nest.nodes.iter().any(|node| matches!(node, Node::Apply(..))) {
@@ -142,11 +153,10 @@ impl Tiling {
         }
         // The axis along which most sources lie that do not lie along the last one.
         let mut turned = vec![0usize; nest.extents.len()];
-        for node in &nest.nodes {
-            let Node::Read { at, .. } = node else { continue };
-            if matches!(at.stride(inner), Some(stride) if stride.abs() > 1) {
-                for axis in
-                    axes_of(at.axes()).filter(|&axis| at.stride(axis).is_some_and(|own| own.abs() == 1))
+        for at in reads(nest) {
+            if matches!(at.stride_inside(inner), Some(stride) if stride.abs() > 1) {
+                for axis in axes_of(at.axes())
+                    .filter(|&axis| at.stride_inside(axis).is_some_and(|own| own.abs() == 1))
                 {
                     turned[axis] += 1;
                 }
@@ -175,22 +185,50 @@ impl Tiling {
                 }
             }
             None => {
-                grow(normal.map(|axis| (axis, usize::MAX)), &nest.extents, &mut self.sizes, room);
+                let behind =
+                    reads(nest).find_map(|at| self.out_of_order(nest, at, inner)).unwrap_or_default();
+                if !behind.is_empty() {
+                    room = room.min(sizes.cached);
+                }
+                let first = behind.iter().copied();
+                let rest = normal.filter(|axis| *axis != inner && !behind.contains(axis));
+                let all = [inner].into_iter().chain(first).chain(rest);
+                grow(all.map(|axis| (axis, usize::MAX)), &nest.extents, &mut self.sizes, room);
             }
         }
+    }
+
+    /// The axes along which elements of a few lines of a source lie behind those of the last axis, if that is not the order of
+    /// the result.
+    fn out_of_order(&self, nest: &Nest, at: &Index, inner: usize) -> Option<Vec<usize>> {
+        let mut run = nest.extents[inner];
+        let mut behind: Vec<usize> = Vec::new();
+        if at.stride_inside(inner) != Some(1) {
+            return None;
+        }
+        while run < LINES {
+            let is_next =
+                |axis: &usize| nest.extents[*axis] > 1 && at.stride_inside(*axis) == Some(run as i64);
+            let Some(next) = nest.written.iter().copied().find(is_next) else { break };
+            behind.push(next);
+            run *= nest.extents[next];
+        }
+        let usual = nest.written.iter().rev().skip(1).copied().filter(|&axis| nest.extents[axis] > 1);
+        let in_order = usual.zip(&behind).all(|(usual, own)| usual == *own);
+        (!in_order).then_some(behind)
     }
 
     /// Whether more sources lie along rows than along what is reduced.
     fn has_columns(&self, nest: &Nest) -> bool {
         let row = nest.row_axes();
         let (mut along, mut across) = (0usize, 0usize);
-        for node in &nest.nodes {
-            let Node::Read { at, .. } = node else { continue };
+        for at in reads(nest) {
             if at.axes() & !row == 0 {
                 continue;
             }
-            let neighbours =
-                |axes: AxisSet| axes_of(axes).any(|axis| at.stride(axis).is_some_and(|own| own.abs() == 1));
+            let neighbours = |axes: AxisSet| {
+                axes_of(axes).any(|axis| at.stride_inside(axis).is_some_and(|own| own.abs() == 1))
+            };
             along += usize::from(neighbours(!row & at.axes()));
             across += usize::from(neighbours(row & at.axes()));
         }

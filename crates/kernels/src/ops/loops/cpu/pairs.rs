@@ -1,0 +1,192 @@
+//! Simple functions that are computed together with what they give: the function of their result, or its sum.
+
+use super::super::nest::NodeId;
+use super::program::{Compiled, Kind, Program};
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
+
+/// What a reduction joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Summand {
+    /// The values of a node.
+    Plain,
+    /// Their squares.
+    Squares,
+    /// Their products with those of another node.
+    Products(NodeId),
+    /// The squares of their differences from one value for each row.
+    Deviations(NodeId),
+}
+
+/// A reduction of a loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reducing {
+    pub(super) node: NodeId,
+    pub(super) reduction: Reduction,
+    pub(super) of: NodeId,
+    pub(super) summand: Summand,
+}
+
+impl Reducing {
+    /// The nodes whose values it reads.
+    pub(super) fn read(&self) -> impl Iterator<Item = NodeId> {
+        let other = match self.summand {
+            Summand::Products(other) | Summand::Deviations(other) => Some(other),
+            Summand::Plain | Summand::Squares => None,
+        };
+        std::iter::once(self.of).chain(other)
+    }
+}
+
+/// The fewest columns of which sums of squares or products have a loop of their own.
+const LEAST_COLUMNS: usize = 64;
+
+const fn is_simple(function: Function) -> bool {
+    matches!(function, Function::Add | Function::Sub | Function::Mul)
+}
+
+impl Program {
+    /// Has reductions compute what they add, and functions what they are of, where nothing else needs it in a register.
+    pub(super) fn pair(&mut self) {
+        let narrow = self.tiling.columns && self.most_rows() < LEAST_COLUMNS;
+        for sweep in 0..self.sweeps.len() {
+            for place in 0..self.sweeps[sweep].reductions.len() {
+                let own = self.sweeps[sweep].reductions[place];
+                if let (false, Some(summed)) = (narrow, self.summed(own)) {
+                    self.sweeps[sweep].reductions[place] = summed;
+                }
+            }
+        }
+        for inner in (0..self.nodes.len()).rev() {
+            self.dissolve(inner);
+        }
+    }
+
+    fn is_of_places(&self, id: NodeId) -> bool {
+        self.kinds[id] == Kind::Places
+    }
+
+    /// The function of two nodes that a node is.
+    fn binary(&self, id: NodeId) -> Option<(Function, NodeId, NodeId)> {
+        match self.nodes[id] {
+            Compiled::Apply(function, [a, b, _], 2) => Some((function, a, b)),
+            _ => None,
+        }
+    }
+
+    /// The reduction with the last function of what it adds.
+    fn summed(&self, own: Reducing) -> Option<Reducing> {
+        let adds = matches!(own.reduction, Reduction::Sum | Reduction::Mean);
+        if !adds || own.summand != Summand::Plain || !self.is_of_places(own.of) {
+            return None;
+        }
+        let (of, summand) = match self.nodes[own.of] {
+            Compiled::Apply(Function::Square, [of, ..], _) if self.is_of_places(of) => {
+                self.deviations(of, Function::Sub).unwrap_or((of, Summand::Squares))
+            }
+            Compiled::Apply(Function::SquaredDifference, ..) => {
+                self.deviations(own.of, Function::SquaredDifference)?
+            }
+            Compiled::Apply(Function::Mul, [a, b, _], _) if self.is_of_places(a) && self.is_of_places(b) => {
+                if a == b {
+                    self.deviations(a, Function::Sub).unwrap_or((a, Summand::Squares))
+                } else {
+                    (a, Summand::Products(b))
+                }
+            }
+            _ => return None,
+        };
+        Some(Reducing { of, summand, ..own })
+    }
+
+    /// What differs in node `id`, which is `function`, from one value for each row.
+    fn deviations(&self, id: NodeId, function: Function) -> Option<(NodeId, Summand)> {
+        let (own, of, from) = self.binary(id)?;
+        // Of a tile of one row there is one value.
+        let by_row = match self.kinds[from] {
+            Kind::Rows => true,
+            Kind::Single => self.most_rows() == 1 && !matches!(self.nodes[from], Compiled::Number(_)),
+            _ => false,
+        };
+        (own == function && by_row && self.is_of_places(of)).then_some((of, Summand::Deviations(from)))
+    }
+
+    /// The functions that read a node; nothing if something else does as well.
+    fn functions_of(&self, id: NodeId) -> Option<Vec<NodeId>> {
+        let is_written = (0..self.sweeps.len()).any(|sweep| self.wanted(sweep).contains(&id));
+        if is_written {
+            return None;
+        }
+        let readers = (0..self.nodes.len()).filter(|&reader| self.read_by(reader).contains(&id));
+        let readers: Vec<NodeId> = readers.collect();
+        readers.iter().all(|&reader| matches!(self.nodes[reader], Compiled::Apply(..))).then_some(readers)
+    }
+
+    /// Has the functions of node `inner` compute it themselves, if it is simple and so are they.
+    fn dissolve(&mut self, inner: NodeId) {
+        let Some((first, mut a, mut b)) = self.binary(inner) else { return };
+        if first != Function::Sub && !self.is_of_places(a) {
+            (a, b) = (b, a);
+        }
+        if !is_simple(first) || !self.is_of_places(inner) || !self.is_of_places(a) {
+            return;
+        }
+        let Some(readers) = self.functions_of(inner) else { return };
+        let mut pairs = Vec::with_capacity(readers.len());
+        for reader in readers {
+            let Some((second, left, right)) = self.binary(reader) else { return };
+            let other = match (left == inner, right == inner) {
+                (true, false) => right,
+                (false, true) if second != Function::Sub => left,
+                _ => return,
+            };
+            if !is_simple(second) {
+                return;
+            }
+            pairs.push((reader, Compiled::Pair { first, second, arguments: [a, b, other] }));
+        }
+        for (reader, pair) in pairs {
+            self.nodes[reader] = pair;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dims::Dims;
+    use crate::dtype::Precision;
+    use crate::emit::Bits;
+    use crate::ops::loops::cpu::passes::Passes;
+    use crate::ops::loops::cpu::tile::Room;
+    use crate::ops::normalize::{Normalize, NormalizeOp};
+    use crate::ops::op::Op;
+
+    /// Pairs and sums of a normalisation of these extents along the last axis or the second one.
+    fn found(extents: &[usize], axis: isize) -> (usize, Vec<Summand>) {
+        let dims = Dims::new(extents).expect("extents");
+        let options = Normalize { axes: vec![axis], epsilon: Bits(1e-5), centred: true };
+        let op = NormalizeOp::new(dims, &options, true, true, Precision::F32).expect("a normalisation");
+        let passes = Passes::of(&op.nest().expect("a nest").nest, &Room::USUAL);
+        let programs = passes.passes.iter().map(|pass| &pass.program);
+        let pairs = programs.clone().flat_map(|program| {
+            let steps = program.sweeps.iter().flat_map(|sweep| &sweep.steps);
+            steps.filter(|step| matches!(program.nodes[step.node], Compiled::Pair { .. }))
+        });
+        let sums =
+            programs.clone().flat_map(|program| program.sweeps.iter().flat_map(|sweep| &sweep.reductions));
+        (pairs.count(), sums.map(|own| own.summand).collect())
+    }
+
+    #[test]
+    fn a_normalisation_has_two_pairs_and_a_sum_of_deviations() {
+        for (extents, axis) in [(&[197, 768][..], 1), (&[5, 9000], 1), (&[2, 49, 128], 1)] {
+            let (pairs, sums) = found(extents, axis);
+            assert_eq!(pairs, 2, "{extents:?}");
+            assert!(
+                matches!(sums[..], [Summand::Plain, Summand::Deviations(_)]),
+                "{extents:?} has sums of {sums:?}"
+            );
+        }
+    }
+}
