@@ -26,7 +26,7 @@ use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
 use crate::lower::{self, Alias, InPlace, Input as Read, Network, Rewrites, Unit};
 use crate::ops::Role;
-use crate::options::SessionOptions;
+use crate::options::{Rewrite, SessionOptions};
 use crate::parallel;
 use crate::sorted;
 use crate::sync::Mutex;
@@ -189,7 +189,11 @@ impl Places<'_> {
 /// The units that the CPU runs.
 fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>> {
     let alone = |name: &str| options.choices.contains_key(name);
-    lower::simplified(graph, &Rewrites::of(options, &alone))
+    let mut network = lower::simplified(graph, &Rewrites::of(options, &alone))?;
+    if !options.without_rewrites.contains(&Rewrite::Loops) {
+        lower::compose_on_cpu(&mut network, &|name| options.names(name))?;
+    }
+    Ok(network)
 }
 
 impl CpuSession {

@@ -32,7 +32,7 @@ mod squeeze;
 mod strided;
 
 pub(super) use attention::{attention, join_products};
-pub(crate) use compose::compose;
+pub(crate) use compose::{compose, compose_on_cpu};
 pub(super) use gate::gates;
 pub(super) use glu::gated_products;
 pub(super) use large::share_large;

@@ -1,7 +1,7 @@
 //! Depthwise convolutions whose maps lie in rows, where else steps would bring them into slices of four channels and back: the
 //! result of a product, or some of its columns.
 
-use super::Composing;
+use super::OnGpu;
 use super::products::{Neighbour, OperandPlace};
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -29,7 +29,7 @@ enum Has {
     Both,
 }
 
-impl Composing<'_, '_, '_> {
+impl OnGpu<'_, '_, '_> {
     /// Has depthwise convolutions read and write rows, where that saves steps.
     pub(super) fn place_convolutions(&mut self) -> Result<()> {
         for place in 0..self.nested.len() {

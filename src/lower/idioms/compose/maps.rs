@@ -1,7 +1,7 @@
 //! Nests beside units that have feature maps: they read and write slices of four channels, where else a step between them
 //! would change the form of a value, and elements from wherever these begin, where else a step would copy them.
 
-use super::{Composing, Nested};
+use super::{Nested, OnGpu};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Operand;
@@ -40,7 +40,7 @@ struct End {
 /// Who reads and writes the elements of each value.
 type Ends = BTreeMap<Value, Vec<End>>;
 
-impl Composing<'_, '_, '_> {
+impl OnGpu<'_, '_, '_> {
     /// Has nests read and write slices of four channels, and elements from wherever they begin, where that saves steps.
     pub(super) fn take_maps(&mut self) -> Result<()> {
         let (mut sides, ends) = self.sides()?;
@@ -228,8 +228,8 @@ impl Composing<'_, '_, '_> {
         let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
         let Ok(nest) = own.nest.with_extents(&all, &targets) else { return Ok(()) };
         let Ok(stored) = nest.in_maps(maps) else { return Ok(()) };
-        let after = stored.clocks(&self.machine, self.precision.storage().bytes());
-        if after > own.clocks + (saved + copied) as f64 * self.machine.launch {
+        let after = self.times.of(&stored, self.precision);
+        if after > own.time + (saved + copied) as f64 * self.times.launch() {
             return Ok(());
         }
         // A map in other extents is another value, of which the first one is a view.

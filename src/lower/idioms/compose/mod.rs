@@ -10,25 +10,26 @@
 
 mod convolutions;
 mod maps;
+mod nested;
 mod products;
 mod sources;
+mod times;
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
-use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::layout::Layout;
 use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
-use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
-use crate::lower::unit::{Assigned, Input, Unit};
-use crate::ops::loops::{Loops, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
-use crate::ops::{Choice, Op};
+use crate::lower::unit::{Input, Unit};
+use crate::ops::Op;
+use crate::ops::loops::{Nest, OperandSet, ReadFrom, Sources};
+use nested::{Nested, found, is_free};
 use sources::SharedSources;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use times::Times;
 
 /// How much more of a launch it has to save that all readers compute a value for themselves than that the first one keeps it.
 const ALL_RATHER_THAN_FIRST: f64 = 0.25;
@@ -39,36 +40,42 @@ const NEAR: usize = 16;
 /// The part of its time that a composition has to save.
 const LEAST_SAVED: f64 = 0.02;
 
-/// A unit that is a nest.
-#[derive(Debug, Clone)]
-struct Nested {
-    nest: Nest,
-    /// What each source is given.
-    sources: Vec<(Input, Dims)>,
-    /// What each result is: a unit writes the first as its last.
-    outputs: Vec<Value>,
-    halves: OperandSet,
-    /// What it computes in: halves are stored where one of those that it is made of stores them.
-    precision: Precision,
-    /// Why, if that is not what the session asks for.
-    assigned: Option<Assigned>,
-    clocks: f64,
-}
-
-/// What passes know of the device.
+/// Units that become each other's.
 struct Composing<'a, 'n, 'g> {
     network: &'n mut Network<'g>,
     alone: &'a dyn Fn(&str) -> bool,
     precision: Precision,
-    machine: Machine,
-    limits: &'a Limits,
+    times: Times,
     /// What each unit is, as a nest.
     nested: Vec<Option<Nested>>,
     /// Whether each is a composition.
     composed: Vec<bool>,
 }
 
-/// Puts units into their readers; those that `alone` names stay as they are.
+/// They and a GPU, which runs more ops at places and in slices.
+struct OnGpu<'a, 'n, 'g> {
+    composing: Composing<'a, 'n, 'g>,
+    limits: &'a Limits,
+}
+
+impl<'a, 'n, 'g> Deref for OnGpu<'a, 'n, 'g> {
+    type Target = Composing<'a, 'n, 'g>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.composing
+    }
+}
+
+impl DerefMut for OnGpu<'_, '_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.composing
+    }
+}
+
+/// Whether a unit that could be a nest takes no time as it is, beside the nests that were found before it.
+type IsFree<'f> = dyn Fn(&Network<'_>, &Unit, &dyn Op, &[Option<Nested>]) -> Result<bool> + 'f;
+
+/// Puts units into their readers, for a device of these `limits`; those that `alone` names stay as they are.
 pub(crate) fn compose(
     network: &mut Network<'_>,
     alone: &dyn Fn(&str) -> bool,
@@ -81,131 +88,77 @@ pub(crate) fn compose(
         _ => limits.clone(),
     };
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
-    let count = network.units().len();
-    let mut nested = Vec::with_capacity(count);
-    for index in 0..count {
-        let unit = &network.units()[index];
-        let op = unit.op(network.graph, precision)?;
-        let own = found(network, unit, &*op)?.filter(|_| !alone(&unit.name));
-        let own = if own.is_some() && is_free(network, unit, &*op, &nested, limits)? { None } else { own };
-        nested.push(own.map(|own| own.timed(&machine, precision)));
-    }
-    let composed = vec![false; count];
-    let mut composing = Composing { network, alone, precision, machine, limits, nested, composed };
-    for several in [false, true, false] {
-        for place in 0..count {
-            composing.give_to_readers(place, several)?;
-        }
-    }
-    composing.place_products()?;
-    composing.place_convolutions()?;
+    let mut composing = Composing::of(network, alone, precision, Times::Gpu(machine));
+    composing.find_nests(&|network, unit, op, nested| is_free(network, unit, op, nested, limits))?;
+    composing.give_all()?;
+    let mut on_gpu = OnGpu { composing, limits };
+    on_gpu.place_products()?;
+    on_gpu.place_convolutions()?;
+    on_gpu.join_neighbours()?;
+    on_gpu.take_maps()?;
+    on_gpu.network.close_gaps();
+    Ok(())
+}
+
+/// Puts units into their readers, for the CPU; those that `alone` names stay as they are.
+pub(crate) fn compose_on_cpu(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut composing = Composing::of(network, alone, Precision::F32, Times::Cpu);
+    composing.find_nests(&|_, _, _, _| Ok(false))?;
+    composing.give_all()?;
     composing.join_neighbours()?;
-    composing.take_maps()?;
     composing.network.close_gaps();
     Ok(())
 }
 
-/// What `unit`, whose op is `op`, is as a nest of the values that hold the elements which it reads.
-fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<Option<Nested>> {
-    let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return Ok(None) };
-    // Whole numbers of fewer bits have no halves, and bytes are packed.
-    let known = |value: Value| {
-        let dtype = network.dtype(value);
-        matches!(dtype, DType::F32 | DType::F16 | DType::Bool | DType::I32 | DType::U32 | DType::I64)
-    };
-    if unit.host.is_some() || !unit.reads().chain([output]).all(known) {
-        return Ok(None);
-    }
-    let Some(OpNest { nest, operands, halves: stored }) = op.nest() else { return Ok(None) };
-    let given = unit.given();
-    let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
-    for (place, operand) in operands.iter().enumerate() {
-        let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
-        let mut first = 0;
-        sources.push(match input.value().map(|value| network.resolve(value)) {
-            Some(alias) => {
-                first = if planted("loops_offset") { 0 } else { alias.offset };
-                (Input::Value(alias.of), network.dims(alias.of)?)
-            }
-            None => (input.clone(), *dims),
-        });
-        from.push(SourceAt { place, first });
-    }
-    let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
-    let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
-    let mut halves = OperandSet::NONE;
-    if op.precision().storage() == DType::F16 {
-        let all = (1u32 << operands.len().min(31)) - 1;
-        halves = OperandSet { sources: stored.sources & all, results: stored.results & 1 };
-    }
-    let (assigned, outputs) = (unit.precision.clone(), vec![output]);
-    Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, clocks: 0.0 }))
-}
-
-/// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong.
-fn is_free(
-    network: &Network<'_>,
-    unit: &Unit,
-    op: &dyn Op,
-    nested: &[Option<Nested>],
-    limits: &Limits,
-) -> Result<bool> {
-    let kernels = op.kernels();
-    let space = kernels.space(limits);
-    let joins = |layout: Layout| {
-        let serving = space.iter().find(|(kernel, _)| kernel.serves(layout));
-        serving.is_some_and(|(kernel, tile)| {
-            kernel.joins(&Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout)).is_some()
-        })
-    };
-    if !joins(Layout::C4) && !joins(Layout::Nhwc) {
-        return Ok(false);
-    }
-    for (_, input) in &unit.inputs {
-        let Some(alias) = input.value().map(|value| network.resolve(value)) else { return Ok(false) };
-        let whole = alias.offset == 0 && !network.leaves(alias.of);
-        let by_others =
-            network.writer(alias.of).is_some_and(|writer| matches!(nested.get(writer), Some(None)));
-        if !whole || !by_others {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-impl Nested {
-    fn timed(self, machine: &Machine, precision: Precision) -> Self {
-        let clocks = self.nest.clocks(machine, precision.storage().bytes());
-        Nested { clocks, ..self }
-    }
-
-    /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.
-    fn unit(&self, name: String, maps: OperandSet) -> Result<Unit> {
-        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves, maps)?);
-        let given = self.sources.iter().enumerate();
-        let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
-        let outputs = self.outputs.iter().rev().copied().collect();
-        let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
-        unit.precision = self.assigned.clone();
-        Ok(unit)
-    }
-}
-
-/// Units that become new nests, each with its own, and the clocks that these save together.
+/// Units that become new nests, each with its own, and the time that these save together.
 struct Saving {
     units: Vec<(usize, Nested)>,
-    clocks: f64,
+    time: f64,
 }
 
 impl Saving {
-    /// What `units` save, which take so many clocks together today; nothing if that is too little.
+    /// What `units` save, which take so many time together today; nothing if that is too little.
     fn of(units: Vec<(usize, Nested)>, before: f64) -> Option<Self> {
-        let after: f64 = units.iter().map(|(_, own)| own.clocks).sum();
-        (after <= before * (1.0 - LEAST_SAVED)).then_some(Saving { units, clocks: before - after })
+        let after: f64 = units.iter().map(|(_, own)| own.time).sum();
+        (after <= before * (1.0 - LEAST_SAVED)).then_some(Saving { units, time: before - after })
     }
 }
 
-impl Composing<'_, '_, '_> {
+impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
+    fn of(
+        network: &'n mut Network<'g>,
+        alone: &'a dyn Fn(&str) -> bool,
+        precision: Precision,
+        times: Times,
+    ) -> Self {
+        let composed = vec![false; network.units().len()];
+        Composing { network, alone, precision, times, nested: Vec::new(), composed }
+    }
+
+    /// Finds what each unit is as a nest that runs here, but for units that are free.
+    fn find_nests(&mut self, is_free: &IsFree<'_>) -> Result<()> {
+        for unit in self.network.units() {
+            let op = unit.op(self.network.graph, self.precision)?;
+            let mut own = found(self.network, unit, &*op)?;
+            own = own.filter(|own| !(self.alone)(&unit.name) && self.times.runs(&own.nest));
+            if own.is_some() && is_free(self.network, unit, &*op, &self.nested)? {
+                own = None;
+            }
+            self.nested.push(own.map(|own| own.timed(self.times, self.precision)));
+        }
+        Ok(())
+    }
+
+    /// Puts each unit within its readers where that takes less time.
+    fn give_all(&mut self) -> Result<()> {
+        for several in [false, true, false] {
+            for place in 0..self.nested.len() {
+                self.give_to_readers(place, several)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Unit `place` within each of its readers, or within the first one, which then writes its results as well, if that is
     /// possible and takes less time: whichever saves more. Results that `several` read wait until what one alone reads, and
     /// moves, which nobody computes, are within their readers: several readers are often one in the end.
@@ -218,9 +171,9 @@ impl Composing<'_, '_, '_> {
             return Ok(());
         }
         // What several compute for themselves also binds more operands, of which there are few.
-        let more = ALL_RATHER_THAN_FIRST * self.machine.launch;
+        let more = ALL_RATHER_THAN_FIRST * self.times.launch();
         let best = match (all, first) {
-            (Some(all), Some(first)) => Some(if all.clocks > first.clocks + more { all } else { first }),
+            (Some(all), Some(first)) => Some(if all.time > first.time + more { all } else { first }),
             (all, first) => all.or(first),
         };
         match best {
@@ -236,11 +189,11 @@ impl Composing<'_, '_, '_> {
         if self.network.leaves(output) || readers.is_empty() {
             return Ok(None);
         }
-        let (mut before, mut units) = (writer.clocks, Vec::with_capacity(readers.len()));
+        let (mut before, mut units) = (writer.time, Vec::with_capacity(readers.len()));
         for &reader in &readers {
             let Some(own) = self.free(place, reader) else { return Ok(None) };
             let Some(both) = self.both(writer, &own, false)? else { return Ok(None) };
-            before += own.clocks;
+            before += own.time;
             units.push((reader, both));
         }
         Ok(Saving::of(units, before))
@@ -257,7 +210,7 @@ impl Composing<'_, '_, '_> {
             return Ok(None);
         }
         let Some(own) = self.free(place, reader) else { return Ok(None) };
-        let before = writer.clocks + own.clocks;
+        let before = writer.time + own.time;
         Ok(self.both(writer, &own, true)?.and_then(|both| Saving::of(vec![(reader, both)], before)))
     }
 
@@ -299,7 +252,7 @@ impl Composing<'_, '_, '_> {
                 let (Some(one), Some(other)) = (self.nested[first].clone(), self.free(first, last)) else {
                     continue;
                 };
-                let before = one.clocks + other.clocks;
+                let before = one.time + other.time;
                 // Whatever reads a result of the first one comes behind the second one, or what the second one reads is there
                 // before the first one.
                 let reads = |unit: usize| {
@@ -386,7 +339,7 @@ impl Composing<'_, '_, '_> {
         let narrow = [first, second].into_iter().find(|own| own.precision.storage() == DType::F16);
         let from = narrow.unwrap_or(first);
         let (precision, assigned) = (from.precision, from.assigned.clone());
-        let both = Nested { nest, sources, outputs, halves, precision, assigned, clocks: 0.0 };
-        both.timed(&self.machine, self.precision)
+        let both = Nested { nest, sources, outputs, halves, precision, assigned, time: 0.0 };
+        both.timed(self.times, self.precision)
     }
 }

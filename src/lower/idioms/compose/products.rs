@@ -4,7 +4,7 @@
 //! A product whose columns would not lie behind each other may be that of the transposed matrices in the other order: nests
 //! beside it then write and read theirs column by column.
 
-use super::{Composing, Nested};
+use super::{Nested, OnGpu};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -56,7 +56,7 @@ struct PlacedProduct {
     saved: usize,
 }
 
-impl Composing<'_, '_, '_> {
+impl OnGpu<'_, '_, '_> {
     /// Has products take the places of moves beside them.
     pub(super) fn place_products(&mut self) -> Result<()> {
         for place in 0..self.nested.len() {
@@ -209,7 +209,7 @@ impl Composing<'_, '_, '_> {
                 let sources =
                     Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &from, keeps: false };
                 let Ok(nest) = turned.after(&own.nest, &sources) else { return Ok(None) };
-                let own = Box::new(Nested { nest, ..own }.timed(&self.machine, self.precision));
+                let own = Box::new(Nested { nest, ..own }.timed(self.times, self.precision));
                 let index = Matrices { transposed: false, ..of }.from(0);
                 return Ok(Some(OperandPlace {
                     value: alias.of,
@@ -247,7 +247,7 @@ impl Composing<'_, '_, '_> {
                 let stored = Matrices { rows: of.columns, columns: of.rows, ..of };
                 let Ok(turned) = stored.turned() else { return Ok(None) };
                 let Ok(nest) = own.nest.reading_through(source, &turned) else { return Ok(None) };
-                let own = Box::new(Nested { nest, ..own }.timed(&self.machine, self.precision));
+                let own = Box::new(Nested { nest, ..own }.timed(self.times, self.precision));
                 let index = Matrices { transposed: false, ..of }.from(0);
                 return Ok(Some(OperandPlace {
                     value: output,

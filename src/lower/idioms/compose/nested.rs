@@ -1,0 +1,118 @@
+//! What units are as nests, and units of nests.
+
+use super::Times;
+use crate::dims::Dims;
+use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
+use crate::error::Result;
+use crate::graph::Value;
+use crate::layout::Layout;
+use crate::limits::Limits;
+use crate::lower::mistakes::planted;
+use crate::lower::network::Network;
+use crate::lower::unit::{Assigned, Input, Unit};
+use crate::ops::loops::{Loops, Nest, OpNest, OperandSet, SourceAt};
+use crate::ops::{Choice, Op};
+use std::sync::Arc;
+
+/// A unit that is a nest.
+#[derive(Debug, Clone)]
+pub(super) struct Nested {
+    pub(super) nest: Nest,
+    /// What each source is given.
+    pub(super) sources: Vec<(Input, Dims)>,
+    /// What each result is: a unit writes the first as its last.
+    pub(super) outputs: Vec<Value>,
+    pub(super) halves: OperandSet,
+    /// What it computes in: halves are stored where one of those that it is made of stores them.
+    pub(super) precision: Precision,
+    /// Why, if that is not what the session asks for.
+    pub(super) assigned: Option<Assigned>,
+    pub(super) time: f64,
+}
+
+/// What `unit`, whose op is `op`, is as a nest of the values that hold the elements which it reads.
+pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<Option<Nested>> {
+    let (&[output], true) = (&unit.outputs[..], unit.parts().is_empty()) else { return Ok(None) };
+    // Whole numbers of fewer bits have no halves, and bytes are packed.
+    let known = |value: Value| {
+        let dtype = network.dtype(value);
+        matches!(dtype, DType::F32 | DType::F16 | DType::Bool | DType::I32 | DType::U32 | DType::I64)
+    };
+    if unit.host.is_some() || !unit.reads().chain([output]).all(known) {
+        return Ok(None);
+    }
+    let Some(OpNest { nest, operands, halves: stored }) = op.nest() else { return Ok(None) };
+    let given = unit.given();
+    let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
+    for (place, operand) in operands.iter().enumerate() {
+        let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
+        let mut first = 0;
+        sources.push(match input.value().map(|value| network.resolve(value)) {
+            Some(alias) => {
+                first = if planted("loops_offset") { 0 } else { alias.offset };
+                (Input::Value(alias.of), network.dims(alias.of)?)
+            }
+            None => (input.clone(), *dims),
+        });
+        from.push(SourceAt { place, first });
+    }
+    let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
+    let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
+    let mut halves = OperandSet::NONE;
+    if op.precision().storage() == DType::F16 {
+        let all = (1u32 << operands.len().min(31)) - 1;
+        halves = OperandSet { sources: stored.sources & all, results: stored.results & 1 };
+    }
+    let (assigned, outputs) = (unit.precision.clone(), vec![output]);
+    Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, time: 0.0 }))
+}
+
+/// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong.
+pub(super) fn is_free(
+    network: &Network<'_>,
+    unit: &Unit,
+    op: &dyn Op,
+    nested: &[Option<Nested>],
+    limits: &Limits,
+) -> Result<bool> {
+    let kernels = op.kernels();
+    let space = kernels.space(limits);
+    let joins = |layout: Layout| {
+        let serving = space.iter().find(|(kernel, _)| kernel.serves(layout));
+        serving.is_some_and(|(kernel, tile)| {
+            kernel.joins(&Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout)).is_some()
+        })
+    };
+    if !joins(Layout::C4) && !joins(Layout::Nhwc) {
+        return Ok(false);
+    }
+    for (_, input) in &unit.inputs {
+        let Some(alias) = input.value().map(|value| network.resolve(value)) else { return Ok(false) };
+        let whole = alias.offset == 0 && !network.leaves(alias.of);
+        let by_others =
+            network.writer(alias.of).is_some_and(|writer| matches!(nested.get(writer), Some(None)));
+        if !whole || !by_others {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Nested {
+    pub(super) fn timed(self, times: Times, precision: Precision) -> Self {
+        let time = times.of(&self.nest, precision);
+        Nested { time, ..self }
+    }
+
+    /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.
+    pub(super) fn unit(&self, name: String, maps: OperandSet) -> Result<Unit> {
+        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves, maps)?);
+        let given = self.sources.iter().enumerate();
+        let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
+        let outputs = self.outputs.iter().rev().copied().collect();
+        let mut unit = Unit::of_node(name, operator, inputs.collect(), outputs);
+        unit.precision = self.assigned.clone();
+        Ok(unit)
+    }
+}
