@@ -57,8 +57,20 @@ impl Program {
                 }
             }
         }
+        let mut results = vec![false; self.nodes.len()];
+        for sweep in 0..self.sweeps.len() {
+            self.wanted(sweep).into_iter().for_each(|id| results[id] = true);
+        }
+        let mut needed = results.clone();
+        for id in (0..self.nodes.len()).rev() {
+            if needed[id] {
+                self.read_by(id).into_iter().for_each(|own| needed[own] = true);
+            }
+        }
         for inner in (0..self.nodes.len()).rev() {
-            self.dissolve(inner);
+            if needed[inner] && !results[inner] && self.dissolve(inner, &needed) {
+                needed[inner] = false;
+            }
         }
     }
 
@@ -111,43 +123,40 @@ impl Program {
         (own == function && by_row && self.is_of_places(of)).then_some((of, Summand::Deviations(from)))
     }
 
-    /// The functions that read a node; nothing if something else does as well.
-    fn functions_of(&self, id: NodeId) -> Option<Vec<NodeId>> {
-        let is_written = (0..self.sweeps.len()).any(|sweep| self.wanted(sweep).contains(&id));
-        if is_written {
-            return None;
-        }
-        let readers = (0..self.nodes.len()).filter(|&reader| self.read_by(reader).contains(&id));
-        let readers: Vec<NodeId> = readers.collect();
-        readers.iter().all(|&reader| matches!(self.nodes[reader], Compiled::Apply(..))).then_some(readers)
-    }
-
-    /// Has the functions of node `inner` compute it themselves, if it is simple and so are they.
-    fn dissolve(&mut self, inner: NodeId) {
-        let Some((first, mut a, mut b)) = self.binary(inner) else { return };
+    /// Has the functions that read node `inner` compute it themselves, if it is simple and so are they, and nothing else of
+    /// what is needed reads it.
+    fn dissolve(&mut self, inner: NodeId, needed: &[bool]) -> bool {
+        let Some((first, mut a, mut b)) = self.binary(inner) else { return false };
         if first != Function::Sub && !self.is_of_places(a) {
             (a, b) = (b, a);
         }
         if !is_simple(first) || !self.is_of_places(inner) || !self.is_of_places(a) {
-            return;
+            return false;
         }
-        let Some(readers) = self.functions_of(inner) else { return };
-        let mut pairs = Vec::with_capacity(readers.len());
-        for reader in readers {
-            let Some((second, left, right)) = self.binary(reader) else { return };
+        let mut pairs = Vec::new();
+        for reader in (0..self.nodes.len()).filter(|&reader| needed[reader]) {
+            let reads = match &self.nodes[reader] {
+                Compiled::Choose { .. } => self.read_by(reader).contains(&inner),
+                _ => self.arguments(reader).contains(&inner),
+            };
+            if !reads {
+                continue;
+            }
+            let Some((second, left, right)) = self.binary(reader) else { return false };
             let other = match (left == inner, right == inner) {
                 (true, false) => right,
                 (false, true) if second != Function::Sub => left,
-                _ => return,
+                _ => return false,
             };
             if !is_simple(second) {
-                return;
+                return false;
             }
             pairs.push((reader, Compiled::Pair { first, second, arguments: [a, b, other] }));
         }
         for (reader, pair) in pairs {
             self.nodes[reader] = pair;
         }
+        true
     }
 }
 

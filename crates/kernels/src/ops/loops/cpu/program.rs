@@ -281,7 +281,7 @@ impl Program {
         each.min().unwrap_or_default()
     }
 
-    fn arguments(&self, id: NodeId) -> &[NodeId] {
+    pub(super) fn arguments(&self, id: NodeId) -> &[NodeId] {
         match &self.nodes[id] {
             Compiled::Apply(_, arguments, count) => &arguments[..*count],
             Compiled::Pair { arguments, .. } => arguments,
