@@ -259,6 +259,9 @@ impl Index {
         if self.is_below(most, extents) {
             return self;
         }
+        if most == 1 {
+            return Index::default();
+        }
         Index::term(Term::Inside(Box::new(self), most))
     }
 

@@ -217,12 +217,8 @@ impl Within {
             let axes = guard.index.axes();
             let mut each = axes_of(axes);
             let axis = each.next().filter(|_| each.next().is_none());
-            match axis.and_then(|axis| Some((axis, guard.index.stride(axis)?))) {
-                Some((axis, stride)) => {
-                    let first = guard.index.value(&[0; MAX_AXES]);
-                    let (low, high) = within_range(first, stride, guard.below, extents[axis]);
-                    within.ranges.push((axis, low..high));
-                }
+            match axis.and_then(|axis| Some((axis, range_of(guard, axis, extents[axis])?))) {
+                Some(range) => within.ranges.push(range),
                 None => {
                     within.mixed.push((Offset::of(&guard.index, extents), guard.below));
                     within.mixed_axes |= axes;
@@ -253,6 +249,25 @@ impl Within {
         }
         from..to.max(from)
     }
+}
+
+/// The places of an axis for which a guard of that axis holds, if these lie together.
+fn range_of(guard: &Guard, axis: usize, extent: usize) -> Option<Range<usize>> {
+    let mut at = [0; MAX_AXES];
+    if let Some(stride) = guard.index.stride(axis) {
+        let (low, high) = within_range(guard.index.value(&at), stride, guard.below, extent);
+        return Some(low..high);
+    }
+    if extent > LONGEST_TABLE {
+        return None;
+    }
+    let mut holds = |place: usize| {
+        at[axis] = place;
+        (0..guard.below).contains(&guard.index.value(&at))
+    };
+    let Some(first) = (0..extent).find(|&place| holds(place)) else { return Some(0..0) };
+    let end = (first..extent).find(|&place| !holds(place)).unwrap_or(extent);
+    (end..extent).all(|place| !holds(place)).then_some(first..end)
 }
 
 /// The places of `len` for which `first + stride * place` is from 0 on and below `below`.

@@ -94,9 +94,12 @@ impl<S: Simd> Evaluation<'_, S> {
             let holds = within.is_plain() || within.range(None, &left.from, 1) == (0..1);
             return each(&left, holds, target);
         }
-        // Guards hold for places of the innermost axis that lie together.
-        let inner = target.dims.iter().copied().rev().find(|axis| singles & (1 << axis) != 0);
-        let line = inner.filter(|&axis| mixed & (1 << axis) == 0 && within.divides(axis));
+        // Guards hold for places of an axis that lie together: the longest one, so that there are few parts.
+        let can_be_line = |axis: &usize| {
+            let own = 1 << axis;
+            singles & own != 0 && mixed & own == 0 && within.divides(*axis)
+        };
+        let line = target.dims.iter().copied().filter(can_be_line).max_by_key(|&axis| left.count(axis));
         let is_single = |axis: &usize| singles & (1 << axis) != 0 && line != Some(*axis);
         let axes: Vec<usize> = target.dims.iter().copied().filter(is_single).collect();
         let count: usize = axes.iter().map(|&axis| left.count(axis)).product();

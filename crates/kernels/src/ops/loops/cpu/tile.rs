@@ -25,6 +25,8 @@ pub(super) struct Room {
     /// Places of a tile of a transpose along the last axis of the result, and along the one whose places are neighbours in a
     /// source.
     pub(super) turned: [usize; 2],
+    /// Rows of a tile that lie behind each other in a source, where those of the result do not.
+    pub(super) neighbours: usize,
     /// Operations of a pass that one thread does in the time that it takes to ask others.
     pub(super) work: usize,
 }
@@ -35,9 +37,10 @@ impl Room {
         block: [3072, 3072],
         spread: 2048,
         moved: 64 * 1024,
-        whole: 32 * 1024,
+        whole: 64 * 1024,
         columns: [4096, 64, 16],
         turned: [64, 16],
+        neighbours: 8,
         work: 8 * 1024,
     };
 
@@ -51,6 +54,7 @@ impl Room {
         whole: 12,
         columns: [4, 3, 2],
         turned: [3, 2],
+        neighbours: 2,
         work: 1,
     };
 }
@@ -264,7 +268,17 @@ impl Tiling {
                 grow([(last, rows)].into_iter(), extents, &mut self.sizes, rows);
             }
             _ => {
-                grow(every(&self.rows).into_iter(), extents, &mut self.sizes, rows.max(1));
+                let mut order = every(&self.rows);
+                // Some rows that lie behind each other in a source come first, where those of the result do not.
+                let longest = longest as i64;
+                let next = reads(nest).find_map(|at| {
+                    self.rows.iter().copied().find(|&axis| at.stride_inside(axis) == Some(longest))
+                });
+                if let Some(next) = next.filter(|next| self.rows.last() != Some(next) && extents[*next] > 1) {
+                    order.retain(|(axis, _)| *axis != next);
+                    order.insert(0, (next, sizes.neighbours));
+                }
+                grow(order.into_iter(), extents, &mut self.sizes, rows.max(1));
             }
         }
         let taken: usize = self.rows.iter().map(|&axis| self.sizes[axis]).product();
