@@ -144,7 +144,8 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
             if own.is_some() && is_free(self.network, unit, &*op, &self.nested)? {
                 own = None;
             }
-            self.nested.push(own.map(|own| own.timed(self.times, self.precision)));
+            let times = self.times;
+            self.nested.push(own.map(|own| Nested { time: times.of_op(&own.nest, self.precision), ..own }));
         }
         Ok(())
     }

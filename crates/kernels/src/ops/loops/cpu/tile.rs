@@ -90,6 +90,37 @@ pub(super) fn computes_again(nest: &Nest) -> bool {
     nest.nodes.iter().zip(&nest.loops()).any(again)
 }
 
+/// Whether tiles have whole loops, of as many columns as there are where neighbours are those, so that what several loops need
+/// is computed once.
+pub(super) fn keeps(nest: &Nest, room: &Room) -> bool {
+    let row = nest.row_axes();
+    let loops = nest.nodes.iter().filter_map(|node| match node {
+        Node::Reduce { over, .. } => Some(nest.count(*over)),
+        _ => None,
+    });
+    let longest = loops.max().unwrap_or(1).max(nest.count(nest.written_axes() & !row));
+    let columns =
+        if has_columns(nest) { ordered(nest, row).last().map_or(1, |&last| nest.extents[last]) } else { 1 };
+    longest.saturating_mul(columns) <= room.whole
+}
+
+/// Whether more sources lie along rows than along what is reduced.
+fn has_columns(nest: &Nest) -> bool {
+    let row = nest.row_axes();
+    let (mut along, mut across) = (0usize, 0usize);
+    for at in reads(nest) {
+        if at.axes() & !row == 0 {
+            continue;
+        }
+        let neighbours = |axes: AxisSet| {
+            axes_of(axes).any(|axis| at.stride_inside(axis).is_some_and(|own| own.abs() == 1))
+        };
+        along += usize::from(neighbours(!row & at.axes()));
+        across += usize::from(neighbours(row & at.axes()));
+    }
+    across > along
+}
+
 /// Gives axes as many places as `left` has room for, the first ones first and at most so many; what room is left.
 fn grow(
     axes: impl Iterator<Item = (usize, usize)>,
@@ -140,7 +171,7 @@ impl Tiling {
         if over.is_empty() {
             tiling.flat(nest, room);
         } else {
-            tiling.columns = tiling.has_columns(nest);
+            tiling.columns = has_columns(nest);
             tiling.reduced(nest, room);
         }
         tiling
@@ -220,23 +251,6 @@ impl Tiling {
         let usual = nest.written.iter().rev().skip(1).copied().filter(|&axis| nest.extents[axis] > 1);
         let in_order = usual.zip(&behind).all(|(usual, own)| usual == *own);
         (!in_order).then_some(behind)
-    }
-
-    /// Whether more sources lie along rows than along what is reduced.
-    fn has_columns(&self, nest: &Nest) -> bool {
-        let row = nest.row_axes();
-        let (mut along, mut across) = (0usize, 0usize);
-        for at in reads(nest) {
-            if at.axes() & !row == 0 {
-                continue;
-            }
-            let neighbours = |axes: AxisSet| {
-                axes_of(axes).any(|axis| at.stride_inside(axis).is_some_and(|own| own.abs() == 1))
-            };
-            along += usize::from(neighbours(!row & at.axes()));
-            across += usize::from(neighbours(row & at.axes()));
-        }
-        across > along
     }
 
     /// Sizes of a nest with reductions.
