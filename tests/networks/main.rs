@@ -17,7 +17,9 @@ mod networks;
 mod npy;
 
 use compare::{Wanted, bound};
-use diptych::{Backend, Calibration, Context, DType, HostTensor, Precision, Session, SessionOptions};
+use diptych::{
+    Backend, Calibration, Context, DType, HostTensor, Precision, Rewrite, Session, SessionOptions,
+};
 use half::f16;
 use networks::{Effort, Feeds, Found, Network, Source};
 use std::collections::BTreeMap;
@@ -29,6 +31,8 @@ enum Way {
     In(Precision),
     /// `Auto` with a calibration on the network's own samples, which promises [`Calibration::TOLERANCE`].
     Calibrated,
+    /// In f32 without composition.
+    Apart,
 }
 
 const WAYS: [Way; 3] = [Way::In(Precision::F32), Way::In(Precision::F16Storage), Way::In(Precision::Auto)];
@@ -38,6 +42,7 @@ impl std::fmt::Display for Way {
         match self {
             Way::In(precision) => write!(f, "{precision}"),
             Way::Calibrated => f.write_str("auto, calibrated"),
+            Way::Apart => f.write_str("f32, not composed"),
         }
     }
 }
@@ -84,8 +89,11 @@ fn ran(context: &Context, network: &Network, way: Way) -> Result<Ran, diptych::E
 fn ran_on(context: &Context, network: &Network, way: Way, samples: &[Feeds]) -> Result<Ran, diptych::Error> {
     let samples: Vec<_> = samples.iter().map(borrowed).collect();
     let mut session = match (way, &network.source) {
-        (Way::In(precision), source) => {
-            let options = SessionOptions { precision, ..Default::default() };
+        (Way::In(_) | Way::Apart, source) => {
+            let options = match way {
+                Way::In(precision) => SessionOptions { precision, ..Default::default() },
+                _ => SessionOptions { without_rewrites: [Rewrite::Loops].into(), ..Default::default() },
+            };
             match source {
                 Source::Graph(graph) => Session::new(context, graph, options)?,
                 Source::File(file) => file.session(context, options)?,
@@ -181,7 +189,7 @@ fn rows(contexts: &[(Backend, Context)], network: &Network, place: usize, is_ful
 fn compared(network: &Network, row: &Row, ran: &Ran, reference: Option<&Ran>) -> Result<f64, String> {
     let bound = match row.way {
         Way::Calibrated => f64::from(Calibration::TOLERANCE) + bound(&network.name, ran.steps, false),
-        Way::In(_) => bound(&network.name, ran.steps, ran.has_halves),
+        Way::In(_) | Way::Apart => bound(&network.name, ran.steps, ran.has_halves),
     };
     let (mut wrong, mut worst) = (Vec::new(), 0.0f64);
     for (place, (sample, outputs)) in network.samples.iter().zip(&ran.outputs).enumerate() {
@@ -257,13 +265,14 @@ fn uncompared(network: &Network, way: Way) -> Option<&'static str> {
 
 /// What is wrong with the rows of a network.
 fn judged(contexts: &[(Backend, Context)], network: &Network, rows: &[Row]) -> Vec<String> {
-    let mut right = None;
-    if let Some(row) = rows.iter().find(|row| row.backend == Backend::Cpu)
-        && let Ok(ran) = &row.ran
-        && compared(network, row, ran, None).is_ok()
+    // What is composed is compared with what is not.
+    let mut apart = None;
+    if let Some((backend, cpu)) = contexts.iter().find(|(backend, _)| *backend == Backend::Cpu)
+        && let Ok(ran) = ran(cpu, network, Way::Apart)
     {
-        right = Some(ran);
+        apart = Some((Row { backend: *backend, way: Way::Apart, ran: Err(String::new()) }, ran));
     }
+    let right = apart.as_ref().and_then(|(row, ran)| compared(network, row, ran, None).ok().map(|_| ran));
     // A file of which nobody knows what is right may be one that is refused, everywhere.
     let is_known = network.samples.iter().any(|sample| !sample.goldens.is_empty());
     let may_be_refused =

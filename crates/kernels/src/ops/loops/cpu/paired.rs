@@ -1,8 +1,4 @@
 //! Two simple functions one behind the other, as vectors.
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
 
 use super::functions::Argument;
 use crate::ops::elementwise::Function;

@@ -1,8 +1,4 @@
 //! Sums of what simple functions give of the values of a tile, as vectors.
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
 
 use super::reductions::{Into, Numbers, Plain, Sum, along, next_of};
 use pulp::NullaryFnOnce;
