@@ -44,6 +44,9 @@ pub(super) use reductions::{first_of, joined};
 use region::Region;
 use tile::Room;
 
+/// Results of a pass that are cut into parts for threads: more than a nest has, as a pass also writes reductions for a later one.
+const MOST_PARTED: usize = 8;
+
 /// A nest, to run as often as wanted.
 #[derive(Debug, Clone)]
 pub(in crate::ops) struct LoopsKernel {
@@ -94,23 +97,23 @@ impl LoopsKernel {
             });
         };
         let wanted = parts(pass.work / self.work, WORK_ASKED);
-        if wanted == 1 || pass.shared.is_empty() {
+        if wanted == 1 || pass.shared.is_empty() || results.len() > MOST_PARTED {
             return on((&pass.whole, results));
         }
         let parts = pass.parts(wanted);
-        let mut own: Vec<(&Region, Vec<&mut [f32]>)> = Vec::with_capacity(parts.len());
-        let mut left: Vec<&mut [f32]> = results.iter_mut().map(|result| &mut **result).collect();
+        let count = results.len();
+        let mut left: [&mut [f32]; MOST_PARTED] = Default::default();
+        left.iter_mut().zip(results).for_each(|(left, result)| *left = &mut **result);
+        let mut own = Vec::with_capacity(parts.len());
         for (bounds, len) in &parts {
-            let mut part = Vec::with_capacity(left.len());
-            for left in &mut left {
+            let mut part: [&mut [f32]; MOST_PARTED] = Default::default();
+            for (part, left) in part.iter_mut().zip(&mut left) {
                 let whole = std::mem::take(left);
-                let (own, behind) = whole.split_at_mut((*len).min(whole.len()));
-                *left = behind;
-                part.push(own);
+                (*part, *left) = whole.split_at_mut((*len).min(whole.len()));
             }
             own.push((bounds, part));
         }
-        each(own.into_iter(), |(bounds, mut results)| on((bounds, &mut results)));
+        each(own.into_iter(), |(bounds, mut results)| on((bounds, &mut results[..count])));
     }
 }
 
