@@ -40,7 +40,7 @@ const NEAR: usize = 16;
 /// The part of its time that a composition has to save.
 const LEAST_SAVED: f64 = 0.02;
 
-/// Units that become each other's.
+/// The units of a network, of which some become one.
 struct Composing<'a, 'n, 'g> {
     network: &'n mut Network<'g>,
     alone: &'a dyn Fn(&str) -> bool,
@@ -52,7 +52,7 @@ struct Composing<'a, 'n, 'g> {
     composed: Vec<bool>,
 }
 
-/// They and a GPU, which runs more ops at places and in slices.
+/// What becomes of units on a GPU, where ops beside nests read and write at places and in slices too.
 struct OnGpu<'a, 'n, 'g> {
     composing: Composing<'a, 'n, 'g>,
     limits: &'a Limits,

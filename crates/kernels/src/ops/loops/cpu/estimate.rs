@@ -10,7 +10,7 @@ use crate::ops::elementwise::Function;
 /// What it takes to begin a step.
 pub const STEP: f64 = 500.0;
 
-/// A number that is MOVED between memory and registers in its order, and one that is not.
+/// A number that is moved between memory and registers in its order, and one that is not.
 const MOVED: f64 = 0.15;
 const MOVED_APART: f64 = 0.5;
 
