@@ -167,11 +167,6 @@ pub(crate) async fn long_sums(devices: &[Arc<dyn Device>], full: bool) -> Vec<St
     failures
 }
 
-/// A driver and a kernel of products that it loses sums of where groups of a line return before its first barrier, on CPUs with
-/// AVX-512: it is right without optimisation and without that return. The driver has no limit on groups, so it launches no
-/// lines but here.
-const LOSES_SUMS: (&str, &str) = ("Portable Computing Language 3.1", "thin");
-
 /// The kernels of `problem` whose launch is `wanted`, of which each API that has such a limit must have one: `all` choices
 /// of each, or the one of the fewest invocations. `most`: planned for a device that launches no more work-groups along an axis.
 async fn every_kernel(
@@ -195,10 +190,7 @@ async fn every_kernel(
         let mut choices: Vec<(Choice, u64)> = Vec::new();
         for choice in case.choices(limits) {
             let Ok(launched) = problem.plan(&choice, limits) else { continue };
-            let (driver, kernel) = LOSES_SUMS;
-            let loses =
-                most.is_some() && choice.variant == kernel && device.info().to_string().contains(driver);
-            if loses || !wanted(&launched) {
+            if !wanted(&launched) {
                 continue;
             }
             // Drivers that run on the CPU take the longer the more invocations there are, idle ones too.
