@@ -167,8 +167,7 @@ impl Index {
         (whole, rest)
     }
 
-    /// The largest divisor of `by` such that it is a multiple of that and what is from 0 on and below it: the divisor, the
-    /// multiple divided by it, and the rest.
+    /// The index as `g * large + small` with `0 <= small < g`, for the largest such divisor `g` of `by`: `g`, `large` and `small`.
     fn split(&self, by: i64, extents: &[usize]) -> (i64, Index, Index) {
         let mut terms: Vec<(&Term, i64)> = self.terms.iter().map(|(term, &factor)| (term, factor)).collect();
         sorted::sort(&mut terms, |a, b| b.1.abs().cmp(&a.1.abs()));
@@ -324,36 +323,32 @@ impl Index {
 
     /// The factor of an axis, if nothing but that factor makes it depend on the axis.
     pub(in crate::ops) fn stride(&self, axis: usize) -> Option<i64> {
-        let own = |term: &Term| matches!(term, Term::Axis(one) if usize::from(*one) == axis);
-        let bit = 1 << axis;
-        let nested = |(term, _): &(&Term, &i64)| match term {
-            Term::Axis(_) => false,
-            Term::Inside(of, _) => of.axes() & bit != 0,
-            Term::Quotient(of, _) | Term::Remainder(of, _) | Term::Ruled(_, of, _) => of.axes() & bit != 0,
-        };
-        if self.terms.iter().any(|entry| nested(&entry)) {
-            return None;
-        }
-        Some(self.terms.iter().find(|(term, _)| own(term)).map_or(0, |(_, factor)| *factor))
+        self.factor(axis, false)
     }
 
-    /// The factor of an axis where every guard holds, if nothing but that makes it depend on the axis.
+    /// The factor of an axis at places for which every guard holds, if nothing but that factor makes it depend on the axis.
     pub(in crate::ops) fn stride_inside(&self, axis: usize) -> Option<i64> {
-        let mut stride = 0;
+        self.factor(axis, true)
+    }
+
+    /// The factor of an axis; if guards hold, that of the axis in what they keep inside too.
+    fn factor(&self, axis: usize, guards_hold: bool) -> Option<i64> {
+        let mut sum = 0;
         for (term, factor) in &self.terms {
-            stride += factor
-                * match term {
-                    Term::Axis(own) => i64::from(usize::from(*own) == axis),
-                    Term::Inside(of, _) => of.stride_inside(axis)?,
-                    Term::Quotient(of, _) | Term::Remainder(of, _) | Term::Ruled(_, of, _) => {
-                        if of.axes() & (1 << axis) != 0 {
-                            return None;
-                        }
-                        0
-                    }
-                };
+            let own = match term {
+                Term::Axis(own) => i64::from(usize::from(*own) == axis),
+                Term::Inside(of, _) if guards_hold => of.factor(axis, guards_hold)?,
+                Term::Quotient(of, _)
+                | Term::Remainder(of, _)
+                | Term::Ruled(_, of, _)
+                | Term::Inside(of, _) => match of.axes() & (1 << axis) {
+                    0 => 0,
+                    _ => return None,
+                },
+            };
+            sum += factor * own;
         }
-        Some(stride)
+        Some(sum)
     }
 
     /// Its value at these places.

@@ -77,13 +77,13 @@ struct Joint {
 }
 
 impl Joint {
-    /// The table of `index`; nothing if that is long.
-    fn of(index: &Index, extents: &[usize]) -> Option<Self> {
+    /// The table of `index`; nothing if it has more than `longest` places.
+    fn of(index: &Index, extents: &[usize], longest: usize) -> Option<Self> {
         let mut len = 1usize;
         let mut axes = Vec::new();
         for axis in axes_of(index.axes()) {
             axes.push((axis, len));
-            len = len.checked_mul(extents[axis]).filter(|&len| len <= LONGEST_JOINT)?;
+            len = len.checked_mul(extents[axis]).filter(|&len| len <= longest)?;
         }
         let mut at = [0; MAX_AXES];
         let mut values = Vec::with_capacity(len);
@@ -117,6 +117,11 @@ pub(super) struct Offset {
 
 impl Offset {
     pub(super) fn of(index: &Index, extents: &[usize]) -> Self {
+        Offset::with_tables(index, extents, LONGEST_JOINT)
+    }
+
+    /// The offset whose tables of several axes have at most so many places.
+    fn with_tables(index: &Index, extents: &[usize], longest: usize) -> Self {
         let along = vec![Along::Stride(0); extents.len()];
         let (joint, mixed_axes) = (Vec::new(), 0);
         let mut offset = Offset { constant: 0, along, axes: Vec::new(), joint, mixed: None, mixed_axes };
@@ -130,7 +135,7 @@ impl Offset {
             *sum = sum.plus(&alone, 1);
         }
         for sum in by_axes.into_values() {
-            match Joint::of(&sum, extents) {
+            match Joint::of(&sum, extents, longest) {
                 Some(joint) => offset.joint.push(joint),
                 None => offset.mixed = Some(offset.mixed.take().unwrap_or_default().plus(&sum, 1)),
             }
@@ -238,12 +243,17 @@ impl Within {
         self.mixed.iter().all(|(index, _)| index.stride(axis).is_some())
     }
 
-    /// The places along `axis`, or the one there, for which the guards of several axes, or of none, hold at these of others.
-    pub(super) fn range(&self, axis: Option<usize>, at: &Places, extent: usize) -> Range<usize> {
+    /// Whether the guards of several axes, or of none, hold.
+    pub(super) fn holds(&self, at: &Places) -> bool {
+        self.mixed.iter().all(|(index, below)| (0..*below).contains(&index.without(0, at)))
+    }
+
+    /// The places along `axis`, for which it [`Within::divides`], where the guards of several axes hold at these places of others.
+    pub(super) fn range(&self, axis: usize, at: &Places, extent: usize) -> Range<usize> {
         let (mut from, mut to) = (0, extent);
         for (index, below) in &self.mixed {
-            let stride = axis.and_then(|axis| index.stride(axis)).unwrap_or_default();
-            let first = index.without(axis.map_or(0, |axis| 1 << axis), at);
+            let stride = index.stride(axis).unwrap_or_default();
+            let first = index.without(1 << axis, at);
             let (low, high) = within_range(first, stride, *below, extent);
             (from, to) = (from.max(low), to.min(high));
         }
@@ -316,11 +326,39 @@ mod tests {
         let flat = Index::axis(0).times(20).plus(&Index::axis(1), 4).plus(&Index::axis(2), 1);
         let wrapped = Index::axis(1).plus(&Index::number(3), 1).remainder(5, &extents);
         let index = flat.quotient(7, &extents).times(3).plus(&wrapped, 2).plus(&Index::axis(2), -1);
-        let offset = Offset::of(&index.plus(&Index::number(9), 1), &extents);
-        let mut at = [0; MAX_AXES];
-        for place in 0..120 {
-            (at[0], at[1], at[2]) = (place / 20, place / 4 % 5, place % 4);
-            assert_eq!(offset.without(0, &at), index.value(&at) + 9, "{at:?}");
+        let moved = index.plus(&Index::number(9), 1);
+        // With a table of all axes, and with none.
+        for (longest, tables) in [(120, 1), (1, 0)] {
+            let offset = Offset::with_tables(&moved, &extents, longest);
+            assert_eq!((offset.joint.len(), offset.mixed.is_none()), (tables, tables == 1));
+            let mut at = [0; MAX_AXES];
+            for place in 0..120 {
+                (at[0], at[1], at[2]) = (place / 20, place / 4 % 5, place % 4);
+                assert_eq!(offset.without(0, &at), index.value(&at) + 9, "{at:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn guards_hold_where_counting_finds_it() {
+        let extents = [6, 5, 4];
+        let axis = Index::axis;
+        let [divided, left] = [axis(0).quotient(2, &extents), axis(0).remainder(4, &extents)];
+        let several = axis(0).times(4).plus(&axis(2), 1).plus(&Index::number(-7), 1);
+        let ruled = axis(0).times(5).plus(&axis(1), 1).quotient(3, &extents).plus(&axis(2), -1);
+        for (index, below) in [(divided, 2), (left, 3), (several, 9), (ruled, 4)] {
+            let within = Within::of(&[Guard { index: index.clone(), below }], &extents);
+            let mut at = [0; MAX_AXES];
+            for place in 0..120 {
+                (at[0], at[1], at[2]) = (place / 20, place / 4 % 5, place % 4);
+                let wanted = (0..below).contains(&index.value(&at));
+                let in_ranges = within.ranges.iter().all(|(axis, range)| range.contains(&at[*axis]));
+                assert_eq!(in_ranges && within.holds(&at), wanted, "{index} at {at:?}");
+                for axis in (0..3).filter(|&axis| !within.is_plain() && within.divides(axis)) {
+                    let along = within.range(axis, &at, extents[axis]).contains(&at[axis]);
+                    assert_eq!(along, wanted, "{index} along {axis} at {at:?}");
+                }
+            }
         }
     }
 }

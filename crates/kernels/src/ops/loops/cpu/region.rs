@@ -91,8 +91,7 @@ impl<S: Simd> Evaluation<'_, S> {
         }
         let singles = mixed | within.mixed_axes;
         if singles == 0 {
-            let holds = within.is_plain() || within.range(None, &left.from, 1) == (0..1);
-            return each(&left, holds, target);
+            return each(&left, within.holds(&left.from), target);
         }
         // Guards hold for places of an axis that lie together: the longest one, so that there are few parts.
         let can_be_line = |axis: &usize| {
@@ -111,12 +110,13 @@ impl<S: Simd> Evaluation<'_, S> {
                 rest /= left.count(axis);
             }
             let Some(axis) = line else {
-                each(&part, within.range(None, &part.from, 1) == (0..1), target);
+                each(&part, within.holds(&part.from), target);
                 continue;
             };
             let (from, to) = (left.from[axis], left.to[axis]);
-            let own = within.range(line, &part.from, to);
-            let (first, end) = (own.start.clamp(from, to), own.end.clamp(own.start.clamp(from, to), to));
+            let own = within.range(axis, &part.from, to);
+            let first = own.start.clamp(from, to);
+            let end = own.end.clamp(first, to);
             for (from, to, holds) in [(from, first, false), (first, end, true), (end, to, false)] {
                 if from < to {
                     (part.from[axis], part.to[axis]) = (from, to);
