@@ -28,15 +28,12 @@ impl<S: Simd> Evaluation<'_, S> {
                 true => Into::Columns(&mut parts[own]),
                 false => Into::Rows(&mut found[own]),
             };
-            let summands = match summand {
-                Summand::Plain => Summands::Plain,
-                Summand::Squares => Summands::Squares,
-                Summand::Products(other) => Summands::Products(self.computed(other)),
-                Summand::Deviations(from) => Summands::Deviations(self.computed(from)),
-            };
-            match summands {
-                Summands::Plain => apart(self.simd, Reduced { reduction, values, into }),
-                _ => apart(self.simd, Summed { summands, values, into }),
+            let sum = |summands, into| apart(self.simd, Summed { summands, values, into });
+            match summand {
+                Summand::Plain => apart(self.simd, Reduced { reduction, values, into }),
+                Summand::Squares => sum(Summands::Squares, into),
+                Summand::Products(other) => sum(Summands::Products(self.computed(other)), into),
+                Summand::Deviations(from) => sum(Summands::Deviations(self.computed(from)), into),
             }
             (self.found, self.parts) = (found, parts);
         }

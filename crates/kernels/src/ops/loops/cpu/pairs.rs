@@ -2,6 +2,7 @@
 
 use super::super::nest::NodeId;
 use super::program::{Compiled, Kind, Program};
+use super::tile::Room;
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
 
@@ -38,17 +39,14 @@ impl Reducing {
     }
 }
 
-/// The fewest columns of which sums of squares or products have a loop of their own.
-const LEAST_COLUMNS: usize = 64;
-
 const fn is_simple(function: Function) -> bool {
     matches!(function, Function::Add | Function::Sub | Function::Mul)
 }
 
 impl Program {
     /// Has reductions compute what they add, and functions what they are of, where nothing else needs it in a register.
-    pub(super) fn pair(&mut self) {
-        let narrow = self.tiling.columns && self.most_rows() < LEAST_COLUMNS;
+    pub(super) fn pair(&mut self, room: &Room) {
+        let narrow = self.tiling.columns && self.most_rows() < room.summed;
         for sweep in 0..self.sweeps.len() {
             for place in 0..self.sweeps[sweep].reductions.len() {
                 let own = self.sweeps[sweep].reductions[place];
@@ -57,18 +55,19 @@ impl Program {
                 }
             }
         }
-        let mut results = vec![false; self.nodes.len()];
+        // What is reduced or written has a register.
+        let mut wanted = vec![false; self.nodes.len()];
         for sweep in 0..self.sweeps.len() {
-            self.wanted(sweep).into_iter().for_each(|id| results[id] = true);
+            self.wanted(sweep).into_iter().for_each(|id| wanted[id] = true);
         }
-        let mut needed = results.clone();
+        let mut needed = wanted.clone();
         for id in (0..self.nodes.len()).rev() {
             if needed[id] {
                 self.read_by(id).into_iter().for_each(|own| needed[own] = true);
             }
         }
         for inner in (0..self.nodes.len()).rev() {
-            if needed[inner] && !results[inner] && self.dissolve(inner, &needed) {
+            if needed[inner] && !wanted[inner] && self.dissolve(inner, &needed) {
                 needed[inner] = false;
             }
         }
@@ -89,7 +88,7 @@ impl Program {
     /// The reduction with the last function of what it adds.
     fn summed(&self, own: Reducing) -> Option<Reducing> {
         let adds = matches!(own.reduction, Reduction::Sum | Reduction::Mean);
-        if !adds || own.summand != Summand::Plain || !self.is_of_places(own.of) {
+        if !adds || !self.is_of_places(own.of) {
             return None;
         }
         let (of, summand) = match self.nodes[own.of] {
@@ -167,7 +166,6 @@ mod tests {
     use crate::dtype::Precision;
     use crate::emit::Bits;
     use crate::ops::loops::cpu::passes::Passes;
-    use crate::ops::loops::cpu::tile::Room;
     use crate::ops::normalize::{Normalize, NormalizeOp};
     use crate::ops::op::Op;
 

@@ -17,7 +17,7 @@ const PARTS: usize = 16;
 const LEAST: usize = 16;
 
 /// Columns of a part: so many lie together in each row.
-const LEAST_COLUMNS: usize = 128;
+pub(super) const LEAST_COLUMNS: usize = 128;
 
 /// Where values of a pass are: an operand, or what an earlier pass wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) struct Passes {
 }
 
 /// How many simple operations a function takes.
-const fn operations(function: Function) -> usize {
+pub(super) const fn operations(function: Function) -> usize {
     use Function::{Abs, Add, Maximum, Minimum, Mul, Neg, Relu, Square, SquaredDifference, Sub};
     match function {
         Abs | Add | Maximum | Minimum | Mul | Neg | Relu | Square | SquaredDifference | Sub => 1,

@@ -253,7 +253,7 @@ impl Program {
             dependents,
             of_places,
         };
-        program.pair();
+        program.pair(room);
         program.plan();
         program
     }

@@ -149,7 +149,8 @@ impl ByJoin for Reduced<'_> {
             Into::Rows(found) => {
                 let (first, len) = (first_of(reduction) as f32, values.len() / found.len().max(1));
                 for row in 0..found.len() {
-                    let part = along::<J, _>(first, Plain(&values[row * len..(row + 1) * len]));
+                    let part =
+                        along::<J, _>(first, BesideOne(&values[row * len..(row + 1) * len], 0.0, Plain));
                     found[row] = J::found(found[row], f64::from(part));
                 }
             }
@@ -205,11 +206,26 @@ impl NullaryFnOnce for Finished<'_> {
     }
 }
 
-/// Numbers of a row, some neighbours at once.
-pub(super) trait Numbers: Copy {
+/// What is joined of a number, beside another one.
+pub(super) trait Term: Copy {
+    fn of(value: f32, other: f32) -> f32;
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl Term for Plain {
+    #[inline(always)]
+    fn of(value: f32, _: f32) -> f32 {
+        value
+    }
+}
+
+/// Terms of a row, some neighbours at once.
+pub(super) trait Terms: Copy {
     fn len(self) -> usize;
-    fn number(self, place: usize) -> f32;
-    /// The numbers from `first` on; zeros where there are not as many.
+    fn term(self, place: usize) -> f32;
+    /// The terms from `first` on; of zeros where there are not as many.
     fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT];
 }
 
@@ -219,29 +235,34 @@ pub(super) fn next_of<const COUNT: usize>(values: &[f32], first: usize) -> &[f32
     values.get(first..).and_then(|values| values.first_chunk()).unwrap_or(&[0.0; COUNT])
 }
 
+/// Terms of the numbers of a row, each beside the number of that row.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<'a>(pub(super) &'a [f32]);
+pub(super) struct BesideOne<'a, T>(pub(super) &'a [f32], pub(super) f32, pub(super) T);
 
-impl Numbers for Plain<'_> {
+impl<T: Term> Terms for BesideOne<'_, T> {
     #[inline(always)]
     fn len(self) -> usize {
         self.0.len()
     }
 
     #[inline(always)]
-    fn number(self, place: usize) -> f32 {
-        self.0[place]
+    fn term(self, place: usize) -> f32 {
+        T::of(self.0[place], self.1)
     }
 
     #[inline(always)]
     fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT] {
-        *next_of(self.0, first)
+        let (values, mut next) = (next_of::<COUNT>(self.0, first), [0.0; COUNT]);
+        for place in 0..COUNT {
+            next[place] = T::of(values[place], self.1);
+        }
+        next
     }
 }
 
 /// One value of a row.
 #[inline(always)]
-pub(super) fn along<J: Join, N: Numbers>(first: f32, row: N) -> f32 {
+pub(super) fn along<J: Join, N: Terms>(first: f32, row: N) -> f32 {
     if row.len() >= LONG {
         return one_of::<J>(halved::<J, 32, 16>(halved::<J, 64, 32>(lanes::<J, N, 64>(first, row))));
     }
@@ -250,14 +271,14 @@ pub(super) fn along<J: Join, N: Numbers>(first: f32, row: N) -> f32 {
     }
     let mut part = first;
     for place in 0..row.len() {
-        part = J::join(part, row.number(place));
+        part = J::join(part, row.term(place));
     }
     part
 }
 
 /// Parts of a row side by side.
 #[inline(always)]
-fn lanes<J: Join, N: Numbers, const COUNT: usize>(first: f32, row: N) -> [f32; COUNT] {
+fn lanes<J: Join, N: Terms, const COUNT: usize>(first: f32, row: N) -> [f32; COUNT] {
     let mut lanes = [first; COUNT];
     let whole = row.len() / COUNT * COUNT;
     for begin in (0..whole).step_by(COUNT) {
@@ -267,7 +288,7 @@ fn lanes<J: Join, N: Numbers, const COUNT: usize>(first: f32, row: N) -> [f32; C
         }
     }
     for place in whole..row.len() {
-        lanes[place - whole] = J::join(lanes[place - whole], row.number(place));
+        lanes[place - whole] = J::join(lanes[place - whole], row.term(place));
     }
     lanes
 }

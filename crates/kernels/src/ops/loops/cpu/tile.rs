@@ -10,10 +10,10 @@ use crate::ops::elementwise::Function;
 /// How much a tile has at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// Values of a tile that fit a cache of 32 KiB.
+    /// Places of a tile whose lines of a source are read again.
     pub(super) cached: usize,
-    /// The fewest and the most places of a tile.
-    pub(super) block: [usize; 2],
+    /// Places of a tile that are computed with.
+    pub(super) block: usize,
     /// Places of a tile over which the values of a line are spread.
     pub(super) spread: usize,
     /// Places of a tile that are moved, or reduced, and not computed with.
@@ -27,6 +27,8 @@ pub(super) struct Room {
     pub(super) turned: [usize; 2],
     /// Rows of a tile that lie behind each other in a source, where those of the result do not.
     pub(super) neighbours: usize,
+    /// The fewest columns of which sums of squares or products have a loop of their own.
+    pub(super) summed: usize,
     /// Operations of a pass that one thread does in the time that it takes to ask others.
     pub(super) work: usize,
 }
@@ -34,13 +36,14 @@ pub(super) struct Room {
 impl Room {
     pub(super) const USUAL: Room = Room {
         cached: 8 * 1024,
-        block: [3072, 3072],
+        block: 3072,
         spread: 2048,
         moved: 64 * 1024,
         whole: 64 * 1024,
         columns: [4096, 64, 16],
         turned: [64, 16],
         neighbours: 8,
+        summed: 64,
         work: 8 * 1024,
     };
 
@@ -48,13 +51,14 @@ impl Room {
     #[cfg(test)]
     pub(super) const SMALL: Room = Room {
         cached: 40,
-        block: [5, 7],
+        block: 6,
         spread: 6,
         moved: 6,
         whole: 12,
         columns: [4, 3, 2],
         turned: [3, 2],
         neighbours: 2,
+        summed: 2,
         work: 1,
     };
 }
@@ -105,7 +109,7 @@ pub(super) fn keeps(nest: &Nest, room: &Room) -> bool {
 }
 
 /// Whether more sources lie along rows than along what is reduced.
-fn has_columns(nest: &Nest) -> bool {
+pub(super) fn has_columns(nest: &Nest) -> bool {
     let row = nest.row_axes();
     let (mut along, mut across) = (0usize, 0usize);
     for at in reads(nest) {
@@ -151,12 +155,12 @@ fn reads(nest: &Nest) -> impl Iterator<Item = &Index> {
     })
 }
 
-/// Places of a tile whose values fit a cache.
+/// Places of a tile.
 fn block(nest: &Nest, room: &Room) -> usize {
     if !nest.nodes.iter().any(|node| matches!(node, Node::Apply(..))) {
         return room.moved;
     }
-    (room.cached / nest.nodes.len().max(1)).clamp(room.block[0], room.block[1])
+    room.block
 }
 
 impl Tiling {
