@@ -4,8 +4,12 @@
 //! whose vectors have eight numbers or more.
 
 use super::super::nest::{Nest, Node, axes_of};
+use super::passes::{LEAST_COLUMNS, operations};
 use super::tile::{self, Room};
 use crate::ops::elementwise::Function;
+
+/// From this time on threads share what an op computes.
+const SHARED: f64 = 10_000.0;
 
 /// What it takes to begin a step.
 pub const STEP: f64 = 500.0;
@@ -18,16 +22,12 @@ const MOVED_APART: f64 = 0.5;
 const SIMPLE: f64 = 0.06;
 const LONG: f64 = 0.7;
 
-/// The part of a nest's time that the kernel of an op takes which reduces: .6 to 1.2 in rows of 32 to 784 numbers on an AMD
-/// EPYC with AVX-512.
+/// The part of a nest's time that the kernel of an op takes which reduces: .6 to 1.6 in rows of 32 to 784 numbers, about .6 down
+/// columns (one core of an AMD EPYC with AVX-512).
 const OF_OP: f64 = 0.8;
 
-const fn operation(function: Function) -> f64 {
-    use Function::{Abs, Add, Maximum, Minimum, Mul, Neg, Relu, Square, SquaredDifference, Sub};
-    match function {
-        Abs | Add | Maximum | Minimum | Mul | Neg | Relu | Square | SquaredDifference | Sub => SIMPLE,
-        _ => LONG,
-    }
+fn operation(function: Function) -> f64 {
+    if operations(function) == 1 { SIMPLE } else { LONG }
 }
 
 impl Nest {
@@ -49,7 +49,11 @@ impl Nest {
                 }
             }
         }
-        self.estimate(&loops)
+        let time = self.estimate(&loops);
+        // Rows of which there are few are not shared by threads.
+        let rows = self.count(self.row_axes());
+        let least = if tile::has_columns(self) { 2 * LEAST_COLUMNS } else { 2 };
+        if self.reduces() && rows < least && time > SHARED { 2.0 * time } else { time }
     }
 
     /// Nanoseconds where nodes are computed in so many loops.
@@ -66,6 +70,12 @@ impl Nest {
             time += match node {
                 Node::Apply(function, _) => times * operation(*function),
                 Node::Reduce { over, .. } => self.count(depends[id] | over) as f64 * SIMPLE,
+                // Where guards of several axes hold changes from line to line.
+                Node::Read { guards, .. } | Node::Choose { guards, .. }
+                    if guards.iter().any(|guard| guard.index.axes().count_ones() > 1) =>
+                {
+                    times * MOVED_APART
+                }
                 Node::Read { at, guards, .. } => {
                     let in_line = |axis: usize| matches!(at.stride_inside(axis), Some(0 | 1));
                     let along = axes_of(depends[id] & !row).any(|axis| at.stride_inside(axis) == Some(1));
