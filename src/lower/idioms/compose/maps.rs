@@ -245,7 +245,7 @@ impl OnGpu<'_, '_, '_> {
         }
         let mut own = Nested { nest, sources, outputs, ..own };
         self.name_constants(&mut own);
-        let Ok(unit) = own.unit(name, maps) else { return Ok(()) };
+        let Ok(unit) = own.unit(name, maps, self.times) else { return Ok(()) };
         self.network.replace(place, unit);
         for (output, written) in shown {
             self.network.show(output, written);

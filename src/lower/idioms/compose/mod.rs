@@ -23,8 +23,7 @@ use crate::limits::machine::Machine;
 use crate::limits::{Family, Limits};
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
-use crate::lower::unit::{Input, Unit};
-use crate::ops::Op;
+use crate::lower::unit::Input;
 use crate::ops::loops::{Nest, OperandSet, ReadFrom, Sources};
 use nested::{Nested, found, is_free};
 use sources::SharedSources;
@@ -72,9 +71,6 @@ impl DerefMut for OnGpu<'_, '_, '_> {
     }
 }
 
-/// Whether a unit that could be a nest takes no time as it is, beside the nests that were found before it.
-type IsFree<'f> = dyn Fn(&Network<'_>, &Unit, &dyn Op, &[Option<Nested>]) -> Result<bool> + 'f;
-
 /// Puts units into their readers, for a device of these `limits`; those that `alone` names stay as they are.
 pub(crate) fn compose(
     network: &mut Network<'_>,
@@ -89,7 +85,7 @@ pub(crate) fn compose(
     };
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
     let mut composing = Composing::of(network, alone, precision, Times::Gpu(machine));
-    composing.find_nests(&|network, unit, op, nested| is_free(network, unit, op, nested, limits))?;
+    composing.find_nests(Some(limits))?;
     composing.give_all()?;
     let mut on_gpu = OnGpu { composing, limits };
     on_gpu.place_products()?;
@@ -103,7 +99,7 @@ pub(crate) fn compose(
 /// Puts units into their readers, for the CPU; those that `alone` names stay as they are.
 pub(crate) fn compose_on_cpu(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut composing = Composing::of(network, alone, Precision::F32, Times::Cpu);
-    composing.find_nests(&|_, _, _, _| Ok(false))?;
+    composing.find_nests(None)?;
     composing.give_all()?;
     composing.join_neighbours()?;
     composing.network.close_gaps();
@@ -135,13 +131,15 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
         Composing { network, alone, precision, times, nested: Vec::new(), composed }
     }
 
-    /// Finds what each unit is as a nest that runs here, but for units that are free.
-    fn find_nests(&mut self, is_free: &IsFree<'_>) -> Result<()> {
+    /// Finds what each unit is as a nest that runs here, but for concatenations that take no step on a device of these limits.
+    fn find_nests(&mut self, limits: Option<&Limits>) -> Result<()> {
         for unit in self.network.units() {
             let op = unit.op(self.network.graph, self.precision)?;
             let mut own = found(self.network, unit, &*op)?;
             own = own.filter(|own| !(self.alone)(&unit.name) && self.times.runs(&own.nest));
-            if own.is_some() && is_free(self.network, unit, &*op, &self.nested)? {
+            if let (true, Some(limits)) = (own.is_some(), limits)
+                && is_free(self.network, unit, &*op, &self.nested, limits)?
+            {
                 own = None;
             }
             let times = self.times;
@@ -164,7 +162,12 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
     /// possible and takes less time: whichever saves more. Results that `several` read wait until what one alone reads, and
     /// moves, which nobody computes, are within their readers: several readers are often one in the end.
     fn give_to_readers(&mut self, place: usize, several: bool) -> Result<()> {
-        let Some(writer) = self.nested[place].clone() else { return Ok(()) };
+        let Some(writer) = &self.nested[place] else { return Ok(()) };
+        let reads_it = |unit: usize| self.nested[unit].is_some();
+        if !writer.outputs.iter().any(|&output| self.network.readers(output).any(reads_it)) {
+            return Ok(());
+        }
+        let writer = writer.clone();
         let (all, mut first) = (self.within_all(place, &writer)?, None);
         if several {
             first = self.within_first(place, &writer)?;
@@ -229,7 +232,9 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
             let (first, last) = (place.min(other), place.max(other));
             let names = [first, last].map(|unit| self.network.units()[unit].name.as_str());
             // One that has too many scalars stays apart.
-            let Ok(unit) = both.unit(names.join(TOGETHER), OperandSet::NONE) else { return Ok(()) };
+            let Ok(unit) = both.unit(names.join(TOGETHER), OperandSet::NONE, self.times) else {
+                return Ok(());
+            };
             units.push((other, both, unit));
         }
         let last = units.len().saturating_sub(1);
@@ -250,6 +255,12 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
     fn join_neighbours(&mut self) -> Result<()> {
         for last in 0..self.nested.len() {
             for first in last.saturating_sub(NEAR)..last {
+                // Those along the same axes have as many elements.
+                let elements =
+                    |unit: usize| self.nested[unit].as_ref().map(|own| own.nest.target().elements());
+                if elements(first).is_none() || elements(first) != elements(last) {
+                    continue;
+                }
                 let (Some(one), Some(other)) = (self.nested[first].clone(), self.free(first, last)) else {
                     continue;
                 };

@@ -106,8 +106,11 @@ impl Nested {
     }
 
     /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.
-    pub(super) fn unit(&self, name: String, maps: OperandSet) -> Result<Unit> {
-        let operator = Arc::new(Loops::new(self.nest.clone(), self.halves, maps)?);
+    pub(super) fn unit(&self, name: String, maps: OperandSet, times: Times) -> Result<Unit> {
+        let operator = Arc::new(match times {
+            Times::Gpu(_) => Loops::new(self.nest.clone(), self.halves, maps)?,
+            Times::Cpu => Loops::on_cpu(self.nest.clone()),
+        });
         let given = self.sources.iter().enumerate();
         let inputs = given.map(|(place, (input, dims))| (Operand::Arg(place as u8), input.clone(), *dims));
         let outputs = self.outputs.iter().rev().copied().collect();

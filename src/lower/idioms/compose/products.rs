@@ -308,7 +308,7 @@ impl OnGpu<'_, '_, '_> {
         let mut units = Vec::with_capacity(turns.len());
         for (unit, own) in turns {
             let name = self.network.units()[unit].name.clone();
-            let Ok(new) = own.unit(name, OperandSet::NONE) else { return Ok(()) };
+            let Ok(new) = own.unit(name, OperandSet::NONE, self.times) else { return Ok(()) };
             units.push((unit, new, *own));
         }
         crate::sorted::sort(&mut names, Ord::cmp);

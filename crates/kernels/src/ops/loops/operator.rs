@@ -32,6 +32,12 @@ impl Loops {
         }
     }
 
+    /// The operator that computes `nest` on the CPU, whose kernel takes no scalars.
+    #[doc(hidden)]
+    pub fn on_cpu(nest: Nest) -> Self {
+        Loops { nest: Arc::new(nest), halves: OperandSet::NONE, maps: OperandSet::NONE }
+    }
+
     fn op(&self, precision: Precision) -> Result<LoopsOp> {
         LoopsOp::new(Arc::clone(&self.nest), self.halves, self.maps, precision)
     }
