@@ -177,9 +177,10 @@ fn what_is_read_twice_leaves_the_network_or_grows_stays_apart() {
     network.each("f", Function::Mul, &[c.into(), e.into()]);
     network.check(&["a", "b + c", "d", "e", "f"]);
     let context = &everywhere()[0];
-    let (_, session) = network.run(context, &["b", "f"], SessionOptions::default());
-    let has_b = |name: &str| name.split(" + ").any(|node| node == "b");
-    assert!(session.steps().iter().any(|step| has_b(&step.name)), "b leaves the network");
+    // Composition has one step write both, so it is left out.
+    let options = SessionOptions { without_rewrites: [Rewrite::Loops].into(), ..Default::default() };
+    let (_, session) = network.run(context, &["b", "f"], options);
+    assert!(session.steps().iter().any(|step| step.name == "b"), "b leaves the network");
 }
 
 #[test]

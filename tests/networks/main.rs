@@ -186,8 +186,8 @@ fn rows(contexts: &[(Backend, Context)], network: &Network, place: usize, is_ful
 
 /// The largest error of a row, or what is wrong with it: with each output of each sample, from what is right where that is
 /// known, and from the CPU in f32.
-fn compared(network: &Network, row: &Row, ran: &Ran, reference: Option<&Ran>) -> Result<f64, String> {
-    let bound = match row.way {
+fn compared(network: &Network, way: Way, ran: &Ran, reference: Option<&Ran>) -> Result<f64, String> {
+    let bound = match way {
         Way::Calibrated => f64::from(Calibration::TOLERANCE) + bound(&network.name, ran.steps, false),
         Way::In(_) | Way::Apart => bound(&network.name, ran.steps, ran.has_halves),
     };
@@ -266,13 +266,9 @@ fn uncompared(network: &Network, way: Way) -> Option<&'static str> {
 /// What is wrong with the rows of a network.
 fn judged(contexts: &[(Backend, Context)], network: &Network, rows: &[Row]) -> Vec<String> {
     // What is composed is compared with what is not.
-    let mut apart = None;
-    if let Some((backend, cpu)) = contexts.iter().find(|(backend, _)| *backend == Backend::Cpu)
-        && let Ok(ran) = ran(cpu, network, Way::Apart)
-    {
-        apart = Some((Row { backend: *backend, way: Way::Apart, ran: Err(String::new()) }, ran));
-    }
-    let right = apart.as_ref().and_then(|(row, ran)| compared(network, row, ran, None).ok().map(|_| ran));
+    let cpu = contexts.iter().find(|(backend, _)| *backend == Backend::Cpu);
+    let apart = cpu.and_then(|(_, cpu)| ran(cpu, network, Way::Apart).ok());
+    let right = apart.as_ref().filter(|ran| compared(network, Way::Apart, ran, None).is_ok());
     // A file of which nobody knows what is right may be one that is refused, everywhere.
     let is_known = network.samples.iter().any(|sample| !sample.goldens.is_empty());
     let may_be_refused =
@@ -281,7 +277,7 @@ fn judged(contexts: &[(Backend, Context)], network: &Network, rows: &[Row]) -> V
     for row in rows {
         let Row { backend, way, .. } = row;
         let compared = match &row.ran {
-            Ok(ran) => compared(network, row, ran, right),
+            Ok(ran) => compared(network, *way, ran, right),
             Err(_) if may_be_refused => Ok(f64::NAN),
             Err(error) => Err(format!("refused: {error}")),
         };
