@@ -261,7 +261,20 @@ impl Index {
         if most == 1 {
             return Index::default();
         }
+        let (common, large, small) = self.split(most, extents);
+        if common > 1 {
+            return small.plus(&large.inside(most / common, extents), common);
+        }
         Index::term(Term::Inside(Box::new(self), most))
+    }
+
+    /// An index and a number such that it is from 0 on and below that number where this one is from 0 on and below `most`: the
+    /// one without what is below a common divisor.
+    pub(in crate::ops) fn coarser(&self, most: i64, extents: &[usize]) -> (Index, i64) {
+        match self.split(most, extents) {
+            (1, ..) => (self.clone(), most),
+            (common, large, _) => (large, most / common),
+        }
     }
 
     /// The coordinate that `rule` makes of it.

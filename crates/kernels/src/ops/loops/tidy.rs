@@ -81,6 +81,9 @@ impl Nest {
             if let Node::Read { guards, .. } | Node::Gather { guards, .. } | Node::Choose { guards, .. } =
                 &mut node
             {
+                for guard in guards.iter_mut() {
+                    (guard.index, guard.below) = guard.index.coarser(guard.below, &extents);
+                }
                 guards.retain(|guard| {
                     let [least, most] = guard.index.range(&extents);
                     least < 0 || most >= guard.below
