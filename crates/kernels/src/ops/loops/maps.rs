@@ -3,12 +3,14 @@
 
 use super::compose::{ReadFrom, SourceAt, Sources};
 use super::index::Index;
-use super::nest::{Guard, Nest, Node, Nodes};
+use super::nest::{Guard, Nest, Node, Nodes, axes_of};
 use super::{OP, OperandSet};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::error::{Error, Result};
+use crate::ops::elementwise::Function;
+use crate::ops::reduce::Reduction;
 use crate::shape::Shape;
 
 /// Channels of a slice.
@@ -50,6 +52,79 @@ fn to_slices(rows: Dims) -> Result<Nest> {
 }
 
 impl Nest {
+    /// The nest of feature maps of whole slices, if each of its result's channels is made of the same channels of those that it
+    /// reads, or of all of them: the lanes beyond its channels are 0, as they are in slices, and what is reduced has none.
+    fn along_whole_slices(&self, maps: OperandSet) -> Option<Nest> {
+        let shape = self.target.shape();
+        if !maps.has_result(0) || shape.c == 1 || shape.c.is_multiple_of(LANES) || !self.further.is_empty() {
+            return None;
+        }
+        let mut nest = self.clone();
+        let &last = nest.written.last()?;
+        if nest.extents[last] > shape.c && nest.extents[last].is_multiple_of(shape.c) {
+            nest = nest.split(last, shape.c);
+        }
+        let &axis = nest.written.last()?;
+        if nest.extents[axis] != shape.c {
+            return None;
+        }
+        let (bit, channels) = (1 << axis, shape.c as i64);
+        let extents = nest.extents.clone();
+        nest.extents[axis] = shape.c.next_multiple_of(LANES);
+        let mut places: Vec<Index> = (0..extents.len()).map(Index::axis).collect();
+        places[axis] = Index::axis(axis).inside(channels, &nest.extents);
+        let guards = vec![Guard { index: Index::axis(axis), below: channels }];
+        let (mut nodes, mut ids) = (Nodes::default(), Vec::with_capacity(nest.nodes.len()));
+        for node in &nest.nodes {
+            let mut node = node.mapped(&Index::clone, &|id| ids[id]);
+            match &mut node {
+                Node::Reduce { reduction, of, over } if *over & bit != 0 => {
+                    let (own, over) = (*reduction, *over);
+                    let otherwise = nodes.number(own.first());
+                    let then = *of;
+                    let of = nodes.add(Node::Choose { guards: guards.clone(), then, otherwise });
+                    node = Node::Reduce { reduction: own, of, over };
+                    if own == Reduction::Mean {
+                        let sum = nodes.reduce(Reduction::Sum, of, over);
+                        let count = axes_of(over).map(|axis| extents[axis]).product::<usize>();
+                        let count = nodes.number(count as f32);
+                        node = Node::Apply(Function::Div, vec![sum, count]);
+                    }
+                }
+                Node::Gather { at, .. } if at.axes() & bit != 0 => return None,
+                Node::Read { source, at, guards: own_guards, .. } => {
+                    let depends = at.axes() & bit != 0;
+                    if maps.has_source(*source) {
+                        let own = nest.sources.get(*source)?.shape().c;
+                        let pixel = at.quotient(own as i64, &extents);
+                        let channel = at.remainder(own as i64, &extents);
+                        let alike = own == shape.c && pixel.axes() & bit == 0 && channel == Index::axis(axis);
+                        if depends && !alike {
+                            return None;
+                        }
+                        *at = channel.plus(&pixel, own.next_multiple_of(LANES) as i64);
+                    } else if depends {
+                        own_guards.extend(guards.iter().cloned());
+                        *at = at.with(&places, &nest.extents);
+                    }
+                }
+                _ => {}
+            }
+            ids.push(nodes.add(node));
+        }
+        let whole = |shape: Shape| Dims::new(&[shape.n, shape.h, shape.w, shape.c.next_multiple_of(LANES)]);
+        for (place, dims) in nest.sources.iter_mut().enumerate() {
+            if maps.has_source(place) {
+                *dims = whole(dims.shape()).ok()?;
+            }
+        }
+        nest.target = whole(shape).ok()?;
+        let (then, otherwise) = (*ids.get(nest.value)?, nodes.number(0.0));
+        nest.value = nodes.add(Node::Choose { guards, then, otherwise });
+        nest.nodes = nodes.nodes;
+        Some(nest)
+    }
+
     /// The nest with the operands of `maps` in slices of four channels.
     ///
     /// # Errors
@@ -65,13 +140,13 @@ impl Nest {
             let found = "integers, or elements where a node says, in slices";
             return Err(Error::unsupported(OP, found));
         }
-        let mut nest = self.clone();
+        let mut nest = self.along_whole_slices(maps).unwrap_or_else(|| self.clone());
         for node in &mut nest.nodes {
             if let Node::Read { source, at, .. } = node
                 && maps.has_source(*source)
-                && let Some(dims) = self.sources.get(*source)
+                && let Some(dims) = nest.sources.get(*source)
             {
-                *at = in_slices(at, dims.shape(), &self.extents);
+                *at = in_slices(at, dims.shape(), &nest.extents);
             }
         }
         for (place, dims) in nest.sources.iter_mut().enumerate() {
@@ -91,6 +166,7 @@ impl Nest {
             own.at = in_slices(&own.at, shape, &self.extents);
             own.target = Dims::new(&slices(shape))?;
         }
+        let target = nest.target;
         let nest = nest.tidied().checked()?;
         if !maps.has_result(0) {
             return Ok(nest);
@@ -98,6 +174,6 @@ impl Nest {
         let all = nest.sources.clone();
         let writer: Vec<SourceAt> = (0..all.len()).map(SourceAt::whole).collect();
         let sources = Sources { all: &all, reader: &[ReadFrom::Written(0)], writer: &writer, keeps: false };
-        to_slices(self.target)?.after(&nest, &sources)
+        to_slices(target)?.after(&nest, &sources)
     }
 }
