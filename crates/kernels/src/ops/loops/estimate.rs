@@ -105,7 +105,8 @@ impl Nest {
         }
         // Few rows leave units without work.
         let busy = if self.reduces() {
-            (self.count(row) as f64 / f64::from(machine.units)).min(1.0)
+            let rows = self.count(row) / rows::width_along(rows::lanes_of(self), row);
+            (rows as f64 / f64::from(machine.units)).min(1.0)
         } else {
             (elements / (machine.lanes() * f64::from(machine.units))).min(1.0)
         };

@@ -5,15 +5,15 @@
 
 use super::index::AxisSet;
 use super::nest::{Nest, Node, NodeId};
-use super::rows::loops;
+use super::rows::{loops, width_along};
 use super::text::Text;
 use crate::ops::elementwise::Function;
 
 /// The most places of a loop that an invocation has, with what it computes written once for each.
-const MAX_PLACES: usize = 8;
+const MAX_PLACES: usize = 12;
 
 /// The most numbers that an invocation keeps.
-const MAX_KEPT: usize = 32;
+const MAX_KEPT: usize = 48;
 
 /// The most invocations of a row.
 const MAX_LANES: usize = 256;
@@ -146,12 +146,20 @@ impl Nest {
 }
 
 impl Kept {
-    /// What `lanes` invocations of a row keep, each of which has `width` elements at a place: nothing, if it has many.
-    pub(super) fn of(nest: &Nest, lanes: usize, width: usize) -> Self {
+    /// What so many invocations of a row keep, each of which has four elements along the axis of `lanes`: nothing, if it has
+    /// many.
+    pub(super) fn of(nest: &Nest, invocations: usize, lanes: Option<usize>) -> Self {
         let (axes, nodes) = nest.read_again();
-        let places = (nest.count(axes) / width).div_ceil(lanes.max(1));
+        let width = if lanes.is_some() { 4 } else { 1 };
+        let places = (nest.count(axes) / width_along(lanes, axes)).div_ceil(invocations.max(1));
         let fits = places <= MAX_PLACES && places * width * nodes.len() <= MAX_KEPT;
         Kept { axes, places, nodes: if fits { nodes } else { Vec::new() } }
+    }
+
+    /// The numbers that an invocation keeps.
+    pub(super) fn numbers(&self, lanes: Option<usize>) -> usize {
+        let width = if lanes.is_some() { 4 } else { 1 };
+        self.places * width * self.nodes.len()
     }
 
     /// The places that are written one behind the other in a loop over `axes`, if something is kept there.

@@ -14,6 +14,8 @@ use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::Reduction;
+use crate::ops::reduce::groups::group_sizes;
+use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
 use std::collections::BTreeMap;
 
@@ -22,6 +24,15 @@ const GROUPS: usize = 32768;
 
 /// Invocations of a work-group.
 pub(super) const SIZE: usize = 128;
+
+/// Invocations of a row, but for one of very many places.
+const LANES: usize = 256;
+
+/// Fewer rows, or fours of rows, have more invocations each.
+const FEW_ROWS: usize = 256;
+
+/// Invocations that keep any device busy.
+const BUSY: usize = 65536;
 
 #[derive(Debug)]
 pub(super) struct Rows;
@@ -50,9 +61,17 @@ impl Shape {
 }
 
 /// The axis along which an invocation has four elements at once, if it has: the last one of all loops, along which an operand
-/// lies.
+/// lies, or the last one of the result, so that four rows are computed together.
 pub(super) fn lanes_of(nest: &Nest) -> Option<usize> {
     let shape = Shape::of(nest);
+    lanes_along(nest, &shape).or_else(|| {
+        let &axis = nest.written.last()?;
+        (shape.row & (1 << axis) != 0 && has_lanes(nest, axis)).then_some(axis)
+    })
+}
+
+/// The axis of all loops along which an invocation has four elements at once.
+fn lanes_along(nest: &Nest, shape: &Shape) -> Option<usize> {
     let all: Vec<AxisSet> = loops(nest).into_keys().map(|(_, over)| over).collect();
     let &over = all.first()?;
     if all.iter().any(|&other| other != over)
@@ -110,6 +129,11 @@ fn width(op: &LoopsOp) -> u32 {
     if lanes_of(&op.stored).is_some() { 4 } else { 1 }
 }
 
+/// Elements of an invocation along `axes` at a place.
+pub(super) fn width_along(lanes: Option<usize>, axes: AxisSet) -> usize {
+    if lanes.is_some_and(|axis| axes & (1 << axis) != 0) { 4 } else { 1 }
+}
+
 /// Reductions with what they reduce, by stage and axes.
 pub(super) type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
 
@@ -125,18 +149,20 @@ pub(super) fn loops(nest: &Nest) -> Loops {
     loops
 }
 
-/// Writes `inner` once for each place of `axes` that an invocation has: in a loop, or `kept` times one behind the other, where
-/// what later loops read again stays in registers.
+/// Writes `inner` once for each place of `axes` that an invocation has: in a loop, or one behind the other for as many places
+/// as `kept` says each of so many invocations has, where what later loops read again stays in registers. Only the last of
+/// these may be beyond the axes: loads of the others wait for no condition.
 fn for_places(
     text: &mut Text<'_>,
     axes: AxisSet,
-    also: &str,
-    kept: Option<usize>,
+    also: Option<&str>,
+    (invocations, kept): (u32, Option<usize>),
     inner: &mut dyn FnMut(&mut Text<'_>, usize),
 ) {
-    let (nest, count) = (text.nest, text.nest.count(axes) / text.width());
-    let count = text.whole(count as i64);
+    let (nest, number) = (text.nest, text.nest.count(axes) / width_along(text.lanes, axes));
+    let count = text.whole(number as i64);
     let Some(places) = kept else {
+        let also = also.map(|also| format!(" && {also}")).unwrap_or_default();
         let line = format!("for (var j: u32 = lane; j < {count}{also}; j += LANES)");
         return text.block(&line, &mut |text| {
             text.places(&ordered(nest, axes), "j");
@@ -144,12 +170,13 @@ fn for_places(
         });
     };
     for place in 0..places {
-        let line = match place {
-            0 => format!("if (lane < {count}{also})"),
-            _ => format!("if (lane + {place}u * LANES < {count}{also})"),
-        };
+        let j = if place == 0 { "lane".to_owned() } else { format!("lane + {place}u * LANES") };
+        let within = (place + 1) * invocations as usize <= number;
+        let conditions = [(!within).then(|| format!("{j} < {count}")), also.map(str::to_owned)];
+        let conditions: Vec<String> = conditions.into_iter().flatten().collect();
+        let line =
+            if conditions.is_empty() { String::new() } else { format!("if ({})", conditions.join(" && ")) };
         text.block(&line, &mut |text| {
-            let j = if place == 0 { "lane".to_owned() } else { format!("lane + {place}u * LANES") };
             text.line(&format!("let j: u32 = {j};"));
             text.places(&ordered(nest, axes), "j");
             inner(text, place);
@@ -194,11 +221,11 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
     let depends = nest.dependences();
     let types = nest.node_types();
     let mut text = Text::new(nest, lanes, &stored);
-    let rows = text.whole(shape.rows as i64);
+    let rows = text.whole((shape.rows / width_along(lanes, shape.row)) as i64);
     text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
     text.line(&format!("let stored: bool = first < {rows};"));
     text.places(&ordered(nest, shape.row), "row");
-    let kept = Kept::of(nest, invocations as usize, text.width());
+    let kept = Kept::of(nest, invocations as usize, lanes);
     for (id, _) in &kept.nodes {
         for place in 0..kept.places {
             let (ty, zero) = (text.type_of(*id), text.zero_of(*id));
@@ -214,7 +241,7 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
             let (first, ty) = (text.first_of(reduction, types[id]), text.type_of(id));
             text.line(&format!("var r{id}: {ty} = {ty}({first});"));
         }
-        for_places(&mut text, over, "", kept.places_of(over), &mut |text, place| {
+        for_places(&mut text, over, None, (invocations, kept.places_of(over)), &mut |text, place| {
             kept.name(text, over, order, place);
             for &(id, reduction, of) in &reductions {
                 let value = text.value(of);
@@ -230,7 +257,7 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
                 join_lanes(&mut text, (reduction, types[id]), &own, (invocations, joins % 2 == 1));
                 joins += 1;
             }
-            if lanes.is_some() {
+            if width_along(lanes, over) == 4 {
                 for others in ["yxwz", "zwxy"] {
                     let both = text.joined(reduction, types[id], &own, &format!("{own}.{others}"));
                     text.line(&format!("{own} = {both};"));
@@ -254,8 +281,8 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
     if shape.along == 0 {
         text.block("if (stored && lane == 0u)", &mut |text| store(text, &results, lanes, None));
     } else {
-        let places = kept.places_of(shape.along);
-        for_places(&mut text, shape.along, " && stored", places, &mut |text, place| {
+        let places = (invocations, kept.places_of(shape.along));
+        for_places(&mut text, shape.along, Some("stored"), places, &mut |text, place| {
             kept.name(text, shape.along, usize::MAX, place);
             store(text, &results, lanes, None);
         });
@@ -282,23 +309,29 @@ impl Kernel<LoopsOp> for Rows {
         let shape = Shape::of(&op.stored);
         let lanes = lanes_of(&op.stored);
         let along = is_along_rows(&op.stored, lanes);
-        let longest = shape.longest / if lanes.is_some() { 4 } else { 1 };
-        let size = SIZE.min(limits.max_invocations as usize).max(1).next_power_of_two();
+        let of_row = width_along(lanes, shape.row);
+        let longest = if lanes.is_some() && of_row == 1 { shape.longest / 4 } else { shape.longest };
+        let rows = shape.rows / of_row;
+        let largest = group_sizes(longest, limits).first().map_or(SIZE, |&[size, ..]| size as usize);
+        let most = limits.max_invocations.max(1) as usize;
+        let size = if rows < FEW_ROWS { largest.max(SIZE) } else { SIZE };
+        let size = size.min(most).next_power_of_two();
         let best = (longest / 2).clamp(1, size).next_power_of_two().min(size);
+        // What rows read in lines needs many of them side by side, or fewer fours, but for rows that keep a device busy.
+        let enough = (BUSY / rows.max(1)).max(1).next_power_of_two();
+        let wanted = if along { best } else { best.min(8 * of_row).min(enough) };
         let mut found = Vec::new();
-        for lanes in [1usize, 4, 8, 16, 32, 64, 128, 256] {
-            if lanes > limits.max_invocations as usize || lanes / 2 > longest {
+        for lanes in [1usize, 4, 8, 16, 32, 64, 128, 256, 1024] {
+            if lanes > most || lanes / 2 > longest || lanes > largest.max(LANES) {
                 continue;
             }
-            let rows = (size / lanes).clamp(1, shape.rows.next_power_of_two());
+            let rows = (size / lanes).clamp(1, rows.next_power_of_two());
             for order in [1, 2] {
                 // With one row, or one invocation for each, there is one order.
                 if order == 2 && (rows == 1 || lanes == 1) {
                     continue;
                 }
                 let usual = (order == 1) == (along || lanes == 1);
-                // What rows read in lines needs many of them side by side.
-                let wanted = if along { best } else { best.min(8) };
                 let apart = (lanes.max(wanted) / lanes.min(wanted)).ilog2();
                 let preference = apart + if usual || rows == 1 { 0 } else { 8 };
                 found.push(Offer { preference, tile: [extent(lanes), extent(rows), order] });
@@ -308,7 +341,8 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn grid(&self, op: &LoopsOp, [lanes, rows, order]: [u32; 3]) -> [u32; 3] {
-        let groups = Shape::of(&op.stored).rows.div_ceil(rows as usize);
+        let shape = Shape::of(&op.stored);
+        let groups = (shape.rows / width_along(lanes_of(&op.stored), shape.row)).div_ceil(rows as usize);
         let [x, y] = [groups.min(GROUPS), groups.div_ceil(GROUPS)].map(extent);
         let [width, height] = if order == 2 { [rows, lanes] } else { [lanes, rows] };
         [x * width, y * height, 1]
@@ -326,6 +360,16 @@ impl Kernel<LoopsOp> for Rows {
         let bytes = 8 * width(op) * choice.tile[0] * choice.tile[1];
         (choice.tile[0] > 1 && bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
+    }
+
+    fn registers(&self, op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+        let lanes = lanes_of(&op.stored);
+        let kept = Kept::of(&op.stored, choice.tile[0] as usize, lanes).numbers(lanes);
+        let wanted = registers::of_kept(extent(kept).div_ceil(4));
+        (kept > 0).then(|| match choice.tile[0] {
+            1 => Registers::alone(wanted),
+            _ => Registers::with_barriers(wanted),
+        })
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {

@@ -145,11 +145,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Elements of what nodes give.
-    pub(super) const fn width(&self) -> usize {
-        if self.lanes.is_some() { 4 } else { 1 }
-    }
-
     /// The type of what nodes give.
     pub(super) const fn ty(&self) -> &'static str {
         if self.lanes.is_some() { "vec4<f32>" } else { "f32" }
@@ -209,7 +204,7 @@ impl<'a> Text<'a> {
             Node::Apply(function, arguments) => {
                 let names: Vec<String> = arguments.iter().map(|&argument| self.value(argument)).collect();
                 let wide = self.lanes.is_some();
-                let text = function.expression(&names, DType::F32, wide, &mut self.body.calls);
+                let text = function.expression(&names, wide, &mut self.body.calls);
                 self.line(&format!("let {name}: {ty} = {text};"));
             }
             Node::Choose { guards, then, otherwise } => {
@@ -217,8 +212,10 @@ impl<'a> Text<'a> {
                 let ty = self.type_of(id);
                 let text = match self.lanes.filter(|_| ty == self.ty()) {
                     None => format!("select({otherwise}, {then}, {})", self.holds(&guards, 0)),
-                    Some(_) => {
-                        let each: Vec<String> = (0..4).map(|lane| self.holds(&guards, lane)).collect();
+                    Some(axis) => {
+                        let of_lane = guards.iter().any(|guard| guard.index.axes() & (1 << axis) != 0);
+                        let lanes = if of_lane { 0..4 } else { 0..1 };
+                        let each: Vec<String> = lanes.map(|lane| self.holds(&guards, lane)).collect();
                         format!("select({otherwise}, {then}, vec4<bool>({}))", each.join(", "))
                     }
                 };
@@ -253,7 +250,7 @@ impl<'a> Text<'a> {
             Reduction::Max | Reduction::Any => Function::Maximum,
             Reduction::Min | Reduction::All => Function::Minimum,
         };
-        function.expression(&names, DType::F32, self.lanes.is_some(), &mut self.body.calls)
+        function.expression(&names, self.lanes.is_some(), &mut self.body.calls)
     }
 
     /// An element as it takes part in a reduction.
@@ -272,12 +269,7 @@ impl<'a> Text<'a> {
         if dtype != DType::F32 {
             return self.integer(reduction.first_of_integers(dtype), dtype);
         }
-        self.float(Bits(match reduction {
-            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
-            Reduction::Product | Reduction::All => 1.0,
-            Reduction::Max => f32::NEG_INFINITY,
-            Reduction::Min => f32::INFINITY,
-        }))
+        self.float(Bits(reduction.first()))
     }
 
     /// Names everything that depends on the axes of `row` alone and that `root` needs; nodes that were `visited` are done.

@@ -3,7 +3,7 @@
 //! Sessions of the CPU run the ops that such nests are made of, which have vectors of their own: this is what they are compared
 //! with.
 
-use super::cpu::{first_of, joined};
+use super::cpu::joined;
 use super::nest::{Guard, Nest, Node, NodeId, axes_of};
 use super::{LoopsOp, OP, result_operand};
 use crate::cpu::{CpuKernel, check_len, input, output};
@@ -179,7 +179,7 @@ impl Elements<'_> {
 
     fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
         let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
-        let mut all = first_of(reduction);
+        let mut all = f64::from(reduction.first());
         self.each_term(of, &axes, &mut |term| all = joined(reduction, all, f64::from(term.float)));
         (if reduction == Reduction::Mean { all / count as f64 } else { all }) as f32
     }

@@ -15,11 +15,11 @@ mod cpu;
 mod examples;
 pub(super) mod groups;
 mod integers;
-pub(super) mod maps;
 mod maps_last;
 mod nest;
 mod operator;
 mod oracle;
+pub(super) mod pixels;
 mod plan;
 
 pub(super) use axes::{Axis, Merged, around, named, place};
@@ -61,6 +61,16 @@ impl Reduction {
         Reduction::Any,
         Reduction::All,
     ];
+
+    /// What a reduction of nothing is, but for a mean, which has none: then it is that of a sum.
+    pub(in crate::ops) const fn first(self) -> f32 {
+        match self {
+            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+            Reduction::Product | Reduction::All => 1.0,
+            Reduction::Max => f32::NEG_INFINITY,
+            Reduction::Min => f32::INFINITY,
+        }
+    }
 
     /// Its name in keys and messages.
     ///

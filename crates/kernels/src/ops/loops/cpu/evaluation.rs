@@ -5,7 +5,6 @@ use super::offset::{Along, Places};
 use super::paired::Paired;
 use super::pairs::Reducing;
 use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep};
-use super::reductions::first_of;
 use super::region::{Region, Target};
 use crate::cpu::arch::apart;
 use crate::ops::elementwise::Function;
@@ -158,8 +157,8 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             if is_first {
                 for (place, Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
                     let own = place * self.rows..(place + 1) * self.rows;
-                    self.parts[own.clone()].fill(first_of(*reduction) as f32);
-                    self.found[own].fill(first_of(*reduction));
+                    self.parts[own.clone()].fill(reduction.first());
+                    self.found[own].fill(f64::from(reduction.first()));
                 }
                 (is_first, self.joined) = (false, 0);
             }

@@ -40,7 +40,7 @@ pub use estimate::STEP;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
 use pulp::{Simd, WithSimd};
-pub(super) use reductions::{first_of, joined};
+pub(super) use reductions::joined;
 use region::Region;
 use tile::Room;
 

@@ -16,15 +16,6 @@ const WIDE: usize = 64;
 /// From this length on a row has twice as many.
 const LONG: usize = 512;
 
-pub(in crate::ops::loops) fn first_of(reduction: Reduction) -> f64 {
-    match reduction {
-        Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
-        Reduction::Product | Reduction::All => 1.0,
-        Reduction::Max => f64::NEG_INFINITY,
-        Reduction::Min => f64::INFINITY,
-    }
-}
-
 /// How two numbers become one: those of a vector, and what was found of vectors.
 pub(super) trait Join {
     fn join(a: f32, b: f32) -> f32;
@@ -126,7 +117,7 @@ impl ByJoin for Reduced<'_> {
                 let wide = WIDE / columns.max(1) * columns;
                 let mut done = 0;
                 if wide > columns {
-                    let (mut run, count) = ([first_of(reduction) as f32; WIDE], values.len() / wide);
+                    let (mut run, count) = ([reduction.first(); WIDE], values.len() / wide);
                     let run = &mut run[..wide];
                     for place in 0..count {
                         let own = &values[place * wide..(place + 1) * wide];
@@ -147,7 +138,7 @@ impl ByJoin for Reduced<'_> {
                 }
             }
             Into::Rows(found) => {
-                let (first, len) = (first_of(reduction) as f32, values.len() / found.len().max(1));
+                let (first, len) = (reduction.first(), values.len() / found.len().max(1));
                 for row in 0..found.len() {
                     let part =
                         along::<J, _>(first, BesideOne(&values[row * len..(row + 1) * len], 0.0, Plain));
@@ -177,7 +168,7 @@ impl NullaryFnOnce for Collected<'_> {
 impl ByJoin for Collected<'_> {
     #[inline(always)]
     fn all<J: Join>(self) {
-        let first = first_of(self.reduction) as f32;
+        let first = self.reduction.first();
         let Some(parts) = self.parts.get_mut(..self.found.len()) else { return };
         for place in 0..parts.len() {
             self.found[place] = J::found(self.found[place], f64::from(parts[place]));
