@@ -51,7 +51,6 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/multiply"),
     piece!("shared/normalized"),
     piece!("shared/pixel_product"),
-    piece!("shared/place"),
     piece!("shared/product_loop"),
     piece!("shared/products"),
     piece!("shared/quantized"),

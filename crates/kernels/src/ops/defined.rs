@@ -345,7 +345,8 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         let infos = Definition::operands(op);
         let form = |operand| self.stored(operand, choice);
         let mut params = kernel.params(op, choice);
-        params.extend(channels(op, infos.last(), &form));
+        let epilogue = kernel.epilogue(op);
+        params.extend(channels::<O>(&epilogue, infos.last(), &form));
         let entry = kernel.entry();
         let precision =
             kernel.precision(op).unwrap_or_else(|| Definition::precision(op).without_matrix_units());
@@ -362,7 +363,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             precision,
             native_half: precision == Precision::F16 || entry.native_half,
             between: op.between(),
-            epilogue: op.epilogue(),
+            epilogue,
             body: kernel.body(op, choice),
             foreign: None,
             folded: folded(choice.work_group, grid, limits),

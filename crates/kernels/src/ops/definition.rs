@@ -151,6 +151,11 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    /// What it computes, as a nest of which it has kernels.
+    fn nest_of_kernels(&self) -> Option<OpNest> {
+        self.nest()
+    }
+
     fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
         Vec::new()
     }

@@ -9,7 +9,7 @@ use super::reference::Reference;
 use super::registers::Registers;
 use super::spec::Params;
 use crate::dtype::Precision;
-use crate::emit::{Binding, Body, Dialect, Operand, Template, Value};
+use crate::emit::{Binding, Body, Dialect, Epilogue, Operand, Template, Value};
 use crate::error::Result;
 use crate::layout::{Form, Layout};
 use crate::limits::Limits;
@@ -225,6 +225,11 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
     /// What it computes in; `None` for the op's precision without matrix units.
     fn precision(&self, _op: &O) -> Option<Precision> {
         None
+    }
+
+    /// What its text does with sums beside what its body says.
+    fn epilogue(&self, op: &O) -> Epilogue {
+        op.epilogue()
     }
 
     /// A constant operand as it reads it. `data`, in the op's public layout, has the right length.

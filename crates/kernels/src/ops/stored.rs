@@ -4,20 +4,20 @@ use super::definition::Definition;
 use super::operands::{OperandInfo, Role};
 use super::spec;
 use crate::emit::words::CHANNELS;
-use crate::emit::{Binding, Least, Operand, Scalar};
+use crate::emit::{Binding, Epilogue, Least, Operand, Scalar};
 use crate::layout::{Form, Layout};
 
 /// The channels of the output, if it is a feature map and the lanes beyond them, which must be zero,
 /// may not be: because the activation makes something of zeros, or the sum is of products with zeros.
 pub(super) fn channels<O: Definition>(
-    op: &O,
+    epilogue: &Epilogue,
     output: Option<&OperandInfo>,
     form: &dyn Fn(Operand) -> Form,
 ) -> Option<(&'static str, Scalar)> {
     let output = output?;
     let rows = form(output.operand).is_rows();
     let sums_are_zero = !O::MIXES_CHANNELS || output.map.c.is_multiple_of(4);
-    let kept = rows || (sums_are_zero && op.epilogue().activation.keeps_zero());
+    let kept = rows || (sums_are_zero && epilogue.activation.keeps_zero());
     (!kept).then_some((CHANNELS, spec::unsigned(output.map.c)))
 }
 

@@ -11,12 +11,10 @@
 
 mod cpu;
 mod examples;
-mod maps;
 mod nest;
 mod operator;
 mod oracle;
 mod plan;
-mod rows;
 
 pub(super) use examples::{NUMBERS, examples};
 

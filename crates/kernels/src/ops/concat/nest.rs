@@ -1,16 +1,12 @@
 //! A concatenation as a nest of loops.
 
 use super::ConcatOp;
-use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::ops::loops::{Guard, Index, Nest, Node, Nodes, element};
 
 impl ConcatOp {
-    /// What it joins, as a nest: of each place the element of the input whose part it is; none of integers.
+    /// What it joins, as a nest: of each place the element of the input whose part it is; none of integers of 64 bits.
     pub(super) fn as_nest(&self) -> Option<Nest> {
-        if self.dtype != DType::F32 {
-            return None;
-        }
         let extents = self.target.extents().to_vec();
         let mut nodes = Nodes::default();
         let mut value = None;
@@ -29,6 +25,7 @@ impl ConcatOp {
             });
         }
         let written = (0..extents.len()).collect();
-        Nest::new(extents, written, self.inputs.clone(), nodes, value?, self.target).ok()
+        let sources = self.inputs.iter().map(|&input| (input, self.dtype)).collect();
+        Nest::of_words(extents, written, sources, nodes, value?, self.target).ok()
     }
 }

@@ -1,6 +1,6 @@
 //! What `concat` is, and its kernels.
 
-use super::{ConcatOp, OP, cpu, maps, operand, oracle, rows};
+use super::{ConcatOp, OP, cpu, operand, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::OpNest;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
@@ -23,7 +23,7 @@ impl Definition for ConcatOp {
     const UNTUNABLE: Option<&'static str> = Some("each of its kernels serves another layout");
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&maps::Maps, &rows::Rows]
+        &[&AsNest::ELEMENTS_OF_MAPS, &AsNest::ELEMENTS]
     }
 
     fn problem_key(&self) -> String {

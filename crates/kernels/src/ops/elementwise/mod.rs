@@ -14,14 +14,11 @@
 //! that there is none; arithmetic with one is left to the device, and lavapipe, PoCL and NVIDIA's drivers keep it. Numbers
 //! below the smallest normal one may count as 0 on a GPU, and a zero may lose its sign.
 
-mod arguments;
 mod broadcast;
 mod cpu;
 mod examples;
-mod flat;
 mod idioms;
 mod interval;
-mod maps;
 mod nest;
 mod operator;
 mod oracle;
@@ -44,7 +41,6 @@ pub(super) use unit::Unit;
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 
 const OP: &str = "elementwise";
 
@@ -82,25 +78,5 @@ impl ElementwiseOp {
     /// The dimensions of the result.
     pub fn output(&self) -> Dims {
         self.output
-    }
-
-    /// The inputs as feature maps, if they fit the output's as such.
-    fn as_maps(&self) -> Option<Vec<Shape>> {
-        let y = self.output.shape();
-        let fits = |x: &Shape| {
-            [(x.n, y.n), (x.h, y.h), (x.w, y.w), (x.c, y.c)]
-                .iter()
-                .all(|&(own, whole)| own == 1 || own == whole)
-        };
-        let maps: Vec<Shape> = self.inputs.iter().map(Dims::shape).collect();
-        maps.iter().all(fits).then_some(maps)
-    }
-
-    /// Whether lanes beyond the channels, where feature maps have zeros, must be made zero: inputs of one
-    /// channel for many have no zeros there.
-    fn must_mask(&self) -> bool {
-        let channels = self.output.shape().c;
-        let zero = |input: usize| self.inputs[input].shape().c == channels;
-        !channels.is_multiple_of(4) && !self.program.keeps_zero(&zero)
     }
 }

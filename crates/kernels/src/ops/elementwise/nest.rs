@@ -1,7 +1,8 @@
 //! A program as a nest of loops.
 
-use super::ElementwiseOp;
 use super::program::{Program, Source};
+use super::{ElementwiseOp, Function};
+use crate::emit::Activation;
 use crate::ops::loops::{Nest, NodeId, Nodes, aligned};
 
 impl Program {
@@ -24,6 +25,33 @@ impl Program {
             values.push(nodes.apply(step.function, &arguments));
         }
         values.last().copied()
+    }
+}
+
+impl Nodes {
+    /// The node that an activation gives of `x`; none with slopes, which are an operand.
+    pub(in crate::ops) fn activate(&mut self, activation: Activation, x: NodeId) -> Option<NodeId> {
+        let function = match activation {
+            Activation::None => return Some(x),
+            Activation::PRelu => return None,
+            Activation::LeakyRelu(slope) => {
+                let slope = self.number(slope.0);
+                return Some(self.apply(Function::LeakyRelu, &[x, slope]));
+            }
+            Activation::Silu => {
+                let sigmoid = self.apply(Function::Sigmoid, &[x]);
+                return Some(self.apply(Function::Mul, &[x, sigmoid]));
+            }
+            Activation::Relu => Function::Relu,
+            Activation::Relu6 => Function::Relu6,
+            Activation::Sigmoid => Function::Sigmoid,
+            Activation::Tanh => Function::Tanh,
+            Activation::HardSwish => Function::HardSwish,
+            Activation::HardSigmoid => Function::HardSigmoid,
+            Activation::Gelu => Function::Gelu,
+            Activation::GeluTanh => Function::GeluTanh,
+        };
+        Some(self.apply(function, &[x]))
     }
 }
 

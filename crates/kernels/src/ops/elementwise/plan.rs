@@ -1,6 +1,6 @@
 //! What `elementwise` is, and its kernels.
 
-use super::{ElementwiseOp, OP, cpu, flat, maps, oracle};
+use super::{ElementwiseOp, OP, cpu, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
@@ -19,7 +19,7 @@ impl Definition for ElementwiseOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&flat::Flat, &maps::Maps, &AsNest::ELEMENTS]
+        &[&AsNest::ELEMENTS_OF_MAPS, &AsNest::ELEMENTS]
     }
 
     /// The formula, and the dimensions of the inputs.

@@ -2,8 +2,7 @@
 
 use super::OP;
 use super::table::{Function, Text};
-use crate::dtype::DType;
-use crate::emit::{Bits, Body};
+use crate::emit::Bits;
 use crate::error::{Error, Result};
 use crate::ops::halves::LARGEST_HALF;
 use std::fmt::Write;
@@ -237,50 +236,6 @@ impl Program {
         Ok((Program::new(steps)?, places))
     }
 
-    /// Whether it gives 0 where inputs are 0, those that `known` leaves out being anything.
-    pub(super) fn keeps_zero(&self, known: &dyn Fn(usize) -> bool) -> bool {
-        let mut values: Vec<Option<f64>> = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            let value = |argument: &Source| match *argument {
-                Source::Input(input) => known(usize::from(input)).then_some(0.0),
-                Source::Step(step) => values.get(usize::from(step)).copied().flatten(),
-                Source::Number(number) => Some(f64::from(number.0)),
-            };
-            let arguments: Option<Vec<f64>> = step.arguments.iter().map(value).collect();
-            values.push(arguments.map(|given| {
-                let at = |index: usize| given.get(index).copied().unwrap_or_default();
-                step.function.reference([at(0), at(1), at(2)])
-            }));
-        }
-        values.last().copied().flatten() == Some(0.0)
-    }
-
-    /// The statements that make `y` of the inputs `x0`, `x1`, ..., computed in `accumulator`: as vec4s if
-    /// `wide`, else as scalars.
-    pub(in crate::ops) fn body(&self, accumulator: DType, wide: bool) -> Body {
-        let scalar = if accumulator == DType::F16 { "f16" } else { "f32" };
-        let ty = if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
-        let numbers = self.numbers();
-        let mut body = Body::default();
-        for (index, _) in numbers.iter().enumerate() {
-            body.statements.push(format!("let k{index}: {ty} = {ty}({scalar}(params.number{index}));"));
-        }
-        for (index, step) in self.steps.iter().enumerate() {
-            let name = |argument: &Source| match *argument {
-                Source::Input(input) => format!("x{input}"),
-                Source::Step(step) => format!("s{step}"),
-                Source::Number(number) => {
-                    format!("k{}", numbers.iter().position(|known| *known == number).unwrap_or_default())
-                }
-            };
-            let names: Vec<String> = step.arguments.iter().map(name).collect();
-            let text = step.function.expression(&names, accumulator, wide, &mut body.calls);
-            body.statements.push(format!("let s{index}: {ty} = {text};"));
-        }
-        body.statements.push(format!("let y: {ty} = s{};", self.steps.len() - 1));
-        body
-    }
-
     /// One line without spaces, such as `add(x0,relu(x1))`. A step that several read comes first, with a
     /// name.
     pub(in crate::ops) fn key(&self) -> String {
@@ -313,18 +268,15 @@ impl Program {
 }
 
 impl Function {
-    /// The function of arguments with these names, computed in `accumulator`: as vec4s if `wide`, else as scalars. Functions
-    /// of `shaders/shared/functions.wgsl` that it calls are added to `calls`.
+    /// The function of arguments with these names, in f32: as vec4s if `wide`, else as scalars. Functions of
+    /// `shaders/shared/functions.wgsl` that it calls are added to `calls`.
     pub(in crate::ops) fn expression(
         self,
         names: &[String],
-        accumulator: DType,
         wide: bool,
         calls: &mut Vec<&'static str>,
     ) -> String {
-        let (scalar, suffix) = if accumulator == DType::F16 { ("f16", 'h') } else { ("f32", 'f') };
-        let of = |scalar: &str| if wide { format!("vec4<{scalar}>") } else { scalar.to_owned() };
-        let (ty, f32) = (of(scalar), of("f32"));
+        let ty = if wide { "vec4<f32>" } else { "f32" };
         let mut call = |function: &'static str| {
             if !calls.contains(&function) {
                 calls.push(function);
@@ -333,19 +285,19 @@ impl Function {
         match self.text() {
             Text::Of(activation) => {
                 activation.call().into_iter().for_each(&mut call);
-                let constant = |value: f32| format!("{ty}({value:?}{suffix})");
-                let in_f32 = |function: &str, x: &str| format!("{ty}({function}({f32}({x})))");
+                let constant = |value: f32| format!("{ty}({value:?}f)");
+                let in_f32 = |function: &str, x: &str| format!("{function}({x})");
                 let [x, slope] = [0, 1].map(|place| names.get(place).map_or("", |name| name));
-                let is_nan = |x: &str| format!("is_nan({f32}({x}))");
+                let is_nan = |x: &str| format!("is_nan({x})");
                 activation.text(x, slope, &constant, &in_f32, &is_nan)
             }
             Text::Wgsl(text) => {
                 let called = CALLS.into_iter().filter(|call| {
-                    let all = [format!("({call}(@"), format!(" {call}(@")];
-                    all.iter().any(|call| text.contains(call))
+                    let all = [format!("({call}("), format!(" {call}(")];
+                    text.starts_with(&format!("{call}(")) || all.iter().any(|call| text.contains(call))
                 });
                 called.for_each(&mut call);
-                let mut text = spelled(text, &ty, suffix).replace('@', &f32);
+                let mut text = spelled(text, ty);
                 for (place, name) in ["{a}", "{b}", "{c}"].iter().zip(names) {
                     text = text.replace(place, name);
                 }
@@ -370,16 +322,16 @@ const CALLS: [&str; 11] = [
     "error_function",
 ];
 
-/// `text` with its constants `#(x)` and conversions `$(x)` as `ty`.
-fn spelled(text: &str, ty: &str, suffix: char) -> String {
+/// `text` with its constants `#(x)` as `ty`.
+fn spelled(text: &str, ty: &str) -> String {
     let mut out = String::with_capacity(2 * text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("#(") {
         let (constant, behind) = after.split_once(')').unwrap_or((after, ""));
-        out.push_str(&format!("{before}{ty}({constant}{suffix})"));
+        out.push_str(&format!("{before}{ty}({constant}f)"));
         rest = behind;
     }
-    (out + rest).replace('$', ty)
+    out + rest
 }
 
 #[cfg(test)]
@@ -436,32 +388,17 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_kept_where_every_argument_is_known() {
-        let keeps = |function, arguments: &[Source], known: &[usize]| {
-            let program = Program::of(function, arguments.to_vec()).expect("a program");
-            program.keeps_zero(&|input| known.contains(&input))
-        };
-        assert!(keeps(Function::Add, &X[..2], &[0, 1]));
-        assert!(!keeps(Function::Add, &X[..2], &[0]));
-        assert!(!keeps(Function::Exp, &X[..1], &[0]));
-        assert!(!keeps(Function::Div, &X[..2], &[0, 1]));
-        assert!(keeps(Function::Mul, &[X[0], Source::Number(Bits(3.0))], &[0]));
-        assert!(!keeps(Function::Add, &[X[0], Source::Number(Bits(3.0))], &[0]));
-    }
-
-    #[test]
-    fn a_text_is_spelled_for_vectors_and_scalars_of_either_type() {
-        let program = Program::of(Function::Gelu, vec![X[0]]).expect("a program");
-        let body = program.body(DType::F16, true);
-        assert_eq!(body.calls, ["gelu"]);
-        let wanted = ["let s0: vec4<f16> = vec4<f16>(gelu(vec4<f32>(x0)));", "let y: vec4<f16> = s0;"];
-        assert_eq!(body.statements, wanted);
-        let program = Program::of(Function::ReluN1To1, vec![X[0]]).expect("a program");
-        let body = program.body(DType::F32, false);
+    fn a_text_is_spelled_for_vectors_and_for_scalars() {
+        let mut calls = Vec::new();
+        let mut text =
+            |function: Function, wide: bool| function.expression(&["x0".to_owned()], wide, &mut calls);
+        assert_eq!(text(Function::Gelu, true), "gelu(x0)");
+        let clamped = "select(clamp(x0, vec4<f32>(-1.0f), vec4<f32>(1.0f)), x0, is_nan(x0))";
+        assert_eq!(text(Function::ReluN1To1, true), clamped);
         assert_eq!(
-            body.statements[0],
-            "let s0: f32 = select(clamp(x0, f32(-1.0f), f32(1.0f)), x0, is_nan(f32(x0)));"
+            text(Function::ReluN1To1, false),
+            "select(clamp(x0, f32(-1.0f), f32(1.0f)), x0, is_nan(x0))"
         );
-        assert_eq!(body.calls, ["is_nan"]);
+        assert_eq!(calls, ["gelu", "is_nan"]);
     }
 }

@@ -1,9 +1,7 @@
 //! The functions: one entry says a function's GPU text, what the CPU and the oracle compute, and its error.
 //!
-//! In a text `{a}`, `{b}` and `{c}` are the arguments, `#(x)` is a constant and `$(x)` a conversion of the
-//! type that the kernel computes in, `@(x)` a conversion to f32, in which the functions of
-//! `shaders/shared/functions.wgsl` compute. No text has `!=`: of a NaN it is false where SPIR-V's ordered comparison
-//! stands for it. An activation's text and reference are those of `emit/epilogue.rs`.
+//! In a text `{a}`, `{b}` and `{c}` are the arguments, and `#(x)` is a constant, an f32 or a vec4 of one. No text has `!=`: of
+//! a NaN it is false where SPIR-V's ordered comparison stands for it. An activation's text and reference are those of `emit/epilogue.rs`.
 
 use super::interval::Enclosure::{self, Points, Quarters, Rule};
 use super::interval::{self, Interval};
@@ -162,14 +160,14 @@ functions! {
     Div "div" (a, b) Wgsl("{a} / {b}"), a / b, a / b, POLE, QUOTIENT;
     /// The larger of two; NaN if one is.
     Maximum "maximum" (a, b)
-        Wgsl("select(select({b}, {a}, {a} > {b}), {a} + {b}, is_nan(@({a})) | is_nan(@({b})))"),
+        Wgsl("select(select({b}, {a}, {a} > {b}), {a} + {b}, is_nan({a}) | is_nan({b}))"),
         if a > b || a.is_nan() { a } else { b }, if a > b || a.is_nan() { a } else { b }, MONOTONE, CHOICE;
     /// The smaller of two; NaN if one is.
     Minimum "minimum" (a, b)
-        Wgsl("select(select({b}, {a}, {a} < {b}), {a} + {b}, is_nan(@({a})) | is_nan(@({b})))"),
+        Wgsl("select(select({b}, {a}, {a} < {b}), {a} + {b}, is_nan({a}) | is_nan({b}))"),
         if a < b || a.is_nan() { a } else { b }, if a < b || a.is_nan() { a } else { b }, MONOTONE, CHOICE;
     /// `a` to the power of `b`; of a negative number for whole powers alone, otherwise NaN.
-    Pow "pow" (a, b) Wgsl("$(power(@({a}), @({b})))"), a.powf(b), a.powf(b), AT_ZERO, |x, f, u| {
+    Pow "pow" (a, b) Wgsl("power({a}, {b})"), a.powf(b), a.powf(b), AT_ZERO, |x, f, u| {
         let log = x[0].lo.abs().log2().abs().max(x[0].hi.abs().log2().abs());
         if f == 0.0 || x[1].magnitude() == 0.0 || !log.is_finite() {
             return if log.is_finite() { 0.0 } else { u.v * f };
@@ -188,7 +186,7 @@ functions! {
         Wgsl("select(floor({a} / {b}), round({a} / {b}), round({a} / {b}) * {b} == {a})"), (a / b).floor(), (a / b).floor(),
         Rule(interval::floor_div), CHOICE;
     /// What `floor(a / b)` leaves of `a`: of the sign of `b`.
-    FloorMod "floor_mod" (a, b) Wgsl("$(floor_modulo(@({a}), @({b})))"),
+    FloorMod "floor_mod" (a, b) Wgsl("floor_modulo({a}, {b})"),
         { let r = a % b; if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r } },
         { let r = a % b; if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r } },
         Rule(interval::floor_mod), CHOICE;
@@ -199,7 +197,7 @@ functions! {
     Relu6 "relu6" (a) Of(Activation::Relu6),
         Activation::Relu6.apply(a, 0.0), Activation::Relu6.reference(a, 0.0), MONOTONE, CHOICE;
     /// `min(max(a, -1), 1)`; NaN of NaN.
-    ReluN1To1 "relu_n1_to_1" (a) Wgsl("select(clamp({a}, #(-1.0), #(1.0)), {a}, is_nan(@({a})))"),
+    ReluN1To1 "relu_n1_to_1" (a) Wgsl("select(clamp({a}, #(-1.0), #(1.0)), {a}, is_nan({a}))"),
         a.clamp(-1.0, 1.0), a.clamp(-1.0, 1.0), MONOTONE, CHOICE;
     /// `1 / (1 + exp(-a))`.
     Sigmoid "sigmoid" (a) Of(Activation::Sigmoid),
@@ -216,7 +214,7 @@ functions! {
     HardSigmoid "hard_sigmoid" (a) Of(Activation::HardSigmoid),
         Activation::HardSigmoid.apply(a, 0.0), Activation::HardSigmoid.reference(a, 0.0), MONOTONE, |_, _, u| 4.1 * u.v;
     /// `a` if `a > 0`, else `exp(a) - 1`.
-    Elu "elu" (a) Wgsl("select($(exp_minus_one(@({a}))), {a}, {a} > #(0.0))"),
+    Elu "elu" (a) Wgsl("select(exp_minus_one({a}), {a}, {a} > #(0.0))"),
         if a > 0.0 { a } else { vector::exp_m1(a) }, if a > 0.0 { a } else { a.exp_m1() }, MONOTONE,
         |_, f, u| in_f32(12.0 * u.v32 * f, f, u);
     /// `a (1 + erf(a / sqrt(2))) / 2`.
@@ -228,31 +226,31 @@ functions! {
         Points(&[-0.752_461_422_071_016_2]),
         |x, f, u| in_f32(x[0].magnitude() / 2.0 * (1e-5 + 56.0 * u.v32) + 4.0 * u.v32 * f, f, u);
     /// The error function: `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to `a`.
-    Erf "erf" (a) Wgsl("$(error_function(@({a})))"), erf::erf_f32(a), erf::erf(a), MONOTONE, |x, f, u| {
+    Erf "erf" (a) Wgsl("error_function({a})"), erf::erf_f32(a), erf::erf(a), MONOTONE, |x, f, u| {
         let near = x[0].magnitude() < 0.5;
         in_f32(if near { 8.0 * u.v32 * f } else { 1.5e-7 + 40.0 * u.v32 }, f, u)
     };
     /// `log(1 + exp(a))`.
-    Softplus "softplus" (a) Wgsl("$(softplus(@({a})))"), vector::softplus(a),
+    Softplus "softplus" (a) Wgsl("softplus({a})"), vector::softplus(a),
         a.max(0.0) + (-a.abs()).exp().ln_1p(), MONOTONE,
         |x, f, u| in_f32((12.0 + 2.0 * x[0].magnitude()) * u.v32 * f, f, u);
     /// `exp(a) - 1`.
-    ExpM1 "exp_m1" (a) Wgsl("$(exp_minus_one(@({a})))"), vector::exp_m1(a), a.exp_m1(), MONOTONE,
+    ExpM1 "exp_m1" (a) Wgsl("exp_minus_one({a})"), vector::exp_m1(a), a.exp_m1(), MONOTONE,
         |x, f, u| in_f32((12.0 + 2.0 * x[0].magnitude()) * u.v32 * f, f, u);
     /// The hyperbolic sine.
-    Sinh "sinh" (a) Wgsl("$(hyperbolic_sine(@({a})))"), vector::sinh(a), a.sinh(), MONOTONE,
+    Sinh "sinh" (a) Wgsl("hyperbolic_sine({a})"), vector::sinh(a), a.sinh(), MONOTONE,
         |x, f, u| in_f32((16.0 + 4.0 * x[0].magnitude()) * u.v32 * f, f, u);
     /// The hyperbolic cosine.
-    Cosh "cosh" (a) Wgsl("$(hyperbolic_cosine(@({a})))"), vector::cosh(a), a.cosh(), AT_ZERO,
+    Cosh "cosh" (a) Wgsl("hyperbolic_cosine({a})"), vector::cosh(a), a.cosh(), AT_ZERO,
         |x, f, u| in_f32((16.0 + 4.0 * x[0].magnitude()) * u.v32 * f, f, u);
     /// The inverse of the hyperbolic sine.
-    Asinh "asinh" (a) Wgsl("$(inverse_hyperbolic_sine(@({a})))"), vector::asinh(a), a.asinh(), MONOTONE,
+    Asinh "asinh" (a) Wgsl("inverse_hyperbolic_sine({a})"), vector::asinh(a), a.asinh(), MONOTONE,
         |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
     /// The inverse of the hyperbolic cosine; NaN below 1.
-    Acosh "acosh" (a) Wgsl("$(inverse_hyperbolic_cosine(@({a})))"), vector::acosh(a), acosh(a), MONOTONE,
+    Acosh "acosh" (a) Wgsl("inverse_hyperbolic_cosine({a})"), vector::acosh(a), acosh(a), MONOTONE,
         |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
     /// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
-    Atanh "atanh" (a) Wgsl("$(inverse_hyperbolic_tangent(@({a})))"), vector::atanh(a), a.atanh(), MONOTONE,
+    Atanh "atanh" (a) Wgsl("inverse_hyperbolic_tangent({a})"), vector::atanh(a), a.atanh(), MONOTONE,
         |_, f, u| in_f32(24.0 * u.v32 * f, f, u);
     /// `exp(a)`.
     Exp "exp" (a) Wgsl("exp({a})"), vector::exp(a), a.exp(), MONOTONE,
@@ -286,14 +284,14 @@ functions! {
     /// The whole number next to it towards zero: what a conversion to an integer gives.
     Truncate "truncate" (a) Wgsl("trunc({a})"), a.trunc(), a.trunc(), MONOTONE, CHOICE;
     /// 1, 0 or -1; NaN of NaN.
-    Sign "sign" (a) Wgsl("select(sign({a}), {a}, is_nan(@({a})))"),
+    Sign "sign" (a) Wgsl("select(sign({a}), {a}, is_nan({a}))"),
         if a > 0.0 { 1.0 } else if a < 0.0 { -1.0 } else { a },
         if a > 0.0 { 1.0 } else if a < 0.0 { -1.0 } else { a }, AT_ZERO, CHOICE;
     /// 1 where `a` is 0.
     LogicalNot "logical_not" (a) Wgsl("select(#(0.0), #(1.0), {a} == #(0.0))"),
         f32::from(u8::from(a == 0.0)), f64::from(u8::from(a == 0.0)), AT_ZERO, CHOICE;
     /// 1 where `a` is NaN.
-    IsNan "is_nan" (a) Wgsl("select(#(0.0), #(1.0), is_nan(@({a})))"),
+    IsNan "is_nan" (a) Wgsl("select(#(0.0), #(1.0), is_nan({a}))"),
         f32::from(u8::from(a.is_nan())), f64::from(u8::from(a.is_nan())), MONOTONE, CHOICE;
     /// `x` if `x >= 0`, else `alpha x`; the arguments are `x` and a number.
     LeakyRelu "leaky_relu" (a, b) Of(Activation::PRelu),
@@ -331,7 +329,7 @@ functions! {
     Select "select" (a, b, c) Wgsl("select({b}, {c}, {a} == #(0.0))"),
         if a != 0.0 { b } else { c }, if a != 0.0 { b } else { c }, AT_ZERO, CHOICE;
     /// The first argument, not below the second and not above the third; NaN of NaN.
-    Clamp "clamp" (a, b, c) Wgsl("select(min(max({a}, {b}), {c}), {a}, is_nan(@({a})))"),
+    Clamp "clamp" (a, b, c) Wgsl("select(min(max({a}, {b}), {c}), {a}, is_nan({a}))"),
         vector::at_most(vector::at_least(a, b), c), if a.is_nan() { a } else { a.max(b).min(c) },
         MONOTONE, CHOICE;
 }

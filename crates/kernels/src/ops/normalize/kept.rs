@@ -1,5 +1,5 @@
-//! `kept`: as `maps`, of whole maps whose pixels a work-group keeps in registers, `tile[1]` for each of its `tile[0]`
-//! invocations: they are read once, and all reads are under way together.
+//! `kept`: whole maps of four channels, whose pixels a work-group keeps in registers, `tile[1]` for each of its `tile[0]`
+//! invocations, on a grid of maps x slices: they are read once, and all reads are under way together.
 
 use super::NormalizeOp;
 use super::arguments::{bindings, constants, params};
@@ -8,11 +8,9 @@ use crate::limits::{Family, Limits};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::reduce::groups::{FEWEST, group_sizes};
-use crate::ops::reduce::maps::Pixels;
+use crate::ops::reduce::pixels::{Pixels, obstacle};
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{self, Params, extent};
-
-use super::maps::Maps;
 
 /// Pixels of an invocation: few numbers, because each is a text.
 const KEPT: [u32; 10] = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36];
@@ -28,10 +26,10 @@ impl Kernel<NormalizeOp> for Kept {
         VariantEntry::wgsl("kept", crate::emit::text!("../../../shaders/normalize/kept.wgsl")).of_tile()
     }
 
-    /// Before `maps`, but for drivers that run a work-group's invocations one after the other.
+    /// Before others, but for drivers that run a work-group's invocations one after the other.
     fn offers(&self, op: &NormalizeOp, limits: &Limits) -> Vec<Offer> {
         let pixels = Pixels::of(&op.dims, op.normalized);
-        if Maps.obstacle(op, limits).is_some() || !pixels.whole() {
+        if self.obstacle(op, limits).is_some() || !pixels.whole() {
             return Vec::new();
         }
         let count: usize = pixels.reduced.iter().product();
@@ -48,11 +46,15 @@ impl Kernel<NormalizeOp> for Kept {
     }
 
     fn grid(&self, op: &NormalizeOp, tile: [u32; 3]) -> [u32; 3] {
-        Maps.grid(op, tile)
+        let outputs = Pixels::of(&op.dims, op.normalized).outputs();
+        [extent(outputs).saturating_mul(tile[0]), extent(op.dims.shape().slices()), 1]
     }
 
-    fn obstacle(&self, op: &NormalizeOp, limits: &Limits) -> Option<String> {
-        Maps.obstacle(op, limits)
+    fn obstacle(&self, op: &NormalizeOp, _limits: &Limits) -> Option<String> {
+        if op.parts {
+            return Some("moments of parts that are given".to_owned());
+        }
+        obstacle(&op.dims, op.normalized)
     }
 
     fn bindings(&self, op: &NormalizeOp, _choice: &Choice) -> Vec<Binding> {

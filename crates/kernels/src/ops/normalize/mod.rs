@@ -26,7 +26,6 @@ mod cpu;
 mod examples;
 mod finished;
 mod kept;
-mod maps;
 mod nest;
 mod operator;
 mod oracle;

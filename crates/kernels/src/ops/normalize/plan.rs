@@ -1,6 +1,6 @@
 //! What `normalize` is, and its kernels.
 
-use super::{NormalizeOp, OP, Vector, cpu, kept, maps, oracle, parts};
+use super::{NormalizeOp, OP, Vector, cpu, kept, oracle, parts};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -25,7 +25,14 @@ impl Definition for NormalizeOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps::Maps, &kept::Kept, &parts::Parts]
+        &[
+            &AsNest::REDUCTIONS,
+            &AsNest::ELEMENTS,
+            &kept::Kept,
+            &parts::Parts,
+            &AsNest::REDUCTIONS_OF_MAPS,
+            &AsNest::ELEMENTS_OF_MAPS,
+        ]
     }
 
     fn problem_key(&self) -> String {
@@ -109,7 +116,12 @@ impl Definition for NormalizeOp {
         halves::finished(&self.epilogue, sum, inputs, constants)
     }
 
+    /// None of a map that other kernels normalise faster than a nest does.
     fn nest(&self) -> Option<OpNest> {
+        if self.is_finished() { None } else { self.as_nest() }
+    }
+
+    fn nest_of_kernels(&self) -> Option<OpNest> {
         self.as_nest()
     }
 }

@@ -27,11 +27,6 @@ pub(in crate::ops) fn group_sizes(count: usize, limits: &Limits) -> Vec<[u32; 3]
     }
 }
 
-/// Whether a session that measured nothing joins `count` elements by a work-group, which no other thread of a CPU helps.
-pub(in crate::ops) fn pays(count: usize, limits: &Limits) -> bool {
-    count >= LARGE || !limits.has_lanes()
-}
-
 /// The grid of `outputs` work-groups of `size` invocations.
 pub(in crate::ops) fn groups(outputs: usize, size: u32) -> [u32; 3] {
     [extent(outputs.min(GROUPS)) * size, extent(outputs.div_ceil(GROUPS)), 1]

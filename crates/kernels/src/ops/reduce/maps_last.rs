@@ -3,7 +3,7 @@
 
 use super::ReduceOp;
 use super::arguments::constants;
-use super::maps::{Pixels, obstacle};
+use super::pixels::{Pixels, obstacle};
 use crate::dtype::DType;
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;

@@ -1,6 +1,6 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, integers, maps, maps_last, oracle};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps_last, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -19,7 +19,13 @@ impl Definition for ReduceOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps_last::MapsLast, &maps::Maps, &maps::MapsGroup]
+        &[
+            &AsNest::REDUCTIONS,
+            &AsNest::ELEMENTS,
+            &maps_last::MapsLast,
+            &AsNest::REDUCTIONS_OF_MAPS,
+            &AsNest::ELEMENTS_OF_MAPS,
+        ]
     }
 
     fn problem_key(&self) -> String {

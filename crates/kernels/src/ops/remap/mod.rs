@@ -15,13 +15,10 @@
 mod axes;
 mod cpu;
 mod examples;
-mod lanes;
-mod maps;
 mod nest;
 mod operators;
 mod oracle;
 mod plan;
-mod texts;
 mod transpose;
 
 pub(super) use examples::{NUMBERS, examples};
@@ -157,39 +154,30 @@ impl RemapOp {
         Lowered::Op(Arc::new(self))
     }
 
-    /// The axes of the result where each is one of the source's, in their order, and both have rank 4 at
-    /// most: batch, height, width and channels.
-    fn maps(&self) -> Option<[Axis; 4]> {
-        let extents = self.source.extents();
-        let rank = extents.len();
-        if self.dtype != DType::F32 || rank > 4 || self.target.rank() != rank || self.axes.len() != rank {
-            return None;
-        }
-        let mut axes = [Axis::whole(1, self.source.elements()); 4];
-        let own = axes::strides(self.source);
-        for (index, axis) in self.axes.iter().enumerate() {
-            if axis.extent != self.target.extents()[index]
-                || axis.source != extents[index]
-                || axis.stride != own[index]
-            {
-                return None;
-            }
-            axes[4 - rank + index] = *axis;
-        }
-        Some(axes)
-    }
-
     /// Whether elements may have no source.
     pub const fn fills(&self) -> bool {
         matches!(self.rule, Rule::Fill(_))
     }
 
-    /// The value of what has no source.
+    /// The value of what has no source. A finite one is at most the largest half where halves are stored; an infinite one
+    /// stays so.
     fn fill(&self) -> f32 {
-        match self.rule {
-            Rule::Fill(Bits(value)) => value,
-            _ => 0.0,
+        let Rule::Fill(Bits(value)) = self.rule else { return 0.0 };
+        let largest = half::f16::MAX.to_f32();
+        match self.stored() {
+            DType::F16 if value.is_finite() => value.clamp(-largest, largest),
+            _ => value,
         }
+    }
+
+    /// What rows are moved in: integers as words of 32 bits in every precision.
+    fn precision_of_rows(&self) -> Precision {
+        if self.dtype == DType::F32 { self.precision.with_f32_sums() } else { Precision::F32 }
+    }
+
+    /// The type of its rows.
+    fn stored(&self) -> DType {
+        if self.dtype == DType::F32 { self.precision.storage() } else { self.dtype }
     }
 
     /// The value of what has no source, in words.

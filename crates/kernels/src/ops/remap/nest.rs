@@ -27,7 +27,7 @@ impl RemapOp {
             };
             at = at.plus(&coordinate, i64::try_from(axis.stride).ok()?);
         }
-        let otherwise = if let Rule::Fill(fill) = self.rule { fill } else { Bits(0.0) };
+        let otherwise = Bits(self.fill());
         let mut nodes = Nodes::default();
         let value = nodes.add(Node::Read { source: 0, at, guards, otherwise });
         let written = (0..extents.len()).collect();

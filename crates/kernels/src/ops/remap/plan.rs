@@ -1,6 +1,6 @@
 //! What `remap` is, and its kernels.
 
-use super::{OP, RemapOp, Rule, cpu, lanes, maps, oracle, transpose};
+use super::{OP, RemapOp, Rule, cpu, oracle, transpose};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -19,7 +19,7 @@ impl Definition for RemapOp {
     const NAME: &'static str = OP;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&maps::Maps, &lanes::Lanes, &transpose::Transpose, &AsNest::ELEMENTS]
+        &[&AsNest::ELEMENTS_OF_MAPS, &transpose::Transpose, &AsNest::ELEMENTS]
     }
 
     fn problem_key(&self) -> String {

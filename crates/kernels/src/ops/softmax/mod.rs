@@ -13,7 +13,6 @@
 
 pub(super) mod cpu;
 mod examples;
-mod maps;
 mod nest;
 mod operator;
 mod oracle;

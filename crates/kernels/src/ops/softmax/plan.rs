@@ -1,6 +1,6 @@
 //! What `softmax` is, and its kernels.
 
-use super::{OP, SoftmaxOp, cpu, maps, oracle};
+use super::{OP, SoftmaxOp, cpu, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -24,7 +24,7 @@ impl Definition for SoftmaxOp {
     const HALVES: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &maps::Maps]
+        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS, &AsNest::REDUCTIONS_OF_MAPS, &AsNest::ELEMENTS_OF_MAPS]
     }
 
     fn problem_key(&self) -> String {
