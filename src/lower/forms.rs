@@ -10,6 +10,7 @@
 
 use super::choosing::Choosing;
 use super::network::Network;
+use super::stored_as::{of_rows, same_bytes};
 use super::unit::Input;
 use crate::dtype::DType;
 use crate::emit::Operand;
@@ -99,11 +100,17 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
         };
         let consumers = consumers.iter().filter(same).map(|end| end.node).collect();
         let shape = network.dims(value)?.shape();
-        let storage = choosing.options.precision.storage().bytes();
+        let storage = choosing.options.precision.storage();
         let each = if producer.rows == Form::HalfRows { 2 } else { 4 };
-        let both = each * shape.elements() + Layout::C4.elements(&shape) * storage;
+        let both = each * shape.elements() + Layout::C4.elements(&shape) * storage.bytes();
         let change = cost(both as u64 + DISPATCH);
-        edges.push(Edge { producer: producer.node, consumers, change: [change; 2] });
+        let kinds = [(Form::C4, shape, storage), (producer.rows, shape, of_rows(producer.rows))];
+        // A pixel in C4 is its channels in order; what leaves the network has bytes of its own.
+        let change = [[0, 1], [1, 0]].map(|[from, to]| {
+            let free = !network.leaves(value) && same_bytes(&kinds[from], &kinds[to]);
+            if free { Duration::ZERO } else { change }
+        });
+        edges.push(Edge { producer: producer.node, consumers, change });
     }
     let mut times = sides.times.clone();
     times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);

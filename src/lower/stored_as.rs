@@ -19,7 +19,7 @@ pub(super) fn same_kind(one: &Kind, other: &Kind) -> bool {
 }
 
 /// The type of elements of f32 that a device has in rows of this form.
-const fn of_rows(form: Form) -> DType {
+pub(super) const fn of_rows(form: Form) -> DType {
     if matches!(form, Form::HalfRows) { DType::F16 } else { DType::F32 }
 }
 
