@@ -251,7 +251,7 @@ pub(crate) async fn ends(devices: &[Arc<dyn Device>]) -> Vec<String> {
             parts.collect::<Vec<_>>().join("\n")
         };
         for device in devices {
-            for (variant, layout) in [("flat", Layout::C4), ("rows", Layout::Nhwc)] {
+            for (variant, layout) in [("maps", Layout::C4), ("rows", Layout::Nhwc)] {
                 let choice = Choice::new(variant, [1, 1, 1], [64, 1, 1]).with_layout(layout);
                 let outcome = gpu::check_by(
                     &compare_ends,
@@ -282,33 +282,32 @@ pub(crate) fn mistakes() -> Vec<(&'static str, Problem, &'static str, Layout, &'
     };
     let map: &[usize] = &[2, 3, 5, 6];
     vec![
-        ("the wrong input", of(&[map, map]), "flat", Layout::C4, "x0 - x1", "x0 - x0"),
+        ("the wrong input", of(&[map, map]), "maps", Layout::C4, "v0 - v1", "v0 - v0"),
         (
             "the last vec4 left out",
             of(&[map, map]),
-            "flat",
+            "maps",
             Layout::C4,
-            "i >= @elements4",
-            "i + 1u >= @elements4",
+            "i >= @elements",
+            "i + 1u >= @elements",
         ),
         (
             "lanes beyond the channels",
             exponential(&[map, map]),
-            "flat",
+            "maps",
             Layout::C4,
-            "y, lanes <",
-            "y, 0u * lanes <",
+            "vec4<bool>(",
+            "vec4<bool>(true) | vec4<bool>(",
         ),
-        ("the first row for all", of(&[map, &[3, 1, 6]]), "maps", Layout::C4, "gid.y * @step1_1", "0u"),
-        ("the first image for all", of(&[map, &[2, 1, 1, 6]]), "maps", Layout::C4, "n * @step1_3", "0u"),
-        ("no one channel for all", of(&[map, &[5, 1]]), "maps", Layout::C4, ").x)", "))"),
+        ("the first row for all", of(&[map, &[3, 1, 6]]), "maps", Layout::C4, "@n6 * i2", "0u"),
+        ("the first image for all", of(&[map, &[2, 1, 1, 6]]), "maps", Layout::C4, "@n5 * i0", "0u"),
         (
-            "lanes of a map and a column",
+            "no one channel for all",
             of(&[map, &[5, 1]]),
             "maps",
             Layout::C4,
-            "y, lanes <",
-            "y, 0u * lanes <",
+            "arg1[a5]",
+            "arg1[a5], 0.0f, 0.0f, 0.0f",
         ),
         ("an axis left out", of(&[map, &[3, 1, 6]]), "rows", Layout::Nhwc, "i1 + ", "0u * i1 + "),
         ("another axis's extent", of(&[map, &[3, 1, 6]]), "rows", Layout::Nhwc, "a0 / @n1", "a0 / @n0"),

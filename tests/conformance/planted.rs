@@ -827,8 +827,8 @@ fn mistakes() -> Vec<Mistake> {
             concat(&[[1, 2, 3, 5], [1, 2, 3, 2]]),
             "rows",
             [1; 3],
-            "row * (@end1 - @end0)",
-            "0u * row",
+            "@n2 * i0 + a2",
+            "a2",
         ),
     ];
     let mut rows = rows;
@@ -1030,32 +1030,25 @@ fn mistakes() -> Vec<Mistake> {
             moved(&border(PadMode::Reflect), &[1, 3, 5, 7]),
             "maps",
             [1; 3],
-            "2 * (extent - 1) - before",
-            "2 * extent - 1 - before",
+            "2 * i32(@n4 - 1u) - a4",
+            "2 * i32(@n4 - 1u) + 1 - a4",
         ),
-        (
-            "channels that were cut off",
-            moved(&cut, &[1, 3, 5, 8]),
-            "maps",
-            [1; 3],
-            "vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(@dst_c)",
-            "vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(9u)",
-        ),
+        ("channels that were cut off", moved(&cut, &[1, 3, 5, 8]), "maps", [1; 3], "a2 < @n3", "a2 < 9u"),
         (
             "the first lane for all",
             moved(&planes, &[2, 3, 5, 7]),
-            "lanes",
+            "maps",
             [1; 3],
-            "[(from_lane % 4u)]",
-            "[0u]",
+            "+ (i2 % @n0)",
+            "+ 0u * (i2 % @n0)",
         ),
         (
             "slices of the first image",
             concat(&[[2, 2, 3, 3], [2, 2, 3, 6]]),
             "maps",
             [1; 3],
-            " + 3u) / 4u) * n",
-            " + 3u) / 4u) * 0u",
+            "@n5 * i0",
+            "0u * i0",
         ),
     ]);
     let rows = rows.into_iter().map(|row| (Layout::C4, row));
@@ -1183,16 +1176,19 @@ pub(crate) async fn wrong_kernels(device: &dyn Device, turn: fn(usize) -> bool) 
         if let Err(failure) = check(&|_| {}).await {
             failures.push(format!("{info}: the right kernel beside {what:?}: {failure}"));
         }
-        let found = std::cell::Cell::new(false);
-        let outcome = check(&|source| found.set(mistake.plant(source))).await;
-        match outcome {
-            _ if !found.get() => failures.push(format!("{info}: {what}: {from:?} is not in the text")),
-            Ok(()) => failures.push(format!("{info}: {what} passed")),
+        let other = std::cell::RefCell::new(None);
+        let plant = |source: &mut KernelSource| {
+            let found = mistake.plant(source);
+            *other.borrow_mut() = (!found).then(|| source.text.clone());
+        };
+        match (check(&plant).await, other.take()) {
+            (_, Some(text)) => failures.push(format!("{info}: {what}: {from:?} is not in the text\n{text}")),
+            (Ok(()), None) => failures.push(format!("{info}: {what} passed")),
             // A mistake must be seen in the result, not by the compiler.
-            Err(failure) if !failure.contains("element") && !failure.contains("canary") => {
+            (Err(failure), None) if !failure.contains("element") && !failure.contains("canary") => {
                 failures.push(format!("{info}: {what} did not run: {failure}"));
             }
-            Err(failure) => {
+            (Err(failure), None) => {
                 caught += 1;
                 println!("{info}: {what}: {failure}");
             }
