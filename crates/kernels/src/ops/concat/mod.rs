@@ -9,7 +9,6 @@
 //!
 //! Elements are moved as they are, NaN and infinities too.
 
-mod cpu;
 mod examples;
 mod nest;
 mod operator;

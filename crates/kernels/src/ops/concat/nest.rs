@@ -1,10 +1,21 @@
 //! A concatenation as a nest of loops.
 
 use super::ConcatOp;
+use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::ops::loops::{Guard, Index, Nest, Node, Nodes, element};
 
 impl ConcatOp {
+    /// What it joins, as a nest of words of 32 bits, whatever these are.
+    pub(super) fn nest_of_words(&self) -> Option<Nest> {
+        let (rows, words) = (self.rows().0, self.dtype.words());
+        let row = |dims: &Dims| Dims::new(&[rows, dims.elements() * words / rows.max(1)]).ok();
+        let inputs = self.inputs.iter().map(row).collect::<Option<Vec<Dims>>>()?;
+        let target = row(&self.target)?;
+        ConcatOp { inputs, target, axis: 1, precision: self.precision, dtype: DType::F32 }.as_nest()
+    }
+
     /// What it joins, as a nest: of each place the element of the input whose part it is; none of integers of 64 bits.
     pub(super) fn as_nest(&self) -> Option<Nest> {
         let extents = self.target.extents().to_vec();

@@ -1,6 +1,6 @@
 //! What `concat` is, and its kernels.
 
-use super::{ConcatOp, OP, cpu, operand, oracle};
+use super::{ConcatOp, OP, operand, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest};
+use crate::ops::loops::{self, AsNest, OpNest};
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
@@ -60,7 +60,8 @@ impl Definition for ConcatOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::ConcatKernel::new(self)))
+        let operands: Vec<Operand> = (0..self.inputs.len()).map(operand).collect();
+        loops::kernel(OP, self.nest_of_words(), &operands, self.target)
     }
 
     fn halves(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What `elementwise` is, and its kernels.
 
-use super::{ElementwiseOp, OP, cpu, oracle};
+use super::{ElementwiseOp, OP, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dims::Dims;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest, OperandSet};
+use crate::ops::loops::{self, AsNest, OpNest, OperandSet};
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -54,7 +54,8 @@ impl Definition for ElementwiseOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::Blocks::new(self)))
+        let operands: Vec<Operand> = (0..self.inputs.len()).map(|place| Operand::Arg(place as u8)).collect();
+        loops::kernel(OP, self.as_nest(), &operands, self.output)
     }
 
     fn halves(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::index::Index;
 use super::nest::{Nest, Node, NodeId};
 use super::text::{Stored, Text, is_whole};
+use super::written::Written;
 use super::{LoopsOp, result_operand};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -12,6 +13,7 @@ use crate::ops::kernel::{Constants, Kernel, Offer, Ordinary, VariantEntry, offer
 use crate::ops::plan::Choice;
 use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, unsigned};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct Flat;
@@ -150,20 +152,22 @@ fn one(stored: Stored, value: &str) -> String {
     if stored.dtype == DType::F16 { format!("f16({value})") } else { value.to_owned() }
 }
 
-/// The statements, the scalars that they name, and whether these are all of their numbers.
-fn text(op: &LoopsOp) -> (Body, Params, bool) {
+fn text(op: &LoopsOp) -> Arc<Written> {
+    op.texts.of(1, || written(op))
+}
+
+fn written(op: &LoopsOp) -> Written {
     let (nest, lanes) = (&*op.stored, lanes(&op.stored));
     let sources = sources(op, lanes);
     let mut text = Text::new(nest, lanes, &sources);
     text.places(&nest.written.clone(), "i");
     store(&mut text, &results(op, lanes), lanes, Some("i"));
-    let (params, all) = (text.params(), text.has_names_for_all());
-    (text.body, params, all)
+    text.written()
 }
 
 /// Whether a kernel takes all scalars that the text names.
 pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
-    text(op).2
+    text(op).has_all
 }
 
 impl Kernel<LoopsOp> for Flat {
@@ -192,12 +196,12 @@ impl Kernel<LoopsOp> for Flat {
 
     fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {
         let mut params = vec![("elements", unsigned(op.stored.target.elements() / width(op)))];
-        params.extend(text(op).1);
+        params.extend_from_slice(&text(op).params);
         params
     }
 
     fn body(&self, op: &LoopsOp, _choice: &Choice) -> Body {
-        text(op).0
+        text(op).body.clone()
     }
 
     fn constants(&self, op: &LoopsOp, _choice: &Choice, _limits: &Limits) -> Constants {

@@ -44,9 +44,11 @@ mod tests;
 mod text;
 mod tidy;
 mod words;
+mod written;
 
 pub use compose::{ReadFrom, SourceAt, Sources};
 pub use cpu::STEP as CPU_STEP;
+pub(super) use cpu::kernel;
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};
@@ -54,6 +56,7 @@ pub use nest::Nest;
 pub(super) use nest::{GatherAxis, Guard, Node, NodeId, Nodes, aligned, element};
 pub(super) use of_op::AsNest;
 pub use operator::Loops;
+use written::Texts;
 
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -110,6 +113,7 @@ pub struct LoopsOp {
     /// Which operands are feature maps in slices of four channels.
     maps: OperandSet,
     precision: Precision,
+    texts: Texts,
 }
 
 /// Some operands of a nest.
@@ -155,7 +159,8 @@ impl LoopsOp {
             _ => Arc::new(nest.in_maps(maps)?),
         };
         let sources = (0..nest.sources.len()).map(|place| Operand::Arg(place as u8)).collect();
-        Ok(LoopsOp { nest, sources, stored, halves, maps, precision: precision.with_f32_sums() })
+        let (precision, texts) = (precision.with_f32_sums(), Texts::default());
+        Ok(LoopsOp { nest, sources, stored, halves, maps, precision, texts })
     }
 
     /// The operand that source `place` is.

@@ -1,5 +1,6 @@
 //! The kernels of a nest as those of an op that computes one.
 
+use super::written::Texts;
 use super::{LoopsOp, OpNest, OperandSet, flat, rows};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Binding, Body, Element, Epilogue, Operand};
@@ -12,6 +13,9 @@ use crate::ops::plan::Choice;
 use crate::ops::registers::Registers;
 use crate::ops::rows::wide_obstacle;
 use crate::ops::spec::Params;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A kernel of a nest, for an op that is one ([`Definition::nest_of_kernels`]).
@@ -37,11 +41,31 @@ impl AsNest {
         AsNest { name: "maps_group", kernel: &rows::Rows, in_maps: true };
 
     /// What `of` gives of the op as a nest, if it is one.
-    fn with<O: Definition, T>(
+    fn with<O: Definition + PartialEq, T>(
         &self,
         op: &O,
         of: impl FnOnce(&dyn Kernel<LoopsOp>, &LoopsOp) -> T,
     ) -> Option<T> {
+        let is_it = |own: &Known| own.in_maps == self.in_maps && own.op.downcast_ref() == Some(op);
+        let found = KNOWN.with_borrow_mut(|known| {
+            let place = known.iter().position(is_it)?;
+            known.remove(place)
+        });
+        let own = found.unwrap_or_else(|| Known {
+            in_maps: self.in_maps,
+            op: Box::new(op.clone()),
+            loops: self.loops(op),
+        });
+        let loops = own.loops.clone();
+        KNOWN.with_borrow_mut(|known| {
+            known.push_front(own);
+            known.truncate(MOST_KNOWN);
+        });
+        Some(of(self.kernel, &*loops?))
+    }
+
+    /// The op as a nest, with its operands as its kernels have them, if it is one.
+    fn loops<O: Definition>(&self, op: &O) -> Option<Arc<LoopsOp>> {
         let OpNest { nest, operands, mut halves } = op.nest_of_kernels()?;
         let mut maps = OperandSet::NONE;
         if self.in_maps {
@@ -50,8 +74,22 @@ impl AsNest {
             halves = maps;
         }
         let loops = LoopsOp::new(Arc::new(nest), halves, maps, op.precision()).ok()?;
-        Some(of(self.kernel, &LoopsOp { sources: operands, ..loops }))
+        Some(Arc::new(LoopsOp { sources: operands, texts: Texts::default(), ..loops }))
     }
+}
+
+/// Ops whose nests a thread keeps: whoever chooses a kernel asks all of an op's kernels for everything, one op at a time.
+const MOST_KNOWN: usize = 128;
+
+thread_local! {
+    static KNOWN: RefCell<VecDeque<Known>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// What an op is as a nest.
+struct Known {
+    in_maps: bool,
+    op: Box<dyn Any>,
+    loops: Option<Arc<LoopsOp>>,
 }
 
 /// Which of `operands` are inputs of an op, and no constants that kernels have in rows.
@@ -61,7 +99,7 @@ fn inputs<O: Definition>(op: &O, operands: &[Operand]) -> u32 {
     operands.iter().enumerate().filter(|(_, own)| is_input(own)).fold(0, |set, (place, _)| set | 1 << place)
 }
 
-impl<O: Definition> Kernel<O> for AsNest {
+impl<O: Definition + PartialEq> Kernel<O> for AsNest {
     fn entry(&self) -> VariantEntry {
         let entry = VariantEntry { name: self.name, ..self.kernel.entry() };
         if self.in_maps { entry.with_layouts(&[Layout::C4]) } else { entry }

@@ -8,6 +8,7 @@ use super::index::{AxisSet, Index};
 use super::kept::Kept;
 use super::nest::{Nest, Node, NodeId};
 use super::text::{Stored, Text, ordered};
+use super::written::Written;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
@@ -18,6 +19,7 @@ use crate::ops::reduce::groups::group_sizes;
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Work-groups of a line: fewer than the 65535 that WebGPU launches along an axis.
 const GROUPS: usize = 32768;
@@ -213,8 +215,11 @@ fn join_lanes(
     text.line(&format!("{own} = partial[{slot} - lane * APART];"));
 }
 
-/// The statements, the scalars that they name, and whether these are all of their numbers.
-fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
+fn text(op: &LoopsOp, invocations: u32) -> Arc<Written> {
+    op.texts.of(invocations, || written(op, invocations))
+}
+
+fn written(op: &LoopsOp, invocations: u32) -> Written {
     let (nest, lanes) = (&*op.stored, lanes_of(&op.stored));
     let [stored, results] = operands(op);
     let shape = Shape::of(nest);
@@ -287,13 +292,12 @@ fn text(op: &LoopsOp, invocations: u32) -> (Body, Params, bool) {
             store(text, &results, lanes, None);
         });
     }
-    let (params, all) = (text.params(), text.has_names_for_all());
-    (text.body, params, all)
+    text.written()
 }
 
 /// Whether a kernel takes all scalars that the text names: they are the same for all tiles.
 pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
-    text(op, 2).2
+    text(op, 2).has_all
 }
 
 impl Kernel<LoopsOp> for Rows {
@@ -362,7 +366,9 @@ impl Kernel<LoopsOp> for Rows {
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }
 
-    fn registers(&self, op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
+    fn registers(&self, op: &LoopsOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        // Where nobody knows how many there are, they are not counted.
+        limits.registers(choice.work_group.iter().product(), choice.tile[0] > 1)?;
         let lanes = lanes_of(&op.stored);
         let kept = Kept::of(&op.stored, choice.tile[0] as usize, lanes).numbers(lanes);
         let wanted = registers::of_kept(extent(kept).div_ceil(4));
@@ -382,11 +388,11 @@ impl Kernel<LoopsOp> for Rows {
     }
 
     fn params(&self, op: &LoopsOp, choice: &Choice) -> Params {
-        text(op, choice.tile[0]).1
+        text(op, choice.tile[0]).params.clone()
     }
 
     fn body(&self, op: &LoopsOp, choice: &Choice) -> Body {
-        text(op, choice.tile[0]).0
+        text(op, choice.tile[0]).body.clone()
     }
 
     fn constants(&self, op: &LoopsOp, choice: &Choice, _limits: &Limits) -> Constants {

@@ -14,11 +14,11 @@
 use super::index::{AxisSet, Index, Term};
 use super::nest::{Nest, Node, NodeId, axes_of};
 use super::scalars::{FLOATS, WHOLE};
+use super::written::Written;
 use crate::dtype::DType;
 use crate::emit::{Bits, Body, Operand, Scalar};
 use crate::ops::elementwise::Function;
 use crate::ops::reduce::Reduction;
-use crate::ops::spec::Params;
 use std::collections::HashMap;
 
 /// How a source or the result is bound.
@@ -64,16 +64,12 @@ impl<'a> Text<'a> {
         Text { nest, lanes, sources, types, body, whole, floats, scope, depth: 0, count: 0 }
     }
 
-    /// Whether each number has the name of a scalar.
-    pub(super) const fn has_names_for_all(&self) -> bool {
-        self.whole.len() <= WHOLE.len() && self.floats.len() <= FLOATS.len()
-    }
-
-    /// The scalars that the statements name.
-    pub(super) fn params(&self) -> Params {
+    /// What was written.
+    pub(super) fn written(self) -> Written {
+        let has_all = self.whole.len() <= WHOLE.len() && self.floats.len() <= FLOATS.len();
         let whole = WHOLE.into_iter().zip(&self.whole).map(|(name, &number)| (name, Scalar::U32(number)));
         let floats = FLOATS.into_iter().zip(&self.floats).map(|(name, number)| (name, Scalar::F32(number.0)));
-        whole.chain(floats).collect()
+        Written { params: whole.chain(floats).collect(), body: self.body, has_all }
     }
 
     pub(super) fn line(&mut self, text: &str) {

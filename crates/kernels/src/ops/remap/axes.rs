@@ -81,11 +81,6 @@ impl Axis {
     }
 }
 
-/// The greatest common divisor.
-fn divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { divisor(b, a % b) }
-}
-
 /// The coordinate that `rule` makes of `at`; `None` for the fill value.
 pub(super) fn ruled(at: isize, source: usize, rule: &Rule) -> Option<usize> {
     let extent = source as isize;
@@ -102,16 +97,6 @@ pub(super) fn ruled(at: isize, source: usize, rule: &Rule) -> Option<usize> {
         Rule::Wrap => at.rem_euclid(extent),
     };
     usize::try_from(at).ok().filter(|at| *at < source)
-}
-
-/// Elements of an axis whose coordinates are equally far apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) count: usize,
-    /// The coordinate of the first; none for the fill value.
-    pub(super) first: Option<usize>,
-    /// From one element's coordinate to the next one's.
-    pub(super) step: isize,
 }
 
 /// Several axes that are one.
@@ -143,52 +128,6 @@ impl Part {
     /// The coordinate of the last element.
     pub(super) const fn last(&self) -> i128 {
         self.start as i128 + self.step as i128 * (self.extent as i128 - 1)
-    }
-
-    /// Elements after which the coordinates repeat; all of them if they do not.
-    pub(super) fn period(&self, rule: &Rule) -> usize {
-        match (rule, self.step.unsigned_abs()) {
-            (_, 0) => 1,
-            (Rule::Wrap, step) => (self.source / divisor(step, self.source)).min(self.extent),
-            _ => self.extent,
-        }
-    }
-
-    /// The first `elements` elements in as few pieces as the rule leaves.
-    pub(super) fn pieces<'r>(
-        &self,
-        elements: usize,
-        rule: &'r Rule,
-    ) -> impl Iterator<Item = Piece> + use<'r> {
-        let Part { start, step, source, .. } = *self;
-        let (extent, mut at, mut left) = (source as isize, start, elements);
-        std::iter::from_fn(move || {
-            if left == 0 {
-                return None;
-            }
-            // The coordinates on this side of the source's ends, or within it; those of one copy.
-            let [low, high] = match rule {
-                Rule::Wrap => [at - at.rem_euclid(extent), at - at.rem_euclid(extent) + extent],
-                _ if at < 0 => [isize::MIN, 0],
-                _ if at >= extent => [extent, isize::MAX],
-                _ => [0, extent],
-            };
-            let more = match step {
-                0 => left,
-                1.. => ((high - 1 - at) / step).unsigned_abs(),
-                _ => (low.saturating_sub(at) / step).unsigned_abs(),
-            };
-            let first = ruled(at, source, rule);
-            let step_here = match rule {
-                Rule::Reflect | Rule::Symmetric if low != 0 => -step,
-                Rule::Edge if low != 0 => 0,
-                _ => step,
-            };
-            let count = left.min(more.saturating_add(1));
-            at += step * count as isize;
-            left -= count;
-            Some(Piece { count, first, step: step_here })
-        })
     }
 
     /// This part and the next one inwards as one, if they are.
@@ -271,50 +210,6 @@ mod tests {
         assert_eq!(of(Rule::Edge), some([0, 0, 0, 1, 2, 2, 2]));
         assert_eq!(of(Rule::Wrap), some([1, 2, 0, 1, 2, 0, 1]));
         assert_eq!(of(Rule::Fill(Bits(1.0))), [None, None, Some(0), Some(1), Some(2), None, None]);
-    }
-
-    #[test]
-    fn pieces_have_the_coordinates_of_their_elements() {
-        let rules =
-            [Rule::Fill(Bits(0.0)), Rule::Reflect, Rule::Symmetric, Rule::Edge, Rule::Wrap, Rule::Within];
-        let mut pieces_of_ramps = 0;
-        for (rule, source, start, step, extent) in rules.into_iter().flat_map(|rule| {
-            let sources = [1usize, 2, 3, 7, 12];
-            let of_source = move |source| {
-                let starts = (-13..14).flat_map(move |start| (-5..6).map(move |step| (start, step)));
-                starts.flat_map(move |(start, step)| [1, 2, 5, 24].map(|n| (rule, source, start, step, n)))
-            };
-            sources.into_iter().flat_map(of_source)
-        }) {
-            if (Axis { extent, stride: 1, start, step, source }).check(0, &rule).is_err() {
-                continue;
-            }
-            let part = Part { extent, stride: 1, start, step, source };
-            let wanted = (0..extent as isize).map(|i| ruled(start + step * i, source, &rule));
-            let wanted: Vec<Option<usize>> = wanted.collect();
-            let period = part.period(&rule);
-            let pieces: Vec<Piece> = part.pieces(period, &rule).collect();
-            let mut found: Vec<Option<usize>> = Vec::new();
-            for Piece { count, first, step } in &pieces {
-                assert!(*count > 0, "{part:?} {rule:?}");
-                found.extend(
-                    (0..*count as isize)
-                        .map(|i| first.as_ref().and_then(|first| first.checked_add_signed(step * i))),
-                );
-            }
-            assert_eq!(found.len(), period, "{part:?} {rule:?}");
-            let found: Vec<Option<usize>> = found.iter().copied().cycle().take(extent).collect();
-            assert_eq!(found, wanted, "{part:?} {rule:?}");
-            if step.abs() == 1 && !matches!(rule, Rule::Wrap) {
-                assert!(pieces.len() <= 3, "{part:?} {rule:?}: {pieces:?}");
-                pieces_of_ramps += 1;
-            }
-        }
-        assert!(pieces_of_ramps > 1000, "{pieces_of_ramps}");
-        // What a file of 96 bytes asks for: two elements for the whole of it.
-        let tiled = Part { extent: 1 << 29, stride: 1, start: 0, step: 1, source: 2 };
-        assert_eq!(tiled.period(&Rule::Wrap), 2);
-        assert_eq!(tiled.pieces(2, &Rule::Wrap).count(), 1);
     }
 
     #[test]

@@ -13,7 +13,6 @@
 //! Elements are moved as they are, NaN and infinities too; the fill value may be infinite.
 
 mod axes;
-mod cpu;
 mod examples;
 mod nest;
 mod operators;

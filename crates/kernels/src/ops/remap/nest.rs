@@ -1,15 +1,35 @@
 //! A move as a nest of loops.
 
+use super::axes::{self, Axis};
 use super::{RemapOp, Rule};
+use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::emit::Bits;
 use crate::ops::loops::{Guard, Index, Mirror, Nest, Node, Nodes};
 
 impl RemapOp {
     /// What it moves, as a nest; none of integers of 64 bits.
     pub(super) fn as_nest(&self) -> Option<Nest> {
-        let extents: Vec<usize> = self.axes.iter().map(|axis| axis.extent).collect();
+        self.nest_of(&self.axes, (self.source, self.dtype), self.target, &[self.fill()])
+    }
+
+    /// What it moves, as a nest of words of 32 bits, whatever these are.
+    pub(super) fn nest_of_words(&self) -> Option<Nest> {
+        let words = self.dtype.words();
+        let apart = |axis: &Axis| Axis { stride: axis.stride * words, ..*axis };
+        let mut axes: Vec<Axis> = self.axes.iter().map(apart).collect();
+        axes.extend(axes::whole(Dims::new(&[words]).ok()?));
+        let of_words = |dims: Dims| Dims::new(&[dims.elements() * words]).ok();
+        let source = (of_words(self.source)?, DType::F32);
+        self.nest_of(&axes, source, of_words(self.target)?, &self.fill_words())
+    }
+
+    /// The nest that moves elements of `source` along `axes`. What has no source is filled with one number, or with two that
+    /// take turns along the last axis.
+    fn nest_of(&self, axes: &[Axis], source: (Dims, DType), target: Dims, fills: &[f32]) -> Option<Nest> {
+        let extents: Vec<usize> = axes.iter().map(|axis| axis.extent).collect();
         let (mut at, mut guards) = (Index::default(), Vec::new());
-        for (place, axis) in self.axes.iter().enumerate() {
+        for (place, axis) in axes.iter().enumerate() {
             let source = i64::try_from(axis.source).ok()?;
             let coordinate =
                 Index::number(axis.start as i64).plus(&Index::axis(place), i64::try_from(axis.step).ok()?);
@@ -27,10 +47,20 @@ impl RemapOp {
             };
             at = at.plus(&coordinate, i64::try_from(axis.stride).ok()?);
         }
-        let otherwise = Bits(self.fill());
         let mut nodes = Nodes::default();
-        let value = nodes.add(Node::Read { source: 0, at, guards, otherwise });
+        let mut read = |fill: f32| {
+            let (at, guards) = (at.clone(), guards.clone());
+            nodes.add(Node::Read { source: 0, at, guards, otherwise: Bits(fill) })
+        };
+        let mut value = read(fills.first().copied()?);
+        if let &[low, high] = fills
+            && low.to_bits() != high.to_bits()
+        {
+            let (then, otherwise) = (value, read(high));
+            let guards = vec![Guard { index: Index::axis(axes.len().checked_sub(1)?), below: 1 }];
+            value = nodes.add(Node::Choose { guards, then, otherwise });
+        }
         let written = (0..extents.len()).collect();
-        Nest::of_words(extents, written, vec![(self.source, self.dtype)], nodes, value, self.target).ok()
+        Nest::of_words(extents, written, vec![source], nodes, value, target).ok()
     }
 }

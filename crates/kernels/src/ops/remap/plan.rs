@@ -1,6 +1,6 @@
 //! What `remap` is, and its kernels.
 
-use super::{OP, RemapOp, Rule, cpu, oracle, transpose};
+use super::{OP, RemapOp, Rule, oracle, transpose};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest};
+use crate::ops::loops::{self, AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -65,7 +65,7 @@ impl Definition for RemapOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::RemapKernel::new(self)))
+        loops::kernel(OP, self.nest_of_words(), &[Operand::Src], self.target)
     }
 
     fn halves(&self) -> bool {

@@ -35,7 +35,7 @@ use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dims::Dims;
 use crate::emit::Operand;
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub use estimate::STEP;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
@@ -46,6 +46,33 @@ use tile::Room;
 
 /// Results of a pass that are cut into parts for threads: more than a nest has, as a pass also writes reductions for a later one.
 const MOST_PARTED: usize = 8;
+
+/// The kernel of `op`, which computes what `nest` says of these operands as `target`.
+///
+/// # Errors
+/// If there is no nest of something.
+pub(in crate::ops) fn kernel(
+    op: &'static str,
+    nest: Option<Nest>,
+    operands: &[Operand],
+    target: Dims,
+) -> Result<Box<dyn CpuKernel>> {
+    match nest {
+        Some(nest) => Ok(Box::new(LoopsKernel::new(op, &nest, operands))),
+        None if target.elements() == 0 => Ok(Box::new(Nothing)),
+        None => Err(Error::unsupported(op, format!("a result of {target} that is no nest of loops"))),
+    }
+}
+
+/// What computes no element.
+#[derive(Debug)]
+struct Nothing;
+
+impl CpuKernel for Nothing {
+    fn run(&self, _inputs: &[(Operand, &[f32])], _outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
+        Ok(())
+    }
+}
 
 /// A nest, to run as often as wanted.
 #[derive(Debug, Clone)]
