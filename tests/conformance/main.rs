@@ -279,7 +279,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("resize", [1, 1]),
     ("top_k", [3, 3]),
     ("suppress", [1, 1]),
-    ("softmax", [68, 68]),
+    ("softmax", [50, 50]),
     ("transposed_conv2d", [5, 5]),
     ("update_slice", [1, 1]),
 ];

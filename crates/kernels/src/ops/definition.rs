@@ -151,6 +151,11 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    /// Why the kernels of its nest are not for feature maps in slices of four channels, if so.
+    fn obstacle_in_maps(&self, _limits: &Limits) -> Option<String> {
+        None
+    }
+
     /// What it computes, as a nest of which it has kernels.
     fn nest_of_kernels(&self) -> Option<OpNest> {
         self.nest()

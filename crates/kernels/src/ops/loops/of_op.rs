@@ -106,6 +106,9 @@ impl<O: Definition + PartialEq> Kernel<O> for AsNest {
     }
 
     fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer> {
+        if self.in_maps && op.obstacle_in_maps(limits).is_some() {
+            return Vec::new();
+        }
         self.with(op, |kernel, op| kernel.offers(op, limits)).unwrap_or_default()
     }
 
@@ -120,6 +123,9 @@ impl<O: Definition + PartialEq> Kernel<O> for AsNest {
         }
         if !self.in_maps {
             return None;
+        }
+        if let Some(obstacle) = op.obstacle_in_maps(limits) {
+            return Some(obstacle);
         }
         let one_by_one = |kernel: &dyn Kernel<LoopsOp>, op: &LoopsOp| {
             let bindings = kernel.bindings(op, &Choice::new(self.name, [1; 3], [1; 3]));

@@ -6,6 +6,7 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::{Epilogue, Operand};
 use crate::error::Result;
+use crate::limits::Limits;
 use crate::ops::convolution;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
@@ -13,6 +14,7 @@ use crate::ops::kernel::Kernel;
 use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
+use crate::ops::reduce::pixels;
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
 use crate::shape::Shape;
@@ -114,6 +116,10 @@ impl Definition for NormalizeOp {
             Vector::Given => normalized.plus(inputs(Operand::Arg(1))),
         };
         halves::finished(&self.epilogue, sum, inputs, constants)
+    }
+
+    fn obstacle_in_maps(&self, _limits: &Limits) -> Option<String> {
+        pixels::obstacle(&self.dims, self.normalized)
     }
 
     /// None of a map that other kernels normalise faster than a nest does.

@@ -24,12 +24,15 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     }
     let one = Reduce { reduction: Reduction::Max, axes: vec![1], keep_dims: false };
     examples.push(Box::new(ReduceOp::new(Dims::new(&[3, 1])?, &one, precision)?));
-    let large = |reduction| {
+    let of_map = |reduction, extents: [usize; 4]| {
         let options = Reduce { reduction, axes: vec![1, 2], keep_dims: true };
-        ReduceOp::new(Dims::new(&[2, 70, 67, 6])?, &options, precision)
+        ReduceOp::new(Dims::new(&extents)?, &options, precision)
     };
-    examples.push(Box::new(large(Reduction::Mean)?));
-    examples.push(Box::new(large(Reduction::Min)?));
+    examples.push(Box::new(of_map(Reduction::Mean, [2, 70, 67, 6])?));
+    examples.push(Box::new(of_map(Reduction::Min, [2, 70, 67, 6])?));
+    // Whole slices, and a map of one pixel.
+    examples.push(Box::new(of_map(Reduction::Mean, [2, 7, 9, 8])?));
+    examples.push(Box::new(of_map(Reduction::Max, [2, 1, 1, 6])?));
     Ok(examples)
 }
 

@@ -1,11 +1,12 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, integers, maps_last, oracle};
+use super::{OP, ReduceOp, Reduction, cpu, integers, maps_last, oracle, pixels};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::limits::Limits;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
@@ -81,6 +82,10 @@ impl Definition for ReduceOp {
             Reduction::Any | Reduction::All => Reach::new(0.0, 1.0),
             Reduction::Product => Reach::ALL,
         }
+    }
+
+    fn obstacle_in_maps(&self, _limits: &Limits) -> Option<String> {
+        pixels::obstacle(&self.input, self.reduced)
     }
 
     fn nest(&self) -> Option<OpNest> {

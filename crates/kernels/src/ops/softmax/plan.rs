@@ -6,6 +6,7 @@ use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::limits::{Family, Limits};
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
@@ -13,6 +14,10 @@ use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
+
+/// Slices of many channels, and pixels that are few: of a device that runs kernels on a CPU, and of a GPU.
+const LONG: usize = 32;
+const FEW: [usize; 2] = [1024, 65536];
 
 /// The largest exponent whose rounding to a half moves its power by a hundredth at most.
 pub(in crate::ops) const LARGEST_EXPONENT: f64 = 16.0;
@@ -70,6 +75,23 @@ impl Definition for SoftmaxOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(Box::new(cpu::SoftmaxKernel::new(self)))
+    }
+
+    /// In maps it is along the channels, and of few of these where there are few pixels: a value in rows needs no step that
+    /// changes its form.
+    fn obstacle_in_maps(&self, limits: &Limits) -> Option<String> {
+        let shape = self.dims.shape();
+        let pixels = shape.n * shape.h * shape.w;
+        match self.dims.rank() {
+            rank @ (0 | 5..) => Some(format!("rank {rank}, feature maps have 1 to 4")),
+            rank if self.axis + 1 != rank => {
+                Some(format!("along axis {}, in maps along the channels", self.axis))
+            }
+            _ if shape.slices() >= LONG && pixels < FEW[usize::from(limits.family != Family::CpuDriver)] => {
+                Some(format!("{pixels} pixels of {} channels each, rows have as many invocations", shape.c))
+            }
+            _ => None,
+        }
     }
 
     fn nest(&self) -> Option<OpNest> {
