@@ -19,6 +19,7 @@ use crate::graph::Value;
 use crate::layout::{Form, Layout};
 use crate::ops::{Choice, Op, OperandInfo};
 use crate::pick::network::{Edge, cheapest};
+use crate::shape::Shape;
 use crate::tune::work_group::untuned_in;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +55,10 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     // Two more nodes stand for what reads or writes maps and rows and has no other layout.
     let fixed = [sides.times.len(), sides.times.len() + 1];
     let rows = LayoutNode { node: fixed[1], rows: Form::Rows };
+    let storage = choosing.options.precision.storage();
     let mut values: HashMap<Value, Readers> = HashMap::new();
+    // What units pay that would have elements shown in other extents in slices.
+    let mut views = Vec::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
         values.entry(input).or_default().producer = Some(rows);
@@ -78,6 +82,9 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
             let same = base.offset == 0 && network.dims(value)?.shape() == network.dims(base.of)?.shape();
             let own = end(*operand);
             let reader = if same { own } else { LayoutNode { node: fixed[1], ..own } };
+            if !same {
+                views.push((own.node, changes(network.dims(value)?.shape(), own.rows, storage)[1]));
+            }
             values.entry(base.of).or_default().consumers.push(reader);
         }
         for (info, &value) in crate::ops::outputs(&*own[0]).zip(&unit.outputs) {
@@ -100,25 +107,35 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
         };
         let consumers = consumers.iter().filter(same).map(|end| end.node).collect();
         let shape = network.dims(value)?.shape();
-        let storage = choosing.options.precision.storage();
-        let each = if producer.rows == Form::HalfRows { 2 } else { 4 };
-        let both = each * shape.elements() + Layout::C4.elements(&shape) * storage.bytes();
-        let change = cost(both as u64 + DISPATCH);
-        let kinds = [(Form::C4, shape, storage), (producer.rows, shape, of_rows(producer.rows))];
-        // A pixel in C4 is its channels in order; what leaves the network has bytes of its own.
-        let change = [[0, 1], [1, 0]].map(|[from, to]| {
-            let free = !network.leaves(value) && same_bytes(&kinds[from], &kinds[to]);
-            if free { Duration::ZERO } else { change }
-        });
+        let mut change = changes(shape, producer.rows, storage);
+        // What leaves the network has bytes of its own.
+        if network.leaves(value) {
+            change = [change[0].max(change[1]); 2];
+        }
         edges.push(Edge { producer: producer.node, consumers, change });
     }
     let mut times = sides.times.clone();
+    for (node, change) in views {
+        if let Some([Some(maps), _]) = times.get_mut(node) {
+            *maps += change;
+        }
+    }
     times.extend([[Some(Duration::ZERO), None], [None, Some(Duration::ZERO)]]);
     let chosen = cheapest(&times, &edges);
     let layout = |(given, (times, &side)): (&Layout, (&Times, &usize))| {
         if times.iter().all(Option::is_some) { LAYOUTS[side] } else { *given }
     };
     Ok(sides.given.iter().zip(sides.times.iter().zip(&chosen)).map(layout).collect())
+}
+
+/// What it costs to change a value of `shape` from slices to rows, and back: nothing where its bytes stay.
+fn changes(shape: Shape, rows: Form, storage: DType) -> [Duration; 2] {
+    let kinds = [(Form::C4, shape, storage), (rows, shape, of_rows(rows))];
+    let both = shape.elements() * of_rows(rows).bytes() + Layout::C4.elements(&shape) * storage.bytes();
+    [[0, 1], [1, 0]].map(|[from, to]| match same_bytes(&kinds[from], &kinds[to]) {
+        true => Duration::ZERO,
+        false => cost(both as u64 + DISPATCH),
+    })
 }
 
 /// Bytes as a time: a nanosecond for each.

@@ -15,7 +15,8 @@ use crate::ops::rows::wide_obstacle;
 use crate::ops::spec::Params;
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A kernel of a nest, for an op that is one ([`Definition::nest_of_kernels`]).
@@ -41,25 +42,30 @@ impl AsNest {
         AsNest { name: "maps_group", kernel: &rows::Rows, in_maps: true };
 
     /// What `of` gives of the op as a nest, if it is one.
-    fn with<O: Definition + PartialEq, T>(
+    fn with<O: Definition + PartialEq + Hash, T>(
         &self,
         op: &O,
         of: impl FnOnce(&dyn Kernel<LoopsOp>, &LoopsOp) -> T,
     ) -> Option<T> {
-        let is_it = |own: &Known| own.in_maps == self.in_maps && own.op.downcast_ref() == Some(op);
-        let found = KNOWN.with_borrow_mut(|known| {
-            let place = known.iter().position(is_it)?;
-            known.remove(place)
+        let mut hasher = DefaultHasher::new();
+        (O::NAME, self.in_maps).hash(&mut hasher);
+        op.hash(&mut hasher);
+        let key = hasher.finish();
+        let found = KNOWN.with_borrow(|known| {
+            let own = known.get(&key)?;
+            let is_it = own.in_maps == self.in_maps && own.op.downcast_ref() == Some(op);
+            is_it.then(|| own.loops.clone())
         });
-        let own = found.unwrap_or_else(|| Known {
-            in_maps: self.in_maps,
-            op: Box::new(op.clone()),
-            loops: self.loops(op),
-        });
-        let loops = own.loops.clone();
-        KNOWN.with_borrow_mut(|known| {
-            known.push_front(own);
-            known.truncate(MOST_KNOWN);
+        let loops = found.unwrap_or_else(|| {
+            let loops = self.loops(op);
+            let own = Known { in_maps: self.in_maps, op: Box::new(op.clone()), loops: loops.clone() };
+            KNOWN.with_borrow_mut(|known| {
+                if known.len() >= MOST_KNOWN {
+                    known.clear();
+                }
+                known.insert(key, own);
+            });
+            loops
         });
         Some(of(self.kernel, &*loops?))
     }
@@ -78,11 +84,11 @@ impl AsNest {
     }
 }
 
-/// Ops whose nests a thread keeps: whoever chooses a kernel asks all of an op's kernels for everything, one op at a time.
-const MOST_KNOWN: usize = 128;
+/// Ops whose nests a thread keeps, before it begins anew: each pass over a network's units asks their kernels again.
+const MOST_KNOWN: usize = 512;
 
 thread_local! {
-    static KNOWN: RefCell<VecDeque<Known>> = const { RefCell::new(VecDeque::new()) };
+    static KNOWN: RefCell<HashMap<u64, Known>> = RefCell::new(HashMap::new());
 }
 
 /// What an op is as a nest.
@@ -99,7 +105,7 @@ fn inputs<O: Definition>(op: &O, operands: &[Operand]) -> u32 {
     operands.iter().enumerate().filter(|(_, own)| is_input(own)).fold(0, |set, (place, _)| set | 1 << place)
 }
 
-impl<O: Definition + PartialEq> Kernel<O> for AsNest {
+impl<O: Definition + PartialEq + Hash> Kernel<O> for AsNest {
     fn entry(&self) -> VariantEntry {
         let entry = VariantEntry { name: self.name, ..self.kernel.entry() };
         if self.in_maps { entry.with_layouts(&[Layout::C4]) } else { entry }
