@@ -131,4 +131,32 @@ proptest! {
             prop_assert!(least <= wanted && wanted <= most, "{wanted} beyond {least} to {most}");
         }
     }
+
+    /// A guard without what is below a common divisor holds where the guard does, and what it keeps inside has its value there
+    /// and is below its bound elsewhere.
+    #[test]
+    fn what_a_guard_keeps_inside_is_divided_as_the_guard_is(tree in tree(), below in 1i64..25, shift in -30i64..9) {
+        let index = tree.index().plus(&Index::number(shift), 1);
+        let (coarser, fewer) = index.coarser(below, &EXTENTS);
+        let inside = index.clone().inside(below, &EXTENTS);
+        for flat in 0..EXTENTS.iter().product::<usize>() {
+            let at = [flat % 3, flat / 3 % 8, flat / 24 % 6, flat / 144];
+            let (wanted, found) = (index.value(&at), inside.value(&at));
+            let holds = (0..below).contains(&wanted);
+            prop_assert_eq!((0..fewer).contains(&coarser.value(&at)), holds, "{:?} at {:?}", coarser, at);
+            prop_assert!(!holds || found == wanted, "{inside:?} at {at:?}: {found}, wanted {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_guard_of_whole_slices_is_one_of_slices() {
+    // Four channels of a slice, from channel 8 on.
+    let channel = sum(4, &axis(1), 1, &Index::axis(0)).plus(&Index::number(-8), 1);
+    let extents = [4, 8, 6, 5];
+    assert_eq!(channel.coarser(16, &extents), (axis(1).plus(&Index::number(-2), 1), 4));
+    assert_eq!(channel.coarser(18, &extents).1, 18);
+    let inside = channel.inside(16, &extents);
+    assert_eq!(inside.remainder(4, &extents), axis(0));
+    assert!(inside.quotient(4, &extents).axes() & 1 == 0);
 }

@@ -74,10 +74,12 @@ impl Nest {
         let mut places: Vec<Index> = (0..extents.len()).map(Index::axis).collect();
         places[axis] = Index::axis(axis).inside(channels, &nest.extents);
         let guards = vec![Guard { index: Index::axis(axis), below: channels }];
+        let types = nest.node_types();
         let (mut nodes, mut ids) = (Nodes::default(), Vec::with_capacity(nest.nodes.len()));
-        for node in &nest.nodes {
+        for (node, dtype) in nest.nodes.iter().zip(types) {
             let mut node = node.mapped(&Index::clone, &|id| ids[id]);
             match &mut node {
+                Node::Reduce { over, .. } if *over & bit != 0 && dtype != DType::F32 => return None,
                 Node::Reduce { reduction, of, over } if *over & bit != 0 => {
                     let (own, over) = (*reduction, *over);
                     let otherwise = nodes.number(own.first());
