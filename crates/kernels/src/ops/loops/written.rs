@@ -18,9 +18,12 @@ pub(super) struct Written {
     pub(super) has_all: bool,
 }
 
-/// The last texts of a nest, by the invocations of a row. Two nests with different ones are the same nest.
+/// A text, and for how many invocations of a row it is.
+type Known = (u32, Arc<Written>);
+
+/// The last texts of a nest. Two nests with different ones are the same nest.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Texts(Arc<Mutex<Vec<(u32, Arc<Written>)>>>);
+pub(super) struct Texts(Arc<Mutex<Vec<Known>>>);
 
 impl Texts {
     /// The text for so many invocations of a row, which `write` writes if it is not here.
