@@ -47,10 +47,18 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
             Some(calibration) => calibrated(network, &ops, calibration)?,
             None => bounded(network, &ops),
         };
+        for (own, _) in assigned.iter_mut().zip(idioms::places(network)).filter(|(_, places)| *places) {
+            *own = full(PLACES);
+        }
         drop_small(network, &ops, &mut assigned, limits)?;
     } else if options.precision.storage() == DType::F16 {
-        let wide = idioms::quotients_of_sums(network).into_iter();
-        assigned = wide.map(|wide| if wide { full("sums that are divided by sums") } else { None }).collect();
+        let wide = idioms::quotients_of_sums(network).into_iter().zip(idioms::places(network));
+        let own = wide.map(|(sums, places)| match (sums, places) {
+            (true, _) => full("sums that are divided by sums"),
+            (_, true) => full(PLACES),
+            _ => None,
+        });
+        assigned = own.collect();
     }
     for (unit, assigned) in network.units_mut().iter_mut().zip(assigned) {
         let by_hand = options.precisions.get(&unit.name).copied();
@@ -78,6 +86,8 @@ fn full(why: impl Into<String>) -> Option<Assigned> {
 }
 
 const NO_HALVES: &str = "not for halves";
+
+const PLACES: &str = "whole numbers that say where others read";
 
 /// What `calibration` says of `unit`, or of what it was made of.
 fn entries<'c>(unit: &Unit, calibration: &'c Calibration) -> Vec<&'c CalibratedNode> {

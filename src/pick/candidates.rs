@@ -140,8 +140,9 @@ mod tests {
                     let found = bindings.iter().find(|binding| binding.operand == wanted).expect("bound");
                     let layout = match (op.name(), found.element) {
                         (_, Element::Image2d(_)) => Layout::Image2d,
-                        // A map is read, whatever is written.
+                        // A map is read, whatever is written; a nest may read one element by element.
                         ("squeeze", _) => Layout::C4,
+                        _ if kernel.name().starts_with("maps") => Layout::C4,
                         // Rows may be read by fours.
                         _ if maps == Layout::Nhwc || kernel.name() == "cast" => Layout::Nhwc,
                         ("gemm" | "quantized_gemm" | "attention", _) | (_, Element::Scalar(_)) => {

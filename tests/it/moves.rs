@@ -1,8 +1,10 @@
 //! Nodes that move, join and select elements, on every backend.
 
 use crate::graph::{check, dims, numbers};
+use crate::machine::everywhere;
 use diptych::{
-    Activation, Bits, Extras, Graph, HostTensor, Pointwise, Precision, SessionOptions, Shape, Value,
+    Activation, Bits, Dim, Extras, Function, Gemm, Graph, HostTensor, Pointwise, Precision, Right, Session,
+    SessionOptions, Shape, Value,
     nn::{AxisRange, CumSum, OneHot, PadMode},
 };
 
@@ -141,6 +143,47 @@ fn elements_are_selected_counted_and_summed() {
         tensor(&[2, 4], &[0.0, 5.0, 4.0, 11.0, 0.0, 0.0, 2.0, -1.0]),
     ];
     check(&graph, &SessionOptions::default(), &[("x", &source)], &wanted);
+}
+
+/// Halves hold whole numbers up to 2048 alone, and the rows that are selected lie at odd places behind that.
+#[test]
+fn places_that_are_moved_and_computed_with_say_where_others_read_in_halves_too() {
+    let (rows, width) = (4096, 256);
+    let at = |row: usize, column: usize| ((7 * row + column) % 1000) as f32;
+    let x: Vec<f32> = (0..rows * width).map(|index| at(index / width, index % width)).collect();
+    let x = HostTensor::new(dims(&[rows, width]), x).expect("values");
+    let best: Vec<usize> = (0..7).map(|rank| 2049 + 262 * rank).collect();
+    let score = |row: usize| best.iter().position(|&own| own == row).map_or(0.0, |rank| 7.0 - rank as f32);
+    let scores: Vec<f32> = (0..rows).map(score).collect();
+    let scores = HostTensor::new(dims(&[1, rows]), scores).expect("scores");
+    let wanted = |index: usize| at(best[index / width % 21 / 3], index % width);
+    let wanted: Vec<f32> = (0..42 * width).map(wanted).collect();
+    let one = |index: usize| if index.is_multiple_of(width + 1) { 1.0 } else { 0.0 };
+    let identity: Vec<f32> = (0..width * width).map(one).collect();
+    let identity = HostTensor::new(dims(&[width, width]), identity).expect("a matrix");
+    for precision in [Precision::F32, Precision::F16Storage, Precision::Auto] {
+        let mut graph = Graph::new();
+        let input = graph.input("x", dims(&[rows, width])).expect("an input");
+        let ranks = graph.input("scores", dims(&[1, rows])).expect("an input");
+        // A product that is worth halves, whose rows are selected in them.
+        let (right, none) = (Right::Constant(identity.clone()), Extras::default());
+        let product = graph.gemm("product", input, right, none, Gemm::default()).expect("a product");
+        let [_, places] = graph.top_k("largest", ranks, 7).expect("seven of many");
+        let column = graph.reshape("column", places, &[7, 1].map(Dim::Fixed)).expect("a view");
+        let three = graph.tile("three", column, &[1, 3]).expect("three of each");
+        let three = graph.reshape("row", three, &[Dim::Fixed(21)]).expect("a view");
+        let within = graph.elementwise("within", Function::Minimum, &[three.into(), 4095.0f32.into()]);
+        let both = graph.concat("both", &[three, within.expect("a function")], 0).expect("all places");
+        let y = graph.gather("selected", product, both, 0, 0).expect("a selection");
+        graph.output(y).expect("an output");
+        let options = SessionOptions { precision, ..Default::default() };
+        // On all of them: not each has rows of halves.
+        for context in everywhere() {
+            let mut session = Session::new(&context, &graph, options.clone()).expect("a session");
+            let found = session.run(&[("x", &x), ("scores", &scores)]).expect("a run");
+            assert_eq!(found[0].to_f32(), wanted, "{} in {precision}", context.info().backend);
+        }
+    }
 }
 
 fn tensor(extents: &[usize], values: &[f32]) -> HostTensor {

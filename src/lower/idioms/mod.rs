@@ -25,6 +25,7 @@ mod mlp;
 mod moves;
 mod normalisation;
 mod patches;
+mod places;
 mod quotients;
 mod root_mean_square;
 mod softmax;
@@ -39,6 +40,7 @@ pub(super) use large::share_large;
 pub(super) use mlp::dense_layers;
 pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;
+pub(super) use places::places;
 pub(super) use quotients::quotients_of_sums;
 pub(super) use squeeze::squeezes;
 

@@ -64,7 +64,7 @@ fn adds_up(unit: &Unit) -> bool {
 }
 
 /// Whether a unit moves elements, or is a function of each.
-fn passes_on(network: &Network<'_>, unit: &Unit) -> bool {
+pub(super) fn passes_on(network: &Network<'_>, unit: &Unit) -> bool {
     unit.operator().is_some_and(|operator| operator.program().is_some())
         || unit.op(network.graph, Precision::F32).is_ok_and(|op| op.flops() == 0)
 }
