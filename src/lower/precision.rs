@@ -6,7 +6,8 @@
 //! network's own inputs of floats are taken to be at most [`LARGEST_INPUT`]. So a bounded activation begins anew, and a chain
 //! of others is in f16 as far as their weights allow. What halves would make 0 and is not stays in f32, and so does all that
 //! leads to a division by what may be 0, or to a function where it may be infinite or none ([`Op::is_singular`]): there the
-//! smallest change of a number may make a NaN of a result.
+//! smallest change of a number may make a NaN of a result. Whole numbers that say where others read stay in f32 too
+//! (`idioms::places`).
 //!
 //! **Conversions.** Where units of both storages meet, a value is converted. Of the units that may be in f16 those are
 //! which save most, conversions paid (`cut`).
