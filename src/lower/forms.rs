@@ -57,7 +57,7 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     let rows = LayoutNode { node: fixed[1], rows: Form::Rows };
     let storage = choosing.options.precision.storage();
     let mut values: HashMap<Value, Readers> = HashMap::new();
-    // What units pay that would have elements shown in other extents in slices.
+    // What it costs a unit to read in slices what it sees in other extents than those that were written.
     let mut views = Vec::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
@@ -107,11 +107,11 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
         };
         let consumers = consumers.iter().filter(same).map(|end| end.node).collect();
         let shape = network.dims(value)?.shape();
-        let mut change = changes(shape, producer.rows, storage);
-        // What leaves the network has bytes of its own.
-        if network.leaves(value) {
-            change = [change[0].max(change[1]); 2];
-        }
+        // What leaves the network is written in a form of its own.
+        let change = match network.leaves(value) {
+            true => [conversion(shape, producer.rows, storage); 2],
+            false => changes(shape, producer.rows, storage),
+        };
         edges.push(Edge { producer: producer.node, consumers, change });
     }
     let mut times = sides.times.clone();
@@ -131,11 +131,16 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
 /// What it costs to change a value of `shape` from slices to rows, and back: nothing where its bytes stay.
 fn changes(shape: Shape, rows: Form, storage: DType) -> [Duration; 2] {
     let kinds = [(Form::C4, shape, storage), (rows, shape, of_rows(rows))];
-    let both = shape.elements() * of_rows(rows).bytes() + Layout::C4.elements(&shape) * storage.bytes();
     [[0, 1], [1, 0]].map(|[from, to]| match same_bytes(&kinds[from], &kinds[to]) {
         true => Duration::ZERO,
-        false => cost(both as u64 + DISPATCH),
+        false => conversion(shape, rows, storage),
     })
+}
+
+/// What a step costs that changes a value of `shape` from slices to rows, or back.
+fn conversion(shape: Shape, rows: Form, storage: DType) -> Duration {
+    let both = shape.elements() * of_rows(rows).bytes() + Layout::C4.elements(&shape) * storage.bytes();
+    cost(both as u64 + DISPATCH)
 }
 
 /// Bytes as a time: a nanosecond for each.
