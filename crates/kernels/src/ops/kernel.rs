@@ -227,7 +227,7 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         None
     }
 
-    /// What its text does with sums beside what its body says.
+    /// What its text does with a sum before it stores it, beside what its body says.
     fn epilogue(&self, op: &O) -> Epilogue {
         op.epilogue()
     }

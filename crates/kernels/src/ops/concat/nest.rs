@@ -40,3 +40,27 @@ impl ConcatOp {
         Nest::of_words(extents, written, sources, nodes, value?, self.target).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Operand;
+    use crate::ops::Op;
+    use crate::word;
+
+    #[test]
+    fn integers_of_two_words_stay_together() {
+        let inputs = [Dims::new(&[2, 1]).expect("small"), Dims::new(&[2, 2]).expect("small")];
+        let op = ConcatOp::new(&inputs, 1, Precision::F32).expect("it fits").of(DType::I64);
+        let words = |integers: &[i64]| word::of_integers(DType::I64, integers.iter().copied());
+        let (a, b) = (words(&[1, -2]), words(&[3, 1 << 40, 5, -6]));
+        let wanted = words(&[1, 3, 1 << 40, -2, 5, -6]);
+        let kernel = Op::cpu(&op, &crate::ops::operands::of(&[])).expect("a kernel");
+        let mut found = vec![0.0; wanted.len()];
+        let given = [(Operand::Arg(0), &a[..]), (Operand::Arg(1), &b[..])];
+        kernel.run(&given, &mut [(Operand::Dst, &mut found[..])]).expect("a run");
+        let bits = |words: &[f32]| words.iter().map(|word| word.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&found), bits(&wanted));
+    }
+}

@@ -153,7 +153,7 @@ fn one(stored: Stored, value: &str) -> String {
 }
 
 fn text(op: &LoopsOp) -> Arc<Written> {
-    op.texts.of(1, || written(op))
+    op.text.of(1, || written(op))
 }
 
 fn written(op: &LoopsOp) -> Written {

@@ -268,8 +268,8 @@ impl Index {
         Index::term(Term::Inside(Box::new(self), most))
     }
 
-    /// An index and a number such that it is from 0 on and below that number where this one is from 0 on and below `most`: the
-    /// one without what is below a common divisor.
+    /// An index and a bound, without what is below their largest common divisor: that index is from 0 on and below that bound
+    /// exactly where this one is from 0 on and below `most`.
     pub(in crate::ops) fn coarser(&self, most: i64, extents: &[usize]) -> (Index, i64) {
         match self.split(most, extents) {
             (1, ..) => (self.clone(), most),

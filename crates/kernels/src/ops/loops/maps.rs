@@ -52,8 +52,8 @@ fn to_slices(rows: Dims) -> Result<Nest> {
 }
 
 impl Nest {
-    /// The nest of feature maps of whole slices, if each of its result's channels is made of the same channels of those that it
-    /// reads, or of all of them: the lanes beyond its channels are 0, as they are in slices, and what is reduced has none.
+    /// The nest that computes whole slices, lanes beyond the channels too: it writes 0 there, and leaves these lanes out of what it
+    /// reduces. None if a channel of the result depends on other channels than the same one, or all, of a map that it reads.
     fn along_whole_slices(&self, maps: OperandSet) -> Option<Nest> {
         let shape = self.target.shape();
         if !maps.has_result(0) || shape.c == 1 || shape.c.is_multiple_of(LANES) || !self.further.is_empty() {

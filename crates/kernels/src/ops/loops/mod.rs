@@ -56,7 +56,7 @@ pub use nest::Nest;
 pub(super) use nest::{GatherAxis, Guard, Node, NodeId, Nodes, aligned, element};
 pub(super) use of_op::AsNest;
 pub use operator::Loops;
-use written::Texts;
+use written::LastText;
 
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -113,7 +113,7 @@ pub struct LoopsOp {
     /// Which operands are feature maps in slices of four channels.
     maps: OperandSet,
     precision: Precision,
-    texts: Texts,
+    text: LastText,
 }
 
 /// Some operands of a nest.
@@ -159,8 +159,8 @@ impl LoopsOp {
             _ => Arc::new(nest.in_maps(maps)?),
         };
         let sources = (0..nest.sources.len()).map(|place| Operand::Arg(place as u8)).collect();
-        let (precision, texts) = (precision.with_f32_sums(), Texts::default());
-        Ok(LoopsOp { nest, sources, stored, halves, maps, precision, texts })
+        let (precision, text) = (precision.with_f32_sums(), LastText::default());
+        Ok(LoopsOp { nest, sources, stored, halves, maps, precision, text })
     }
 
     /// The operand that source `place` is.

@@ -1,6 +1,6 @@
 //! The kernels of a nest as those of an op that computes one.
 
-use super::written::Texts;
+use super::written::LastText;
 use super::{LoopsOp, OpNest, OperandSet, flat, rows};
 use crate::dtype::{DType, Precision};
 use crate::emit::{Binding, Body, Element, Epilogue, Operand};
@@ -80,11 +80,11 @@ impl AsNest {
             halves = maps;
         }
         let loops = LoopsOp::new(Arc::new(nest), halves, maps, op.precision()).ok()?;
-        Some(Arc::new(LoopsOp { sources: operands, texts: Texts::default(), ..loops }))
+        Some(Arc::new(LoopsOp { sources: operands, text: LastText::default(), ..loops }))
     }
 }
 
-/// Ops whose nests a thread keeps, before it begins anew: each pass over a network's units asks their kernels again.
+/// The most ops whose nests a thread keeps; with one more it begins anew. Each pass over a network's units asks for them again.
 const MOST_KNOWN: usize = 512;
 
 thread_local! {

@@ -216,7 +216,7 @@ fn join_lanes(
 }
 
 fn text(op: &LoopsOp, invocations: u32) -> Arc<Written> {
-    op.texts.of(invocations, || written(op, invocations))
+    op.text.of(invocations, || written(op, invocations))
 }
 
 fn written(op: &LoopsOp, invocations: u32) -> Written {

@@ -1,12 +1,9 @@
-//! Texts of a nest that were written, so that who asks for a kernel's statements and then for its scalars has both of one.
+//! The last text of a nest's kernel: planning asks for its statements, and then for the scalars that these name.
 
 use crate::emit::Body;
 use crate::ops::spec::Params;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Texts that are kept: one or two are asked for in turns.
-const MOST: usize = 2;
 
 /// A kernel's statements.
 #[derive(Debug)]
@@ -18,38 +15,34 @@ pub(super) struct Written {
     pub(super) has_all: bool,
 }
 
-/// A text, and for how many invocations of a row it is.
-type Known = (u32, Arc<Written>);
+/// A text, and the invocations of a row that it is for.
+type TextFor = (u32, Arc<Written>);
 
-/// The last texts of a nest. Two nests with different ones are the same nest.
+/// The last text, and how many invocations of a row it is for. It follows from the nest, so that it takes no part in comparisons.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Texts(Arc<Mutex<Vec<Known>>>);
+pub(super) struct LastText(Arc<Mutex<Option<TextFor>>>);
 
-impl Texts {
-    /// The text for so many invocations of a row, which `write` writes if it is not here.
+impl LastText {
+    /// The text for `invocations` of a row, which `write` writes if the last one was for another number of them.
     pub(super) fn of(&self, invocations: u32, write: impl FnOnce() -> Written) -> Arc<Written> {
-        let found = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.iter().find(|(own, _)| *own == invocations).map(|(_, text)| Arc::clone(text))
-        };
-        found.unwrap_or_else(|| {
-            let text = Arc::new(write());
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.insert(0, (invocations, Arc::clone(&text)));
-            known.truncate(MOST);
-            text
-        })
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, text)) = last.filter(|(own, _)| *own == invocations) {
+            return text;
+        }
+        let text = Arc::new(write());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((invocations, Arc::clone(&text)));
+        text
     }
 }
 
-impl PartialEq for Texts {
+impl PartialEq for LastText {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Texts {}
+impl Eq for LastText {}
 
-impl Hash for Texts {
+impl Hash for LastText {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }

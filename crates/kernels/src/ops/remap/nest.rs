@@ -64,3 +64,32 @@ impl RemapOp {
         Nest::of_words(extents, written, vec![source], nodes, value, target).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Operand;
+    use crate::ops::Op;
+    use crate::word;
+
+    /// One place before and one behind each row: integers of one word and of two, whose words differ for 7 and not for -1.
+    #[test]
+    fn words_of_integers_are_moved_and_filled_as_such() {
+        let (source, target) = (Dims::new(&[2, 3]).expect("small"), Dims::new(&[2, 5]).expect("small"));
+        for (dtype, fill) in [(DType::I32, 7), (DType::I64, 7), (DType::I64, -1)] {
+            let mut axes = axes::whole(source);
+            axes[1] = Axis { extent: 5, start: -1, ..axes[1] };
+            let rule = Rule::Fill(Bits(fill as f32));
+            let op = RemapOp::new(source, target, axes, rule, Precision::F32).expect("a border").of(dtype);
+            let given = word::of_integers(dtype, [1, -2, 1 << 30, 4, 5, -6].into_iter());
+            let wanted = [fill, 1, -2, 1 << 30, fill, fill, 4, 5, -6, fill];
+            let wanted = word::of_integers(dtype, wanted.into_iter());
+            let kernel = Op::cpu(&op, &crate::ops::operands::of(&[])).expect("a kernel");
+            let mut found = vec![0.0; wanted.len()];
+            kernel.run(&[(Operand::Src, &given)], &mut [(Operand::Dst, &mut found[..])]).expect("a run");
+            let bits = |words: &[f32]| words.iter().map(|word| word.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&found), bits(&wanted), "{dtype:?} filled with {fill}");
+        }
+    }
+}
