@@ -6,8 +6,7 @@
 //! network's own inputs of floats are taken to be at most [`LARGEST_INPUT`]. So a bounded activation begins anew, and a chain
 //! of others is in f16 as far as their weights allow. What halves would make 0 and is not stays in f32, and so does all that
 //! leads to a division by what may be 0, or to a function where it may be infinite or none ([`Op::is_singular`]): there the
-//! smallest change of a number may make a NaN of a result. Whole numbers that say where others read stay in f32 too
-//! (`idioms::places`).
+//! smallest change of a number may make a NaN of a result. Indices stay in f32 too (`idioms::indices`).
 //!
 //! **Conversions.** Where units of both storages meet, a value is converted. Of the units that may be in f16 those are
 //! which save most, conversions paid (`cut`).
@@ -48,15 +47,15 @@ pub(super) fn assign(network: &mut Network<'_>, options: &SessionOptions, limits
             Some(calibration) => calibrated(network, &ops, calibration)?,
             None => bounded(network, &ops),
         };
-        for (own, _) in assigned.iter_mut().zip(idioms::places(network)).filter(|(_, places)| *places) {
-            *own = full(PLACES);
+        for (own, _) in assigned.iter_mut().zip(idioms::indices(network)).filter(|(_, indices)| *indices) {
+            *own = full(INDICES);
         }
         drop_small(network, &ops, &mut assigned, limits)?;
     } else if options.precision.storage() == DType::F16 {
-        let wide = idioms::quotients_of_sums(network).into_iter().zip(idioms::places(network));
-        let own = wide.map(|(sums, places)| match (sums, places) {
+        let wide = idioms::quotients_of_sums(network).into_iter().zip(idioms::indices(network));
+        let own = wide.map(|(sums, indices)| match (sums, indices) {
             (true, _) => full("sums that are divided by sums"),
-            (_, true) => full(PLACES),
+            (_, true) => full(INDICES),
             _ => None,
         });
         assigned = own.collect();
@@ -88,7 +87,7 @@ fn full(why: impl Into<String>) -> Option<Assigned> {
 
 const NO_HALVES: &str = "not for halves";
 
-const PLACES: &str = "whole numbers that say where others read";
+const INDICES: &str = "indices, which halves hold exactly up to 2048 alone";
 
 /// What `calibration` says of `unit`, or of what it was made of.
 fn entries<'c>(unit: &Unit, calibration: &'c Calibration) -> Vec<&'c CalibratedNode> {

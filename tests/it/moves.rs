@@ -145,9 +145,9 @@ fn elements_are_selected_counted_and_summed() {
     check(&graph, &SessionOptions::default(), &[("x", &source)], &wanted);
 }
 
-/// Halves hold whole numbers up to 2048 alone, and the rows that are selected lie at odd places behind that.
+/// Halves hold whole numbers exactly up to 2048 alone; the rows that are selected here have odd indices beyond it.
 #[test]
-fn places_that_are_moved_and_computed_with_say_where_others_read_in_halves_too() {
+fn indices_that_are_moved_and_computed_with_are_exact_where_halves_are_stored() {
     let (rows, width) = (4096, 256);
     let at = |row: usize, column: usize| ((7 * row + column) % 1000) as f32;
     let x: Vec<f32> = (0..rows * width).map(|index| at(index / width, index % width)).collect();
@@ -165,7 +165,7 @@ fn places_that_are_moved_and_computed_with_say_where_others_read_in_halves_too()
         let mut graph = Graph::new();
         let input = graph.input("x", dims(&[rows, width])).expect("an input");
         let ranks = graph.input("scores", dims(&[1, rows])).expect("an input");
-        // A product that is worth halves, whose rows are selected in them.
+        // A product for which halves pay, so that its rows are selected in them.
         let (right, none) = (Right::Constant(identity.clone()), Extras::default());
         let product = graph.gemm("product", input, right, none, Gemm::default()).expect("a product");
         let [_, places] = graph.top_k("largest", ranks, 7).expect("seven of many");
@@ -177,7 +177,7 @@ fn places_that_are_moved_and_computed_with_say_where_others_read_in_halves_too()
         let y = graph.gather("selected", product, both, 0, 0).expect("a selection");
         graph.output(y).expect("an output");
         let options = SessionOptions { precision, ..Default::default() };
-        // On all of them: not each has rows of halves.
+        // Not every device has rows of halves.
         for context in everywhere() {
             let mut session = Session::new(&context, &graph, options.clone()).expect("a session");
             let found = session.run(&[("x", &x), ("scores", &scores)]).expect("a run");

@@ -1,7 +1,7 @@
-//! Whole numbers that say where others read, in networks that store halves.
+//! Indices in networks that store halves.
 //!
-//! Places of elements are floats where an op gives them so (`top_k`, `arg`), and halves hold whole numbers up to 2048 alone. So
-//! whatever moves them, or is a function of them, on the way to where they are read stores f32.
+//! `top_k` and `arg` give indices as floats, and halves hold whole numbers exactly up to 2048 alone. So a unit stores f32 that moves
+//! indices, or computes functions of them, before another unit selects elements by them or makes them integers.
 
 use super::quotients::passes_on;
 use crate::dtype::DType;
@@ -12,14 +12,14 @@ use crate::ops::gather::{Gather, GatherNd};
 use crate::ops::one_hot::OneHot;
 use std::any::Any;
 
-/// Which units move places, or are functions of them.
-pub(in crate::lower) fn places(network: &Network<'_>) -> Vec<bool> {
+/// Which units move indices, or compute functions of them.
+pub(in crate::lower) fn indices(network: &Network<'_>) -> Vec<bool> {
     let units = network.units();
     let mut found = vec![false; units.len()];
-    // Units are in order: of each it is known behind its readers whether these read places.
+    // From the last unit to the first: what reads a result comes before its writer.
     for (index, unit) in units.iter().enumerate().rev() {
         for (operand, input) in &unit.inputs {
-            if !found[index] && !reads_places(network, unit, *operand) {
+            if !found[index] && !reads_indices(network, unit, *operand) {
                 continue;
             }
             let writer = input.value().and_then(|value| network.writer(network.resolve(value).of));
@@ -31,8 +31,8 @@ pub(in crate::lower) fn places(network: &Network<'_>) -> Vec<bool> {
     found
 }
 
-/// Whether what `unit` reads as `operand` are whole numbers: places of elements, or what becomes integers.
-fn reads_places(network: &Network<'_>, unit: &Unit, operand: Operand) -> bool {
+/// Whether `unit` selects elements by `operand`, or makes integers of it.
+fn reads_indices(network: &Network<'_>, unit: &Unit, operand: Operand) -> bool {
     let Some(operator) = unit.operator().map(|operator| operator as &dyn Any) else { return false };
     let selects = operator.is::<Gather>() || operator.is::<GatherNd>();
     let whole = |dtype: DType| matches!(dtype, DType::I32 | DType::U32 | DType::I64);
