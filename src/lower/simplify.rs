@@ -36,9 +36,6 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Resul
     if rewrites.has(Rewrite::Factors) {
         idioms::take_factors(&mut network, alone)?;
     }
-    if rewrites.has(Rewrite::Moves) {
-        idioms::join_moves(&mut network, alone)?;
-    }
     if rewrites.has(Rewrite::Projections) {
         idioms::join_products(&mut network, alone)?;
     }

@@ -42,8 +42,6 @@ pub enum Rewrite {
     Functions,
     /// `(s A) B` and `A (s B)` become `s (A B)`.
     Factors,
-    /// Two moves of elements, one behind the other, become one.
-    Moves,
     /// The products that an attention reads become one product, if they read one input.
     Projections,
     /// On devices: a convolution whose windows touch without overlapping becomes a move and a 1x1 convolution.
@@ -72,7 +70,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 23] = [
+    pub const ALL: [Rewrite; 22] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -84,7 +82,6 @@ impl Rewrite {
         Rewrite::Residuals,
         Rewrite::Functions,
         Rewrite::Factors,
-        Rewrite::Moves,
         Rewrite::Projections,
         Rewrite::Patches,
         Rewrite::Gates,
@@ -112,7 +109,6 @@ impl Rewrite {
             Rewrite::Residuals => "residuals",
             Rewrite::Functions => "functions",
             Rewrite::Factors => "factors",
-            Rewrite::Moves => "moves",
             Rewrite::Projections => "projections",
             Rewrite::Patches => "patches",
             Rewrite::Gates => "gates",

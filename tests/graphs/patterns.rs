@@ -36,7 +36,7 @@ pub(crate) const PATTERNS: [Pattern; 23] = [
     },
     Pattern { name: "functions", rewrites: &[Rewrite::Functions], draw: functions },
     Pattern { name: "factors", rewrites: &[Rewrite::Factors], draw: factors },
-    Pattern { name: "moves", rewrites: &[Rewrite::Moves], draw: moves },
+    Pattern { name: "moves", rewrites: &[Rewrite::Loops], draw: moves },
     Pattern { name: "patches", rewrites: &[Rewrite::Patches], draw: patches },
     Pattern { name: "gate", rewrites: &[Rewrite::Gates], draw: gate },
     Pattern { name: "squeeze", rewrites: &[Rewrite::Squeezes], draw: squeeze },

@@ -5,8 +5,8 @@
 //! The weights are floats, as they are or transposed, or quantized. A function of the two halves of a product's rows, which
 //! a network takes apart itself, is a gated linear unit too.
 
+use super::factors::remap;
 use super::joined::{end_to_end, side_by_side, vectors};
-use super::moves::remap;
 use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::dtype::Precision;

@@ -17,13 +17,13 @@
 mod attention;
 mod compose;
 mod dense;
+mod factors;
 mod gate;
 mod glu;
 mod indices;
 mod joined;
 mod large;
 mod mlp;
-mod moves;
 mod normalisation;
 mod patches;
 mod quotients;
@@ -34,12 +34,12 @@ mod strided;
 
 pub(super) use attention::{attention, join_products};
 pub(crate) use compose::{compose, compose_on_cpu};
+pub(super) use factors::take_factors;
 pub(super) use gate::gates;
 pub(super) use glu::gated_products;
 pub(super) use indices::indices;
 pub(super) use large::share_large;
 pub(super) use mlp::dense_layers;
-pub(super) use moves::{join_moves, take_factors};
 pub(super) use patches::split_patches;
 pub(super) use quotients::quotients_of_sums;
 pub(super) use squeeze::squeezes;

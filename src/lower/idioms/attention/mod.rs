@@ -16,7 +16,7 @@ mod whole;
 
 pub(in crate::lower) use products::join_products;
 
-use super::moves::remap;
+use super::factors::remap;
 use super::strided::{Places, inverse};
 use super::{Finder, Replacement, Term};
 use crate::dims::Dims;

@@ -2,7 +2,7 @@
 
 use crate::dims::Dims;
 use crate::graph::Value;
-use crate::lower::idioms::moves::remap;
+use crate::lower::idioms::factors::remap;
 use crate::lower::idioms::strided::Places;
 use crate::lower::idioms::{Finder, Term};
 use crate::lower::unit::Input;

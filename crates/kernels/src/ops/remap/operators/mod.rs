@@ -1,7 +1,6 @@
 //! The operators that are moves of elements, each a node with `Src` alone.
 
 mod blocks;
-mod composed;
 mod pad;
 mod permute;
 mod slice;

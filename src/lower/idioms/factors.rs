@@ -1,11 +1,6 @@
-//! Moves of elements, one behind the other, as one; and factors on the way to a matrix product as its own.
+//! Factors of what a matrix product reads, perhaps behind moves, as the product's own: `(s A) B` and `A (s B)` become `s (A B)`.
 //!
-//! | written out | becomes |
-//! |---|---|
-//! | a slice, then its axes in another order | one move |
-//! | `(s A) B`, `A (s B)`, and moves of `s A` or `s B` | `s (A B)` |
-//!
-//! Nothing else may read what lies between. So attention's queries, keys and values take one dispatch each.
+//! Nothing else may read what lies between.
 
 use super::{Finder, Term};
 use crate::dtype::Precision;
@@ -21,17 +16,6 @@ use crate::ops::remap::RemapOp;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Joins moves; units that `alone` names stay as they are.
-pub(in crate::lower) fn join_moves(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
-    for index in 0..network.units().len() {
-        if let Some((reader, unit)) = joined(network, index, alone) {
-            network.merge(index, reader, unit);
-        }
-    }
-    network.close_gaps();
-    Ok(())
-}
-
 /// What `unit` moves, if that is all it does.
 pub(super) fn remap(network: &Network<'_>, unit: &Unit) -> Option<RemapOp> {
     let op = unit.operator().and_then(|_| unit.op(network.graph, Precision::F32).ok())?;
@@ -46,29 +30,6 @@ fn only_reader(network: &Network<'_>, index: usize) -> Option<usize> {
         (Some(reader), None) if !network.leaves(output) => Some(reader),
         _ => None,
     }
-}
-
-/// Unit `index` and its only reader as one move, in the reader's place.
-fn joined(network: &Network<'_>, index: usize, alone: &dyn Fn(&str) -> bool) -> Option<(usize, Unit)> {
-    let first = &network.units()[index];
-    let one = remap(network, first)?;
-    let reader = only_reader(network, index)?;
-    let second = &network.units()[reader];
-    if alone(&first.name) || alone(&second.name) {
-        return None;
-    }
-    let other = remap(network, second)?;
-    let (Some((_, input, _)), Some((operand, source, dims))) = (second.given().pop(), first.given().pop())
-    else {
-        return None;
-    };
-    let offset = if planted("moves_offset") { 0 } else { network.resolve(input.value()?).offset };
-    let composed = if planted("moves_order") { other.then(&one, offset)? } else { one.then(&other, offset)? };
-    let name = format!("{} + {}", first.name, second.name);
-    let unit = Unit::of_node(name, Arc::new(composed), vec![(operand, source, dims)], second.outputs.clone());
-    // Elements that lie as they did would be a view, which is no unit.
-    unit.op(network.graph, Precision::F32).ok()?;
-    Some((reader, unit))
 }
 
 /// Gives products the factors of their operands; units that `alone` names stay as they are.
