@@ -55,7 +55,7 @@ pub(super) fn prepared<'g>(
         network = placed(options)?;
     }
     if !options.without_rewrites.contains(&Rewrite::Parts) {
-        idioms::share_large(&mut network, &|name| options.choices.contains_key(name))?;
+        idioms::share_large(&mut network, &|name| options.choices.contains_key(name), options.precision)?;
     }
     Ok(network)
 }

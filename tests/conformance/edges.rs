@@ -167,7 +167,7 @@ pub(crate) async fn large_means(devices: &[Arc<dyn Device>]) -> Vec<String> {
     let mut failures = Vec::new();
     let table = full_table();
     let normalising = |case: &&Case| match case.problem.name() {
-        "normalize" | "moments" => true,
+        "normalize" => true,
         "mlp" => case.problem.problem_key().contains("normalized"),
         _ => false,
     };

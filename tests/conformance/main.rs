@@ -97,7 +97,7 @@ macro_rules! every_kernel {
 
 every_kernel!(
     attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather
-    one_hot random integer loops cumsum top_k suppress elementwise resize reduce arg softmax mlp moments normalize gate glu squeeze
+    one_hot random integer loops cumsum top_k suppress elementwise resize reduce arg softmax mlp normalize gate glu squeeze
     update_slice
     dynamic_conv2d dynamic_quantize dynamic_range quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
     quantized_gemm
@@ -258,7 +258,6 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("loops", [28, 28]),
     ("one_hot", [1, 1]),
     ("mlp", [9, 9]),
-    ("moments", [1, 1]),
     ("normalize", [115, 115]),
     ("pointwise", [58, 59]),
     ("pool", [1, 2]),

@@ -10,7 +10,6 @@ use diptych::{
 };
 use diptych_emit::emit::Residual;
 use diptych_kernels::ops::arg::ArgOp;
-use diptych_kernels::ops::moments::MomentsOp;
 use diptych_kernels::ops::normalize::NormalizeOp;
 use diptych_kernels::ops::reduce::ReduceOp;
 use diptych_kernels::ops::resize::ResizeOp;
@@ -66,16 +65,11 @@ fn finished(
     extents: [usize; 4],
     given: bool,
     (activation, residual): (Activation, Residual),
-    parts: bool,
     precision: Precision,
 ) -> NormalizeOp {
     normalize(&extents, &[1, 2], [!given; 2], precision)
-        .finished([given; 2], activation, residual, parts)
+        .finished([given; 2], activation, residual)
         .expect("a valid row")
-}
-
-fn moments([n, h, w, c]: [usize; 4], precision: Precision) -> MomentsOp {
-    MomentsOp::new(Shape::nhwc(n, h, w, c), true, precision).expect("a valid row")
 }
 
 impl Table {
@@ -327,31 +321,13 @@ impl Table {
         for precision in [F32, Precision::F16Storage] {
             for (index, tail) in tails.into_iter().enumerate() {
                 let given = index % 2 == 0;
-                // One pixel, a work-group's pixels and one off, several for each invocation; one part, and several.
+                // One pixel, a work-group's pixels and one off, several for each invocation.
                 for extents in [[3, 1, 1, 5], [2, 8, 8, 9], [2, 5, 13, 6], [1, 33, 31, 8]] {
-                    self.finished_row(extents, given, tail, false, precision, Tiles);
+                    self.finished_row(extents, given, tail, precision, Tiles);
                 }
-                for extents in [[1, 64, 64, 6], [2, 47, 61, 9], [1, 70, 67, 4]] {
-                    self.finished_row(extents, given, tail, true, precision, Tiles);
-                }
-            }
-            for extents in [
-                [1, 1, 1, 3],
-                [1, 1, 255, 1],
-                [1, 257, 1, 4],
-                [2, 5, 7, 9],
-                [3, 16, 16, 2],
-                [1, 32, 64, 4],
-                [1, 1, 2049, 7],
-                [2, 47, 61, 5],
-                [1, 4099, 1, 6],
-                [3, 64, 96, 3],
-            ] {
-                let op = moments(extents, precision);
-                self.push(format!("{extents:?} {precision}"), Arc::new(op), Tiles);
             }
         }
-        self.finished_row([1, 93, 97, 3], true, tails[0], false, F32, Tiles);
+        self.finished_row([1, 93, 97, 3], true, tails[0], F32, Tiles);
     }
 
     /// Normalisations by the root of the mean square.
@@ -382,12 +358,10 @@ impl Table {
                 self.push(format!("{extents:?} uncentred over {axes:?} {precision}"), Arc::new(op), Tiles);
             }
         }
-        for (extents, parts) in [([2, 5, 13, 6], false), ([2, 47, 61, 9], true)] {
-            let tail = (Activation::Relu, Residual::AfterActivation);
-            let op = uncentred(&extents, &[1, 2], [false; 2], F32).finished([true; 2], tail.0, tail.1, parts);
-            let name = format!("{extents:?} uncentred parts={parts}");
-            self.push(name, Arc::new(op.expect("a valid row")), Tiles);
-        }
+        let extents = [2, 5, 13, 6];
+        let op = uncentred(&extents, &[1, 2], [false; 2], F32);
+        let op = op.finished([true; 2], Activation::Relu, Residual::AfterActivation);
+        self.push(format!("{extents:?} uncentred"), Arc::new(op.expect("a valid row")), Tiles);
     }
 
     fn finished_row(
@@ -395,12 +369,11 @@ impl Table {
         extents: [usize; 4],
         given: bool,
         tail: (Activation, Residual),
-        parts: bool,
         precision: Precision,
         breadth: Breadth,
     ) {
-        let op = finished(extents, given, tail, parts, precision);
-        let name = format!("{extents:?} given={given} {tail:?} parts={parts} {precision}");
+        let op = finished(extents, given, tail, precision);
+        let name = format!("{extents:?} given={given} {tail:?} {precision}");
         self.push(name, Arc::new(op), breadth);
     }
 
@@ -455,11 +428,6 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         Arc::new(transposed([2, 5, 6, 5], [9, 3, 6], options, false, F32))
     };
     let normal = |axes: &[isize]| -> Problem { Arc::new(normalize(&[2, 7, 11, 6], axes, [true, true], F32)) };
-    let parted = || -> Problem {
-        let tail = (Activation::Relu, Residual::AfterActivation);
-        Arc::new(finished([2, 47, 61, 6], true, tail, true, F32))
-    };
-    let sums = || -> Problem { Arc::new(moments([2, 47, 61, 6], F32)) };
     let (c4, nhwc) = (Layout::C4, Layout::Nhwc);
     #[expect(clippy::type_complexity, reason = "a table row, named by the struct it becomes")]
     let rows: Vec<(&str, Problem, &str, [u32; 3], Layout, &str, &str)> = vec![
@@ -572,28 +540,6 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
         ("a forgotten summand", normal(&[1, 2]), "kept", [64, 2, 1], c4, "@epsilon", "0.1f"),
         ("a pixel in two invocations", normal(&[1, 2]), "kept", [64, 2, 1], c4, "lid.x + 1u * SIZE", "lid.x"),
         ("a deviation forgotten", normal(&[1, 2]), "kept", [64, 2, 1], c4, "x1 - mean", "x1"),
-        (
-            "the first image's moments",
-            parted(),
-            "parts",
-            [64, 4, 1],
-            c4,
-            "image / @slices * @parts",
-            "0u * @parts",
-        ),
-        ("all parts alike", parted(), "parts", [64, 4, 1], c4, "@plane - i * PART", "@plane"),
-        ("the first image's factors", parted(), "parts", [64, 4, 1], c4, "arg0[image]", "arg0[slice]"),
-        ("the part's first pixel", sums(), "maps", [256, 1, 1], c4, "src[group.y * @plane]", "src[first]"),
-        ("squares of values", sums(), "maps", [256, 1, 1], c4, "(x1 - mean) * (x1 - mean)", "x1 * x1"),
-        (
-            "the next image's part",
-            sums(),
-            "maps",
-            [256, 1, 1],
-            c4,
-            "min(PART, @plane - group.x * PART)",
-            "PART",
-        ),
         ("half of a work-group", normal(&[1, 2]), "kept", [64, 2, 1], c4, "lid.x + 32u", "lid.x"),
         ("a forgotten bias", normal(&[0, 2]), "group", [1, 64, 1], nhwc, "= bias[", "= 0.0f * bias["),
         ("a step of another axis", normal(&[0, 2]), "group", [1, 64, 1], nhwc, "j % @", "0u * j % @"),

@@ -431,6 +431,9 @@ fn turned(draft: &mut Draft) -> Drawn {
 
 /// A normalisation of a map that two kernels share.
 pub(crate) fn large(draft: &mut Draft) -> Drawn {
+    if draft.random.one_in(3) {
+        return long_rows(draft);
+    }
     let (h, w) = (draft.random.pick(&[97, 101, 128]), draft.random.pick(&[96, 103]));
     let c = draft.random.pick(&[1, 1, 2, 3]);
     let values = draft.random.values(Kind::Noise, h * w * c);
@@ -443,6 +446,29 @@ pub(crate) fn large(draft: &mut Draft) -> Drawn {
     let y = draft.add(step)?;
     let y = if draft.random.one_in(2) { unary(draft, Function::Relu, y)? } else { y };
     draft.add(Step::of(Make::Pool(Pool::new(Pooling::Max, [9, 11])), vec![y]))
+}
+
+/// Few long rows or columns, which are normalised or reduced in parts, with functions around.
+fn long_rows(draft: &mut Draft) -> Drawn {
+    let (few, long) = (draft.random.pick(&[1, 2, 3, 4]), draft.random.pick(&[9600, 9999, 10_240]));
+    let columns = draft.random.one_in(2);
+    let dims = if columns { [long, few] } else { [few, long] };
+    let values = draft.random.values(Kind::Noise, few * long);
+    let x = draft.given(&dims, values, Origin::Input);
+    let x = if draft.random.one_in(2) { unary(draft, Function::Tanh, x)? } else { x };
+    let axes = vec![if columns { 0 } else { 1 }];
+    if draft.random.one_in(2) {
+        let reduction = draft.random.pick(&[Reduction::Mean, Reduction::Sum, Reduction::Max, Reduction::Min]);
+        let keeps = draft.random.one_in(2);
+        let y = draft.add(Step::of(Make::Reduce(reduction, axes, keeps), vec![x]))?;
+        return unary(draft, Function::Neg, y);
+    }
+    let options = Normalize { axes: axes.clone(), epsilon: Bits(1e-3), centred: draft.random.one_in(2) };
+    let mut step = Step::of(Make::Normalize(options), vec![x]);
+    step.weights = weights(draft, &[dims[1]]);
+    let y = draft.add(step)?;
+    let y = if draft.random.one_in(2) { unary(draft, Function::Relu, y)? } else { y };
+    draft.add(Step::of(Make::Reduce(Reduction::Max, axes, false), vec![y]))
 }
 
 /// A product or convolution of many channels, for kernels that split sums, or have tiles or matrix units.

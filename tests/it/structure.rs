@@ -117,7 +117,6 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
             "glu",
             "loops",
             "mlp",
-            "moments",
             "normalize",
             "one_hot",
             "pointwise",

@@ -1,8 +1,8 @@
-//! Normalisations of large maps as two units: moments of parts of a map, and what is made of them; and attentions of few queries
-//! to many keys: those to parts of the keys, and their join. One work-group for each slice of channels, or for each head, leaves
-//! most of a GPU idle. What the CPU computes stays one.
+//! Reductions of few long rows, such as normalisations of large maps, as two units: of parts of the rows, and of what these give;
+//! and attentions of few queries to many keys: those to parts of the keys, and their join. One work-group for each row, or for each
+//! head, leaves most of a GPU idle. What the CPU computes stays one.
 
-use crate::dims::Dims;
+use super::compose::reduction_in_parts;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
@@ -11,13 +11,8 @@ use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::attention::{Attention, AttentionOp, MOST_PARTS, Strided};
 use crate::ops::attention_join::AttentionJoin;
-use crate::ops::moments::{Moments, MomentsOfParts};
-use crate::ops::normalize::{Finished, MOST_KEPT, Normalize};
 use std::any::Any;
 use std::sync::Arc;
-
-/// Slices of all images of which a work-group each keeps a GPU busy.
-const MANY_SLICES: usize = 512;
 
 /// Queries that share a head of keys, at most: more read keys together.
 const FEW_QUERIES: usize = 8;
@@ -28,18 +23,20 @@ const KEYS_OF_PART: usize = 256;
 /// Parts of all heads and queries that keep a GPU busy.
 const MANY_PARTS: usize = 256;
 
-/// Makes two units of each normalisation of a large map and of each attention of few queries to many keys, but for those that
+/// Makes two units of each reduction of few long rows and of each attention of few queries to many keys, but for those that
 /// `alone` names.
-pub(in crate::lower) fn share_large(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
+pub(in crate::lower) fn share_large(
+    network: &mut Network<'_>,
+    alone: &dyn Fn(&str) -> bool,
+    precision: Precision,
+) -> Result<()> {
     let mut units = Vec::new();
     for unit in network.take_units() {
         let stays = alone(&unit.name) || unit.host.is_some();
         let two = if stays {
             None
-        } else if let Some((operator, dims)) = large(&unit) {
-            two(network, &unit, operator, dims)
         } else {
-            attention_in_parts(network, &unit)
+            reduction_in_parts(network, &unit, precision).or_else(|| attention_in_parts(network, &unit))
         };
         match two {
             Some(two) => units.extend(two),
@@ -48,38 +45,6 @@ pub(in crate::lower) fn share_large(network: &mut Network<'_>, alone: &dyn Fn(&s
     }
     network.set_units(units);
     Ok(())
-}
-
-/// The operator of a normalisation of a large map, and the map's dimensions.
-fn large(unit: &Unit) -> Option<(Finished, Dims)> {
-    let operator = unit.operator()? as &dyn Any;
-    let plain = || operator.downcast_ref::<Normalize>().cloned().map(Finished::new);
-    let operator = operator.downcast_ref::<Finished>().cloned().or_else(plain)?;
-    let given = unit.given();
-    let (_, _, dims) = given.iter().find(|(operand, ..)| *operand == Operand::Src)?;
-    let shape = dims.shape();
-    let large = shape.h * shape.w > MOST_KEPT && shape.n * shape.slices() < MANY_SLICES;
-    (large && dims.rank() == 4).then_some((operator, *dims))
-}
-
-/// `unit` as two, if it is over height and width.
-fn two(network: &mut Network<'_>, unit: &Unit, operator: Finished, dims: Dims) -> Option<[Unit; 2]> {
-    let moments = Dims::from(Moments::of(dims.shape()).shape());
-    let between = network.add_value(moments);
-    let of_parts = MomentsOfParts { centred: operator.normalize.centred };
-    let mut given = unit.given();
-    let src: Vec<_> = given.iter().filter(|(operand, ..)| *operand == Operand::Src).cloned().collect();
-    if planted("parts_scale") {
-        given.retain(|(operand, ..)| *operand != Operand::Weights);
-    }
-    given.push((Operand::Arg(2), Input::Value(between), moments));
-    let name = format!("{} (moments)", unit.name);
-    let mut two = [
-        Unit::of_node(name, Arc::new(of_parts), src, vec![between]),
-        Unit::of_node(unit.name.clone(), Arc::new(operator), given, unit.outputs.clone()),
-    ];
-    two.iter_mut().for_each(|part| part.precision.clone_from(&unit.precision));
-    two.iter().all(|part| part.op(network.graph, Precision::F32).is_ok()).then_some(two)
 }
 
 /// An attention of few queries to many keys as two units.

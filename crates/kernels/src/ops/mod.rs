@@ -28,7 +28,6 @@ pub mod glu;
 pub mod integer;
 pub mod loops;
 pub mod mlp;
-pub mod moments;
 pub mod normalize;
 pub mod one_hot;
 pub mod operator;

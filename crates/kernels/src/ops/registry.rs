@@ -24,7 +24,6 @@ use super::integer::{self, IntegerOp};
 use super::kernel::VariantEntry;
 use super::loops::{self, LoopsOp};
 use super::mlp::{self, MlpOp};
-use super::moments::{self, MomentsOp};
 use super::normalize::{self, NormalizeOp};
 use super::one_hot::{self, OneHotOp};
 use super::pointwise::{self, PointwiseOp};
@@ -93,7 +92,6 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<IntegerOp>(integer::examples, integer::NUMBERS),
     OpEntry::of::<LoopsOp>(loops::examples, loops::NUMBERS),
     OpEntry::of::<MlpOp>(mlp::examples, mlp::NUMBERS),
-    OpEntry::of::<MomentsOp>(moments::examples, moments::NUMBERS),
     OpEntry::of::<OneHotOp>(one_hot::examples, one_hot::NUMBERS),
     OpEntry::of::<NormalizeOp>(normalize::examples, normalize::NUMBERS),
     OpEntry::of::<PointwiseOp>(pointwise::examples, pointwise::NUMBERS),

@@ -11,6 +11,7 @@
 mod convolutions;
 mod maps;
 mod nested;
+mod parts;
 mod products;
 mod sources;
 mod times;
@@ -26,6 +27,7 @@ use crate::lower::step::TOGETHER;
 use crate::lower::unit::Input;
 use crate::ops::loops::{Nest, OperandSet, ReadFrom, Sources};
 use nested::{Nested, found, is_free};
+pub(super) use parts::reduction_in_parts;
 use sources::SharedSources;
 use std::ops::{Deref, DerefMut};
 use times::Times;

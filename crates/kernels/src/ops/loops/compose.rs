@@ -178,6 +178,7 @@ impl Nest {
             value,
             target: self.target,
             further,
+            apart: 0,
         };
         nest.tidied().checked()
     }

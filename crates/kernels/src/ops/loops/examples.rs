@@ -1,13 +1,13 @@
 //! Problems that between them use every kernel, kind of index and reduction.
 
 use super::index::{Index, Mirror};
-use super::nest::{GatherAxis, Guard, Nest, Node, Nodes};
+use super::nest::{GatherAxis, Guard, Nest, Node, Nodes, element};
 use super::scalars::{FLOATS, WHOLE};
-use super::{LoopsOp, OP, OperandSet, ReadFrom, SourceAt, Sources};
+use super::{InParts, LoopsOp, OP, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Bits;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::elementwise::Function;
 use crate::ops::examples::Numbers;
 use crate::ops::integer::IntegerFunction;
@@ -230,6 +230,35 @@ fn many_numbers(reduced: bool) -> Result<Nest> {
     })
 }
 
+/// Few long rows in two: the means and the largest of parts of the rows, and what is made of these.
+fn long_rows(precision: Precision) -> Result<Vec<LoopsOp>> {
+    let mut all = Vec::new();
+    for (extents, over, in_maps) in
+        [(&[1, 98, 96, 6][..], 0b110, true), (&[1, 98, 96, 4], 0b110, false), (&[2, 9600], 0b10, false)]
+    {
+        let written: Vec<usize> = (0..extents.len()).collect();
+        let nest = nest(extents, &written, &[extents], |nodes| {
+            let x = nodes.read(0, element(extents));
+            let mean = nodes.reduce(Reduction::Mean, x, over);
+            let largest = nodes.reduce(Reduction::Max, x, over);
+            let middle = nodes.apply(Function::Maximum, &[x, mean]);
+            nodes.apply(Function::Sub, &[middle, largest])
+        })?;
+        let Some(InParts { parts, whole }) = nest.in_parts() else {
+            return Err(Error::unsupported(OP, "rows without parts"));
+        };
+        let own = |results| match in_maps {
+            true => OperandSet { sources: 1, results },
+            false => OperandSet::NONE,
+        };
+        // What the parts give stays in f32.
+        let first = OperandSet { sources: 1, results: 0 };
+        all.push(LoopsOp::new(Arc::new(parts), first, own(0), precision)?);
+        all.push(LoopsOp::new(Arc::new(whole), OperandSet { results: 1, ..first }, own(1), precision)?);
+    }
+    Ok(all)
+}
+
 /// The examples in `precision`.
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut nests = vec![softmax(false)?, softmax(true)?, normalised()?, reshaped()?];
@@ -277,6 +306,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     ] {
         all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
     }
+    all.extend(long_rows(precision)?);
     for nest in [
         gathered(true, true)?,
         gathered(true, false)?,

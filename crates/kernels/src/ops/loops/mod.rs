@@ -34,6 +34,7 @@ mod node;
 mod of_op;
 mod operator;
 mod oracle;
+mod parts;
 mod plan;
 mod reads;
 mod rows;
@@ -56,6 +57,7 @@ pub use nest::Nest;
 pub(super) use nest::{GatherAxis, Guard, Node, NodeId, Nodes, aligned, element};
 pub(super) use of_op::AsNest;
 pub use operator::Loops;
+pub use parts::InParts;
 use written::LastText;
 
 use crate::dtype::{DType, Precision};
@@ -158,6 +160,7 @@ impl LoopsOp {
             OperandSet::NONE => Arc::clone(&nest),
             _ => Arc::new(nest.in_maps(maps)?),
         };
+        let stored = stored.with_rows_apart().map_or(stored, Arc::new);
         let sources = (0..nest.sources.len()).map(|place| Operand::Arg(place as u8)).collect();
         let (precision, text) = (precision.with_f32_sums(), LastText::default());
         Ok(LoopsOp { nest, sources, stored, halves, maps, precision, text })

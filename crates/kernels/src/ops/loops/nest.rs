@@ -40,6 +40,9 @@ pub struct Nest {
     pub(in crate::ops) target: Dims,
     /// Results beside the first.
     pub(in crate::ops) further: Vec<FurtherResult>,
+    /// Axes of the result that are those of a row although no reduction depends on them: what a row reduces is computed anew
+    /// for each place along them, so that several work-groups write what belongs to it.
+    pub(in crate::ops) apart: AxisSet,
 }
 
 /// The axes of a set, in ascending order.
@@ -106,7 +109,7 @@ impl Nest {
             dims.checked(OP)?;
         }
         let (nodes, further) = (nodes.nodes, Vec::new());
-        Nest { extents, written, sources, types, nodes, value, target, further }.tidied().checked()
+        Nest { extents, written, sources, types, nodes, value, target, further, apart: 0 }.tidied().checked()
     }
 
     /// The nest, checked.
@@ -214,10 +217,11 @@ impl Nest {
         self.written.iter().fold(0, |all, &axis| all | 1 << axis)
     }
 
-    /// The axes of a row: all on which a reduction depends.
+    /// The axes of a row: all on which a reduction depends, and those that are apart.
     pub(in crate::ops) fn row_axes(&self) -> AxisSet {
         let depends = self.dependences().into_iter().zip(&self.nodes);
-        depends.filter(|(_, node)| matches!(node, Node::Reduce { .. })).fold(0, |all, (own, _)| all | own)
+        let reduced = depends.filter(|(_, node)| matches!(node, Node::Reduce { .. }));
+        reduced.fold(self.apart, |all, (own, _)| all | own)
     }
 
     /// Whether it reduces anything.

@@ -42,6 +42,12 @@ impl Loops {
         LoopsOp::new(Arc::clone(&self.nest), self.halves, self.maps, precision)
     }
 
+    /// Which operands are stored in halves where a network stores those, and which are feature maps in slices of four channels.
+    #[doc(hidden)]
+    pub const fn stored(&self) -> [OperandSet; 2] {
+        [self.halves, self.maps]
+    }
+
     /// What it computes.
     #[doc(hidden)]
     pub fn nest(&self) -> &Nest {

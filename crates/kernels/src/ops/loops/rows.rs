@@ -75,15 +75,11 @@ pub(super) fn lanes_of(nest: &Nest) -> Option<usize> {
 /// The axis of all loops along which an invocation has four elements at once.
 fn lanes_along(nest: &Nest, shape: &Shape) -> Option<usize> {
     let all: Vec<AxisSet> = loops(nest).into_keys().map(|(_, over)| over).collect();
-    let &over = all.first()?;
-    if all.iter().any(|&other| other != over)
-        || shape.along & !over != 0
-        || (shape.along != 0 && shape.along != over)
-    {
-        return None;
-    }
-    let &axis = ordered(nest, over).last()?;
-    has_lanes(nest, axis).then_some(axis)
+    let axes = if shape.along == 0 { *all.first()? } else { shape.along };
+    let &axis = ordered(nest, axes).last()?;
+    // Loops along other axes compute the number of all four.
+    let fits = |&over: &AxisSet| over == axes || shape.along != 0 && over & axes == 0;
+    (all.iter().all(fits) && has_lanes(nest, axis)).then_some(axis)
 }
 
 /// Whether what the next invocation along a row reads lies behind what the first one reads more often than what the

@@ -108,7 +108,8 @@ impl Nest {
             target: own.target,
         });
         let further = further.collect();
-        Nest { extents, written, nodes: nodes.nodes, value, further, ..self }
+        let apart = set(self.apart);
+        Nest { extents, written, nodes: nodes.nodes, value, further, apart, ..self }
     }
 
     /// An axis whose places are divided by a number of which its extent is a multiple, and that number.

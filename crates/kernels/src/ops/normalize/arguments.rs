@@ -25,9 +25,7 @@ pub(super) fn bindings(op: &NormalizeOp) -> Vec<Binding> {
     let map = Element::Vec4(op.precision.storage());
     let infos = Definition::operands(op);
     let binding = |info: &OperandInfo| match info.operand {
-        Operand::Weights | Operand::Bias | Operand::Arg(2) => {
-            binding(info.operand, Element::Vec4(DType::F32), Access::Read)
-        }
+        Operand::Weights | Operand::Bias => binding(info.operand, Element::Vec4(DType::F32), Access::Read),
         Operand::Dst => binding(Operand::Dst, map, Access::Write),
         operand => binding(operand, map, Access::Read),
     };

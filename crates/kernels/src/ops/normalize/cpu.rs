@@ -10,7 +10,6 @@ use crate::cpu::workers::each;
 use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::ops::moments::Moments;
 use crate::ops::operands::{Operands, need};
 use crate::ops::reduce::{Merged, place};
 use pulp::{Simd, WithSimd};
@@ -35,8 +34,6 @@ pub(super) struct NormalizeKernel {
     bias: Vec<f32>,
     /// Whether it is a finished normalisation of a map.
     finished: bool,
-    /// The moments that are given.
-    moments: Option<Moments>,
     tail: Tail,
     arch: Arch,
 }
@@ -46,8 +43,6 @@ pub(super) struct NormalizeKernel {
 struct ImageOperands<'a> {
     scale: Option<&'a [f32]>,
     bias: Option<&'a [f32]>,
-    /// The number of the image, and the moments of all.
-    moments: Option<(usize, Moments, &'a [f32])>,
     residual: Option<&'a [f32]>,
 }
 
@@ -93,7 +88,6 @@ impl NormalizeKernel {
             scale: constant(Operand::Weights, op.scale, 1.0)?,
             bias: constant(Operand::Bias, op.bias, 0.0)?,
             finished: op.is_finished(),
-            moments: op.parts.then(|| op.moments()),
             tail: Tail::new(OP, &op.epilogue, channels, None, None)?,
             arch: Arch::new(),
         })
@@ -165,35 +159,11 @@ impl NormalizeKernel {
         [means, squares]
     }
 
-    /// The mean that is subtracted from each channel of an image, and the sum of the squares of the differences from it:
-    /// those of all its parts.
-    fn added(&self, image: usize, moments: Moments, all: &[f32], channels: usize) -> [Vec<f32>; 2] {
-        let parts = || 0..moments.parts();
-        let total: f32 = parts().map(|part| moments.count(part) as f32).sum();
-        let of_channel = |c: usize| {
-            let part = |part: usize| {
-                let at = |place: usize| all.get(place).copied().unwrap_or(f32::NAN);
-                let [mean, squares] = moments.places(image, part, c).map(at);
-                (moments.count(part) as f32, mean, squares)
-            };
-            let sum = || parts().map(part).map(|(count, mean, _)| count * mean).sum::<f32>();
-            let mean = if self.centred { sum() / total } else { 0.0 };
-            let squares = parts().map(part);
-            let squares = squares.map(|(count, own, squares)| squares + count * (own - mean) * (own - mean));
-            (mean, squares.sum::<f32>())
-        };
-        let (means, squares) = (0..channels).map(of_channel).unzip();
-        [means, squares]
-    }
-
     /// Columns of whole rows of channels, one mean for each column.
     fn columns(&self, src: &[f32], dst: &mut [f32], columns: usize, given: ImageOperands<'_>) {
         let count = (src.len() / columns) as f32;
         let origins = self.origins(src, columns);
-        let [means, squares] = match given.moments {
-            Some((image, moments, all)) => self.added(image, moments, all, columns),
-            None => self.means_and_squares(src, &origins),
-        };
+        let [means, squares] = self.means_and_squares(src, &origins);
         let (scale, bias) = (given.scale.unwrap_or(&self.scale), given.bias.unwrap_or(&self.bias));
         let channel = (0..columns).map(|column| column % self.scale.len());
         let factors: Vec<f32> = squares
@@ -229,20 +199,11 @@ impl NormalizeKernel {
         for vector in [scale, bias].into_iter().flatten() {
             check_len(OP, "a computed scale or bias", vector.len(), images * channels)?;
         }
-        let moments = match self.moments {
-            Some(moments) => {
-                let all = input(OP, inputs, Operand::Arg(2))?;
-                check_len(OP, "moments", all.len(), moments.shape().elements())?;
-                Some((moments, all))
-            }
-            None => None,
-        };
         for (n, (dst, src)) in dst.chunks_exact_mut(image).zip(src.chunks_exact(image)).enumerate() {
             let own = |all: &'_ [f32]| n * channels..all.len().min((n + 1) * channels);
             let given = ImageOperands {
                 scale: scale.and_then(|all| all.get(own(all))),
                 bias: bias.and_then(|all| all.get(own(all))),
-                moments: moments.map(|(moments, all)| (n, moments, all)),
                 residual: residual.and_then(|all| all.get(n * image..)),
             };
             self.columns(src, dst, channels, given);

@@ -1,5 +1,5 @@
 //! An instance normalisation of a feature map as a node of a network, with what the lowering gives it: factors that
-//! are computed, an activation, a residual, moments of parts.
+//! are computed, an activation, a residual.
 
 use super::{Normalize, OP};
 use crate::dims::Dims;
@@ -10,10 +10,7 @@ use crate::ops::op::Op;
 use crate::ops::operator::{Arguments, Lowered, Operator, Options};
 use std::sync::Arc;
 
-/// The most pixels of a map that a work-group of any device keeps.
-pub const MOST_KEPT: usize = 36 * 256;
-
-/// `Src`; `Weights` or `Arg(0)`, the scale; `Bias` or `Arg(1)`; `Arg(2)`, the moments; `Residual`.
+/// `Src`; `Weights` or `Arg(0)`, the scale; `Bias` or `Arg(1)`; `Residual`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     pub normalize: Normalize,
@@ -39,7 +36,7 @@ impl Options for Finished {
             (true, false) => Residual::AfterActivation,
             (true, true) => Residual::BeforeActivation,
         };
-        let op = op.finished(given, self.activation, residual, arguments.has(Operand::Arg(2)))?;
+        let op = op.finished(given, self.activation, residual)?;
         for info in Op::operands(&op) {
             let vector = matches!(info.operand, Operand::Weights | Operand::Bias);
             let found = arguments.get(info.operand).filter(|_| !vector);

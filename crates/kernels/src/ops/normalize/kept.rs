@@ -16,7 +16,7 @@ use crate::ops::spec::{self, Params, extent};
 const KEPT: [u32; 10] = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36];
 
 /// Pixels of a work-group in registers, of which a multiprocessor has for about as many.
-const MOST: u32 = super::MOST_KEPT as u32;
+const MOST: u32 = 36 * 256;
 
 #[derive(Debug)]
 pub(super) struct Kept;
@@ -51,9 +51,6 @@ impl Kernel<NormalizeOp> for Kept {
     }
 
     fn obstacle(&self, op: &NormalizeOp, _limits: &Limits) -> Option<String> {
-        if op.parts {
-            return Some("moments of parts that are given".to_owned());
-        }
         obstacle(&op.dims, op.normalized)
     }
 

@@ -5,7 +5,6 @@
 //! |---|---|---|
 //! | `x` | any | rows, or C4 where the channels stay |
 //! | `scale`, `bias` | the last extent of `x`, or `n 1 1 c` where they are computed | |
-//! | `parts` | `n parts 2 c`, `c` in whole slices: means from the first pixel on and sums of `(x - mean)^2` ([`crate::ops::moments`]) | f32 rows |
 //! | `r` | that of `x` | C4 |
 //! | `y` | that of `x` | as `x` |
 //!
@@ -16,7 +15,7 @@
 //! takes no bits of it.
 //!
 //! An instance normalisation of a feature map may have factors that are computed, an activation and a residual
-//! (`f(y) + r` or `f(y + r)`), and moments of parts of it that another op summed.
+//! (`f(y) + r` or `f(y + r)`).
 //!
 //! A NaN or an infinity makes all that is normalised with it NaN; where the mean is not subtracted, an infinity makes the
 //! others 0.
@@ -29,17 +28,15 @@ mod kept;
 mod nest;
 mod operator;
 mod oracle;
-mod parts;
 mod plan;
 
 pub(super) use examples::{NUMBERS, examples};
-pub use finished::{Finished, MOST_KEPT};
+pub use finished::Finished;
 
 use crate::dims::{Dims, MAX_RANK};
 use crate::dtype::Precision;
 use crate::emit::{Activation, Bits, Epilogue, Residual};
 use crate::error::{Error, Result};
-use crate::ops::moments::Moments;
 use crate::ops::reduce::{Merged, named};
 
 const OP: &str = "normalize";
@@ -102,8 +99,6 @@ pub struct NormalizeOp {
     scale: Vector,
     bias: Vector,
     epilogue: Epilogue,
-    /// Whether the moments of parts are given, as `Arg(2)`.
-    parts: bool,
     precision: Precision,
 }
 
@@ -129,11 +124,10 @@ impl NormalizeOp {
         let [scale, bias] = [scale, bias].map(Vector::constant);
         let Normalize { epsilon, centred, .. } = *options;
         let epilogue = Epilogue::default();
-        Ok(NormalizeOp { dims, normalized, epsilon, centred, scale, bias, epilogue, parts: false, precision })
+        Ok(NormalizeOp { dims, normalized, epsilon, centred, scale, bias, epilogue, precision })
     }
 
-    /// The instance normalisation with a scale and a bias that are `given` at each run, an activation, a
-    /// residual, and the moments of `parts`.
+    /// The instance normalisation with a scale and a bias that are `given` at each run, an activation and a residual.
     ///
     /// # Errors
     /// If it is over other axes than height and width of a feature map, a scale or a bias is there already, or the
@@ -143,11 +137,9 @@ impl NormalizeOp {
         given: [bool; 2],
         activation: Activation,
         residual: impl Into<Residual>,
-        parts: bool,
     ) -> Result<Self> {
         let refuse = |found: String, wanted: &str| Err(Error::shape(OP, found, wanted));
-        let over = [self.normalized[0], self.normalized[1], self.normalized[2], self.normalized[3]];
-        if self.dims.rank() != 4 || over != [false, true, true, false] {
+        if !self.is_over_pixels() {
             return refuse(format!("a normalisation of {}", self.dims), "one over height and width of a map");
         }
         if activation == Activation::PRelu {
@@ -162,20 +154,18 @@ impl NormalizeOp {
             }
         }
         let epilogue = Epilogue::new(false, activation, residual.into());
-        Ok(NormalizeOp { scale: vectors[0], bias: vectors[1], epilogue, parts, ..self })
+        Ok(NormalizeOp { scale: vectors[0], bias: vectors[1], epilogue, ..self })
     }
 
     /// Whether only kernels of feature maps compute it.
     fn is_finished(&self) -> bool {
-        self.epilogue != Epilogue::default()
-            || self.parts
-            || self.scale == Vector::Given
-            || self.bias == Vector::Given
+        self.epilogue != Epilogue::default() || self.scale == Vector::Given || self.bias == Vector::Given
     }
 
-    /// The moments that are given.
-    fn moments(&self) -> Moments {
-        Moments::of(self.dims.shape())
+    /// Whether it is over height and width of a feature map.
+    pub fn is_over_pixels(&self) -> bool {
+        let over = [self.normalized[0], self.normalized[1], self.normalized[2], self.normalized[3]];
+        self.dims.rank() == 4 && over == [false, true, true, false]
     }
 
     /// The axes that kernels of rows loop over; those that are normalised are called reduced.

@@ -8,11 +8,8 @@ use crate::ops::loops::{Index, Nest, Nodes, OpNest, OperandSet, element};
 use crate::ops::reduce::Reduction;
 
 impl NormalizeOp {
-    /// What it computes, as a nest; none with moments of parts that are given.
-    pub(super) fn as_nest(&self) -> Option<OpNest> {
-        if self.parts {
-            return None;
-        }
+    /// What it computes, as a nest.
+    pub fn as_nest(&self) -> Option<OpNest> {
         let extents = self.dims.extents().to_vec();
         let axes = 0..extents.len();
         let over = axes.clone().filter(|&axis| self.normalized[axis]).fold(0, |all, axis| all | 1 << axis);

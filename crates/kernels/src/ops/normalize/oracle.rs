@@ -46,18 +46,13 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
         let all: Vec<(usize, f64)> =
             places.map(|at| (at, src.get(at).copied().map_or(f64::NAN, f64::from))).collect();
         let over = |f: &dyn Fn(f64) -> f64| all.iter().map(|&(_, x)| f(x)).sum::<f64>() / count as f64;
-        let parts = op.parts.then(|| of_parts(op, operands, out));
         let origin = all.first().filter(|_| op.centred).map_or(0.0, |&(_, x)| x);
-        let mean = match parts {
-            Some(parts) => origin + parts.mean,
-            None if op.centred => origin + over(&|x| x - origin),
-            None => 0.0,
-        };
-        let variance = parts.map_or_else(|| over(&|x| (x - mean) * (x - mean)), |parts| parts.variance);
-        let of_mean = match parts {
-            Some(parts) => parts.of_mean + store * origin.abs(),
-            None if !op.centred => 0.0,
-            None => gamma(count as f64 + 4.0) * over(&|x| (x - origin).abs()) + store * over(&|x| x.abs()),
+        let mean = if op.centred { origin + over(&|x| x - origin) } else { 0.0 };
+        let variance = over(&|x| (x - mean) * (x - mean));
+        let of_mean = if op.centred {
+            gamma(count as f64 + 4.0) * over(&|x| (x - origin).abs()) + store * over(&|x| x.abs())
+        } else {
+            0.0
         };
         let of_difference = |x: f64| {
             let off = of_mean + store * x.abs();
@@ -68,10 +63,7 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
             let off = of_difference(x);
             2.0 * (x - mean).abs() * off + off * off
         });
-        let of_variance = match parts {
-            Some(parts) => parts.of_variance,
-            None => squares + gamma(count as f64 + 4.0) * (variance + squares),
-        };
+        let of_variance = squares + gamma(count as f64 + 4.0) * (variance + squares);
         let root = |variance: f64| 1.0 / (variance + epsilon).sqrt();
         let factor = root(variance);
         let [most, least] = [root((variance - of_variance).max(0.0)), root(variance + of_variance)];
@@ -107,44 +99,6 @@ pub(super) fn oracle(op: &NormalizeOp, operands: &Operands<'_>) -> Reference {
     let values = value.iter().enumerate();
     sum.value = values.map(|(at, &value)| op.epilogue.reference(value, 0.0, residual(at))).collect();
     Reference::Sum(sum)
-}
-
-/// What parts add up to, and how far off that may be.
-#[derive(Debug, Clone, Copy)]
-struct SummedMoments {
-    mean: f64,
-    of_mean: f64,
-    variance: f64,
-    of_variance: f64,
-}
-
-/// The mean and the variance of output `out`, from those of its parts: `p` of them are added up, each a product of
-/// a whole number, and divided.
-fn of_parts(op: &NormalizeOp, operands: &Operands<'_>, out: usize) -> SummedMoments {
-    let given = get(operands, Operand::Arg(2)).unwrap_or_default();
-    let (moments, channels, map) = (op.moments(), op.channels(), op.dims.shape());
-    let (n, c, t) = (out / channels, out % channels, (map.h * map.w) as f64);
-    let unit = 2.0 * DType::F32.unit_roundoff();
-    let k = moments.parts() as f64 + 8.0;
-    let gamma = k * unit / (1.0 - k * unit);
-    let parts = (0..moments.parts()).map(|part| {
-        let at = |place: usize| given.get(place).map_or(f64::NAN, |&x| f64::from(x));
-        let [mean, squares] = moments.places(n, part, c).map(at);
-        (moments.count(part) as f64, mean, squares)
-    });
-    let sums = parts.clone().fold((0.0, 0.0), |(sum, absolute), (count, mean, _)| {
-        (sum + count * mean, absolute + count * mean.abs())
-    });
-    let (mean, of_mean) = if op.centred { (sums.0 / t, gamma * sums.1 / t) } else { (0.0, 0.0) };
-    let (mut variance, mut absolute, mut passed_on) = (0.0, 0.0, 0.0);
-    for (count, own, squares) in parts {
-        let off = (own - mean).abs();
-        let of_off = of_mean + unit * (off + of_mean);
-        variance += (squares + count * off * off) / t;
-        absolute += (squares.abs() + count * off * off) / t;
-        passed_on += count * (2.0 * off * of_off + of_off * of_off) / t;
-    }
-    SummedMoments { mean, of_mean, variance, of_variance: passed_on + gamma * (absolute + passed_on) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What `normalize` is, and its kernels.
 
-use super::{NormalizeOp, OP, Vector, cpu, kept, oracle, parts};
+use super::{NormalizeOp, OP, Vector, cpu, kept, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -31,7 +31,6 @@ impl Definition for NormalizeOp {
             &AsNest::REDUCTIONS,
             &AsNest::ELEMENTS,
             &kept::Kept,
-            &parts::Parts,
             &AsNest::REDUCTIONS_OF_MAPS,
             &AsNest::ELEMENTS_OF_MAPS,
         ]
@@ -48,9 +47,8 @@ impl Definition for NormalizeOp {
             },
         );
         let squares = if self.centred { "" } else { " uncentred" };
-        let parts = if self.parts { " parts" } else { "" };
         let epilogue = problem::epilogue(&self.epilogue);
-        format!("{} over{}{squares}{scale}{bias}{parts}{epilogue}", self.dims, axes.join(","))
+        format!("{} over{}{squares}{scale}{bias}{epilogue}", self.dims, axes.join(","))
     }
 
     fn precision(&self) -> Precision {
@@ -80,8 +78,6 @@ impl Definition for NormalizeOp {
                 Vector::Given => Some(OperandInfo::new(input, given, Role::Input)),
             });
         }
-        let moments = || OperandInfo::new(Operand::Arg(2), self.moments().shape(), Role::Input);
-        operands.extend(self.parts.then(moments));
         operands.extend(convolution::extras(&self.epilogue, channels, shape));
         operands.push(OperandInfo::new(Operand::Dst, shape, Role::Output));
         operands

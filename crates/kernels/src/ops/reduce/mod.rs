@@ -137,6 +137,11 @@ impl ReduceOp {
         Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision, dtype: DType::F32 })
     }
 
+    /// The dimensions of what it reduces.
+    pub const fn input_dims(&self) -> Dims {
+        self.input
+    }
+
     /// The reduction of words of another type, if integers have this reduction.
     fn of(self, word: DType) -> Self {
         ReduceOp { dtype: if self.reduction.is_of_integers() { word } else { DType::F32 }, ..self }
