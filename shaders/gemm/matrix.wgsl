@@ -4,7 +4,8 @@
 //# to its invocations, which finish four columns each. Of operands in f32 (PARTS is 2) it stages the nearest
 //# halves and, LOW further on, 2048 times what they leave; a product is then the sum of three, the two small
 //# ones summed by themselves. Rows and columns beyond the edge are computed from the last one and not stored;
-//# terms beyond it are zero. Solo: OpenCL C has no cooperative matrices.
+//# terms beyond it are zero. Layers of the work-group along z have stages of their own and sum a part of the terms each;
+//# their sums are added up where they pass through local memory. Solo: OpenCL C has no cooperative matrices.
 //# One buffer for a step, not two: NVIDIA's Vulkan has 50 kB of local memory for all work-groups of a
 //# multiprocessor, and a second work-group there is worth more than a barrier less.
 enable wgpu_cooperative_matrix;
@@ -28,24 +29,31 @@ fn put(at: u32, value: ${operand4}) {
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
-    let wave: u32 = lid / 32u;
     let lane: u32 = lid % 32u;
+    let place: u32 = ${"lid % THREADS" if LAYERS > 1 else "lid"};
+    let wave: u32 = place / 32u;
     let x: u32 = wave % WAVES_X;
     let y: u32 = wave / WAVES_X;
+    //% if LAYERS > 1
+    let layer: u32 = lid / THREADS;
+    let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u * LAYERS - 1u) / (STEP / 4u * LAYERS));
+    let first4: u32 = terms4 * layer;
+    let own: u32 = LAYER * layer;
+    //% endif
     let column4: u32 = COLUMNS4 * group.x;
     let row: u32 = ROWS * group.y;
     //% for l in range(LOADS_A)
-    let a_row${l}: u32 = (lid + ${l}u * THREADS) / (STEP / 4u);
-    let a_term${l}: u32 = (lid + ${l}u * THREADS) % (STEP / 4u);
+    let a_row${l}: u32 = (place + ${l}u * THREADS) / (STEP / 4u);
+    let a_term${l}: u32 = (place + ${l}u * THREADS) % (STEP / 4u)${" + first4" if LAYERS > 1};
     let a_from${l}: u32 = ${apart("a_batch4", "group.z")} + params.lda4 * min(row + a_row${l}, params.m - 1u);
-    let a_to${l}: u32 = A_ROW * a_row${l} + a_term${l};
+    let a_to${l}: u32 = A_ROW * a_row${l} + a_term${l}${" - first4 + own" if LAYERS > 1};
     var a_next${l}: ${operand4};
     //% endfor
     //% for l in range(LOADS_B)
-    let b_term${l}: u32 = (lid + ${l}u * THREADS) / COLUMNS4;
-    let b_column${l}: u32 = (lid + ${l}u * THREADS) % COLUMNS4;
+    let b_term${l}: u32 = (place + ${l}u * THREADS) / COLUMNS4${" + 4u * first4" if LAYERS > 1};
+    let b_column${l}: u32 = (place + ${l}u * THREADS) % COLUMNS4;
     let b_from${l}: u32 = ${apart("b_batch4", "group.z")} + min(column4 + b_column${l}, params.n4 - 1u);
-    let b_to${l}: u32 = B_FIRST + B_ROW * b_term${l} + b_column${l};
+    let b_to${l}: u32 = B_FIRST + B_ROW * ${"(b_term" ~ l ~ " - 4u * first4)" if LAYERS > 1 else "b_term" ~ l} + b_column${l}${" + own" if LAYERS > 1};
     var b_next${l}: ${operand4};
     //% endfor
     //% for r in range(tile[1])
@@ -85,9 +93,11 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     //% endmacro
     ${fetch("0u") | trim}
     ${stage() | trim}
-    let a_at: u32 = 16u * TILE_Y * A_ROW * y;
-    let b_at: u32 = B_FIRST + 4u * TILE_X * x;
+    let a_at: u32 = 16u * TILE_Y * A_ROW * y${" + own" if LAYERS > 1};
+    let b_at: u32 = B_FIRST + 4u * TILE_X * x${" + own" if LAYERS > 1};
+    //% if LAYERS == 1
     let terms4: u32 = STEP / 4u * ((params.k4 + STEP / 4u - 1u) / (STEP / 4u));
+    //% endif
     for (var done4: u32 = STEP / 4u; done4 <= terms4; done4 += STEP / 4u) {
         let ahead4: u32 = min(done4, terms4 - STEP / 4u);
         ${fetch("ahead4") | trim | indent(4)}
@@ -113,14 +123,22 @@ fn gemm_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id)
     }
     //% for r in range(tile[1])
     //% for c in range(tile[0])
-    coopStoreT(${"sum" ~ r ~ "_" ~ c}${" + low" ~ r ~ "_" ~ c ~ " * (1.0 / 2048.0)" if PARTS == 2 else ""}, &passed[64u * wave], 4u);
+    coopStoreT(${"sum" ~ r ~ "_" ~ c}${" + low" ~ r ~ "_" ~ c ~ " * (1.0 / 2048.0)" if PARTS == 2 else ""}, &passed[${"64u * (lid / 32u)" if LAYERS > 1 else "64u * wave"}], 4u);
     ${barrier};
-    for (var i: u32 = lane; i < 64u; i += 32u) {
+    for (var i: u32 = lane${" + 32u * layer" if LAYERS > 1}; i < 64u; i += ${"32u * LAYERS" if LAYERS > 1 else "32u"}) {
         let to_row: u32 = row + 16u * (TILE_Y * y + ${r}u) + i / 4u;
         let to4: u32 = column4 + 4u * (TILE_X * x + ${c}u) + i % 4u;
         if (to_row < params.m && to4 < params.n4) {
             let c_at: u32 = ${apart("c_batch4", "group.z")} + params.ldc4 * to_row + to4;
+            //% if LAYERS > 1
+            var sum: ${acc4} = passed[64u * wave + i];
+            //% for l in range(1, LAYERS)
+            sum = sum + passed[64u * wave + i + ${2 * l}u * THREADS];
+            //% endfor
+            sum = sum * ${splat(param("alpha"))};
+            //% else
             var sum: ${acc4} = passed[64u * wave + i] * ${splat(param("alpha"))};
+            //% endif
             //% if BETA
             sum = sum + ${splat(param("beta"))} * ${load4("mat_c", "c_at")};
             //% endif

@@ -464,6 +464,30 @@ mod tests {
     }
 
     #[test]
+    fn layers_share_the_terms_of_halves_where_a_product_has_few_rows_and_columns() {
+        use crate::limits::MatrixUnit;
+        let limits = Limits {
+            family: Family::Nvidia,
+            local_memory: 49152,
+            native_half: true,
+            max_invocations: 1024,
+            matrix_unit: Some(MatrixUnit::Cooperative { subgroup: 32 }),
+            ..Limits::webgpu()
+        };
+        let on = |m, n, k| {
+            let op = GemmOp::new(m, n, k, 1, &Gemm::default(), false, false, Precision::F16Storage);
+            let choice = untuned(&op.expect("an op"), WorkGroup::Table, &limits).expect("a choice");
+            (choice.variant, choice.tile[2])
+        };
+        for (m, n, k) in [(197, 768, 3072), (197, 768, 768), (49, 768, 768), (64, 512, 2048)] {
+            let (variant, layers) = on(m, n, k);
+            assert!(variant == "matrix" && layers > 1, "{m} {n} {k}: {variant} {layers}");
+        }
+        assert_eq!(on(1024, 1024, 1024), ("matrix", 1));
+        assert_eq!(on(2048, 2048, 2048), ("matrix", 1));
+    }
+
+    #[test]
     fn warp_groups_multiply_in_smaller_tiles_the_fewer_there_are_and_not_a_few_rows() {
         use crate::limits::MatrixUnit;
         let limits = Limits {

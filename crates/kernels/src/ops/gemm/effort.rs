@@ -8,7 +8,7 @@ use crate::ops::plan::Choice;
 use crate::ops::spec::extent;
 
 /// Bytes of all operands.
-fn traffic(op: &GemmOp) -> u64 {
+pub(super) fn traffic(op: &GemmOp) -> u64 {
     let [m, n, k, batch] = [op.m, op.n, op.k, op.batch].map(|extent| extent as u64);
     op.precision.storage().bytes() as u64 * batch * (m * k + k * n + m * n)
 }
@@ -17,7 +17,7 @@ fn traffic(op: &GemmOp) -> u64 {
 const LINE: u64 = 128;
 
 /// Bytes of so many rows of A and columns of B, whose rows lie one behind the other.
-fn reads(op: &GemmOp, rows: u32, columns: u32) -> u64 {
+pub(super) fn reads(op: &GemmOp, rows: u32, columns: u32) -> u64 {
     let bytes = op.precision.storage().bytes() as u64;
     op.k as u64 * (u64::from(rows) * bytes + (u64::from(columns) * bytes).next_multiple_of(LINE))
 }

@@ -25,6 +25,8 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(heads(64, 32, true, precision)?),
         Box::new(GemmOp { precision, ..GemmOp::packed(3, 20, 36) }),
         Box::new(GemmOp::new(33, 20, 12, 2, &accumulate, true, true, precision)?),
+        // Terms enough for several layers of a work-group, and no whole steps of them.
+        Box::new(GemmOp::new(33, 20, 532, 2, &accumulate, true, true, precision)?),
         Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
         Box::new(GemmOp::new(33, 42, 131, 2, &Gemm { ldc: None, ..transposed }, true, true, precision)?),
         Box::new(GemmOp::new(2, 7, 130, 1, &Gemm { ldc: None, ..transposed }, true, true, precision)?),

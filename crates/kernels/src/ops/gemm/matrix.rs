@@ -2,16 +2,19 @@
 //! matrices of halves and sum in f32.
 //!
 //! A wave of 32 invocations sums `tile[1]` times 16 rows by `tile[0]` times 16 (`matrix`) or 8
-//! (the others) columns; a work-group of `32 x` by `y` is `x` by `y` waves. Operands in f32
+//! (the others) columns; a work-group of `32 x` by `y` by `tile[2]` is `x` by `y` waves in each of `tile[2]` layers, each of
+//! which sums a part of the terms: a product of few rows and columns has no other work for a GPU. Operands in f32
 //! ([`Precision::SplitF16`]) are staged as two halves each; `matrix` serves them as well.
 
-use super::GemmOp;
 use super::arguments::preference;
+use super::{GemmOp, effort};
 use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
+use crate::ops::effort::{Effort, groups};
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
+use crate::ops::spec::extent;
 
 /// Invocations that work on one small matrix together.
 const WAVE: u32 = 32;
@@ -19,11 +22,22 @@ const WAVE: u32 = 32;
 /// Halves between the rows of a staged operand, so that eight rows fall into different banks.
 const PADDING: u32 = 8;
 
-/// Matrices of 16 x 16 per wave, columns and rows.
-const TILES: [[u32; 3]; 4] = [[4, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1]];
+/// Matrices of 16 x 16 per wave, columns and rows, and layers.
+const TILES: [[u32; 3]; 8] =
+    [[4, 4, 1], [2, 4, 1], [2, 2, 1], [1, 2, 1], [2, 2, 2], [1, 2, 2], [2, 2, 4], [1, 2, 4]];
 
-/// Matrices of 16 x 16 per wave for split operands, which have two sums.
-const SPLIT_TILES: [[u32; 3]; 4] = [[2, 4, 1], [4, 2, 1], [2, 2, 1], [1, 2, 1]];
+/// Matrices of 16 x 16 per wave for split operands, which have two sums, and layers.
+const SPLIT_TILES: [[u32; 3]; 7] =
+    [[2, 4, 1], [4, 2, 1], [2, 2, 1], [1, 2, 1], [2, 2, 2], [1, 2, 2], [1, 2, 4]];
+
+/// Terms of a layer, at least.
+const LAYER_TERMS: usize = 128;
+
+/// The most waves of a work-group of several layers.
+const MOST_WAVES: u32 = 16;
+
+/// Products of halves that a matrix unit sums while one of f32 is.
+const SPEED: u64 = 8;
 
 /// Matrices of 16 rows x 8 columns per warp, columns and rows.
 const PTX_TILES: [[u32; 3]; 5] = [[8, 4, 1], [4, 4, 1], [8, 2, 1], [4, 2, 1], [2, 2, 1]];
@@ -117,14 +131,15 @@ impl Way {
 /// What a work-group stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Staging {
-    /// Terms at a time.
+    /// Terms at a time of each layer.
     step: u32,
     /// Rows and columns that the work-group covers.
     covers: [u32; 2],
     /// Loads of A and of B that an invocation makes for each step.
     loads: [u32; 2],
+    /// Invocations of a layer.
     threads: u32,
-    /// Bytes of local memory.
+    /// Bytes of local memory of all layers.
     bytes: u32,
     /// Steps in local memory at once.
     stages: u32,
@@ -133,9 +148,9 @@ struct Staging {
 impl Staging {
     /// `None` if the invocations do not share the loads evenly. `local` bytes may be used.
     fn of(kernel: &Matrix, choice: &Choice, precision: Precision, local: u32) -> Option<Self> {
-        let [columns, rows, _] = choice.tile;
+        let [columns, rows, layers] = choice.tile;
         let [threads_x, y, depth] = choice.work_group;
-        if !threads_x.is_multiple_of(WAVE) || depth != 1 {
+        if !threads_x.is_multiple_of(WAVE) || depth != layers {
             return None;
         }
         let (x, threads) = (threads_x / WAVE, threads_x * y);
@@ -157,7 +172,8 @@ impl Staging {
                 Way::Registers { parts, registers } => {
                     let stage = 2 * parts * (covers[0] * (step + PADDING) + step * (covers[1] + PADDING));
                     let fit = 2 * parts * (loads[0] + loads[1]) <= registers;
-                    let bytes = if kernel.cooperative { stage + passed } else { stage.max(passed) };
+                    let bytes =
+                        if kernel.cooperative { layers * (stage + passed) } else { stage.max(passed) };
                     (u32::from(fit), bytes)
                 }
             };
@@ -189,7 +205,9 @@ impl Matrix {
             (true, _, [4, 2, 1]) | (false, true, [8, 2, 1] | [4, 2, 1]) => waves.swap(0, 2),
             _ => {}
         }
-        let choices = waves.map(|[x, y]| Choice::new(self.entry.name, tile, [WAVE * x, y, 1])).into_iter();
+        let few = |[x, y]: &[u32; 2]| tile[2] == 1 || x * y * tile[2] <= MOST_WAVES;
+        let choices = waves.into_iter().filter(few);
+        let choices = choices.map(|[x, y]| Choice::new(self.entry.name, tile, [WAVE * x, y, tile[2]]));
         let even = choices.filter(|choice| Staging::of(self, choice, precision, USUAL_LOCAL_BYTES).is_some());
         even.map(|choice| choice.work_group).collect()
     }
@@ -220,7 +238,8 @@ impl Kernel<GemmOp> for Matrix {
     fn offers(&self, op: &GemmOp, limits: &Limits) -> Vec<Offer> {
         let own = self.serves.iter().find(|(precision, _)| *precision == op.precision);
         let own = own.filter(|_| self.obstacle(op, limits).is_none());
-        offers(preference::MATRIX, own.iter().flat_map(|(_, tiles)| tiles.iter().copied()))
+        let long = |[_, _, layers]: &[u32; 3]| *layers == 1 || op.k >= LAYER_TERMS * *layers as usize;
+        offers(preference::MATRIX, own.iter().flat_map(|(_, tiles)| tiles.iter().copied().filter(long)))
     }
 
     /// A tile is computed by a wave, and counts matrices.
@@ -291,10 +310,11 @@ impl Kernel<GemmOp> for Matrix {
                 // In fours of halves.
                 let (a_row, b_row) = ((step + PADDING) / 4, (columns + PADDING) / 4);
                 let low = rows * a_row + step * b_row;
-                let passed = 64 * threads / WAVE;
-                let staged = if self.cooperative { parts * low } else { bytes.div_ceil(8) };
+                let layers = choice.tile[2];
+                let passed = 64 * layers * threads / WAVE;
+                let staged = if self.cooperative { layers * parts * low } else { bytes.div_ceil(8) };
                 constants.extend([
-                    ("RAGGED", u32::from(!op.k.is_multiple_of(step as usize))),
+                    ("RAGGED", u32::from(!op.k.is_multiple_of((step * layers) as usize))),
                     ("PARTS", parts),
                     ("WAVES_X", waves_x),
                     ("COLUMNS4", columns / 4),
@@ -305,6 +325,9 @@ impl Kernel<GemmOp> for Matrix {
                     ("STAGED", staged),
                     ("PASSED", passed),
                 ]);
+                if self.cooperative {
+                    constants.extend([("LAYERS", layers), ("LAYER", parts * low)]);
+                }
             }
         }
         op.constants_and(choice, &constants)
@@ -314,11 +337,43 @@ impl Kernel<GemmOp> for Matrix {
         Some(op.precision)
     }
 
+    /// Of cooperative matrices.
+    fn effort(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Effort> {
+        if !self.cooperative {
+            return None;
+        }
+        let staging = Staging::of(self, choice, op.precision, limits.local_memory)?;
+        let Staging { step, covers, loads, bytes, .. } = staging;
+        let split = op.precision == Precision::SplitF16;
+        let [columns, rows, layers] = choice.tile;
+        let steps = extent(op.k).div_ceil(step * layers);
+        let sixteens = u64::from(steps * step / 16);
+        // Vec4s of an invocation for the sums, and for what is multiplied; split operands have two of each, and three products.
+        let (parts, products) = if split { (2, 3) } else { (1, 1) };
+        let sums = 2 * columns * rows;
+        let read = u64::from((loads[0] + loads[1]) * steps);
+        Some(Effort {
+            groups: groups(self.grid(op, choice.tile), choice.work_group),
+            invocations: choice.work_group.iter().product(),
+            registers: 40 + parts * (4 * sums + 4 * (rows + columns) + 2 * (loads[0] + loads[1])),
+            local_bytes: bytes,
+            steps,
+            ahead: true,
+            barriers: 2 * steps,
+            multiplies: products * 64 * u64::from(sums) * sixteens / SPEED,
+            loads: if split { read } else { read.div_ceil(2) },
+            staged: u64::from(parts * (rows + columns)) * sixteens,
+            added: if layers > 1 { u64::from(sums) } else { 0 },
+            reads: effort::reads(op, covers[0], covers[1]),
+            traffic: effort::traffic(op),
+        })
+    }
+
     /// A matrix unit is kept busy by fewer invocations, most of all where copies are asynchronous. Half as
     /// many of the smallest cooperative tile are still faster than the kernels without such a unit.
     fn counted(&self, op: &GemmOp, choice: &Choice) -> u64 {
         let invocations: u64 = self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product();
-        let few = self.cooperative && choice.tile == [1, 2, 1];
+        let few = self.cooperative && choice.tile[..2] == [1, 2];
         let copies = Way::of(self, op.precision) == Way::Copies;
         if few || copies { 4 * invocations } else { 2 * invocations }
     }
