@@ -3,18 +3,30 @@
 use super::operands::{Inputs, Key, decode, encode};
 use super::{OpBench, Prepared};
 use crate::clock::Instant;
-use crate::device::{Resource, Wait};
+use crate::device::{Resource, Slice, Wait};
 use crate::dtype::DType;
-use crate::emit::{Access, Binding};
+use crate::emit::{Access, Binding, Operand};
 use crate::error::{Error, Result};
 use crate::layout::Form;
 use crate::ops::Choice;
 use crate::tune::bench::Check;
+use crate::tune::problem::Expectation;
 
 /// What a candidate has stored and what that is worth.
 pub(super) struct Compared {
     pub(super) check: Check,
     pub(super) stored: Vec<u8>,
+}
+
+/// A result of a candidate that is not its last.
+struct OtherResult<'a> {
+    operand: Operand,
+    slice: Slice,
+    dtype: DType,
+    /// What is there before a run.
+    before: Vec<u8>,
+    form: Form,
+    expected: &'a Expectation,
 }
 
 impl OpBench {
@@ -57,8 +69,21 @@ impl OpBench {
         let stored = match &target {
             Resource::Buffer(slice) => {
                 let before = encode(&before, dtype);
-                let read = wait.run(&*self.device, &[(slice, &before)], &recording, &[slice]).await?;
-                read.into_iter().next().unwrap_or_default()
+                let others = self.others(inputs, choice, arguments)?;
+                let written: Vec<(&Slice, &[u8])> =
+                    others.iter().map(|other| (&other.slice, &other.before[..])).collect();
+                let all: Vec<(&Slice, &[u8])> = [(slice, &before[..])].into_iter().chain(written).collect();
+                let reads: Vec<&Slice> = all.iter().map(|(slice, _)| *slice).collect();
+                let mut read = wait.run(&*self.device, &all, &recording, &reads).await?.into_iter();
+                let stored = read.next().unwrap_or_default();
+                for (other, bytes) in others.iter().zip(read) {
+                    let found = other.expected.compare(other.form, &decode(&bytes, other.dtype));
+                    if let Check::Wrong { detail } = found {
+                        let detail = format!("{}: {detail}", other.operand.name());
+                        return Ok(Compared { check: Check::Wrong { detail }, stored });
+                    }
+                }
+                stored
             }
             Resource::Image(_) => {
                 let stored = self.run_on_image(wait, &recording, &target, &before, dtype).await?;
@@ -67,6 +92,27 @@ impl OpBench {
         };
         let check = inputs.expected(choice).compare(self.form(choice)?, &decode(&stored, dtype));
         Ok(Compared { check, stored })
+    }
+
+    /// What a candidate writes beside its last result.
+    fn others<'a>(
+        &self,
+        inputs: &'a Inputs,
+        choice: &Choice,
+        arguments: &[Key],
+    ) -> Result<Vec<OtherResult<'a>>> {
+        let kernel = self.op.kernel(choice.variant)?;
+        let mut others = Vec::with_capacity(inputs.others().len());
+        for (operand, expected) in inputs.others() {
+            let key = arguments.iter().find(|key| key.operand == *operand && key.access != Access::Read);
+            let resource = key.and_then(|key| Some((self.resources.get(key)?.first()?, key.dtype)));
+            let Some((Resource::Buffer(slice), dtype)) = resource else { continue };
+            let form = kernel.form(*operand, choice).unwrap_or(Form::Rows);
+            let nothing = vec![f32::NAN; self.info(*operand)?.stored_elements(form)];
+            let (slice, before) = (slice.clone(), encode(&nothing, dtype));
+            others.push(OtherResult { operand: *operand, slice, dtype, before, form, expected });
+        }
+        Ok(others)
     }
 
     /// The form of what a candidate writes.

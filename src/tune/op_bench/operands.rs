@@ -36,6 +36,8 @@ pub(super) struct Inputs {
     expected: Expectation,
     /// What is expected of kernels that sum other terms than the op's own, by variant.
     variants: HashMap<&'static str, Option<Expectation>>,
+    /// What is expected of results beside the last.
+    others: Vec<(Operand, Expectation)>,
 }
 
 impl Inputs {
@@ -43,7 +45,9 @@ impl Inputs {
     pub(super) fn new(op: &dyn Op, set: u64) -> Result<Self> {
         let operands = operands(op, set);
         let expected = Expectation::new(op, &operands)?;
-        Ok(Inputs { set, operands, expected, variants: HashMap::new() })
+        let other = |(operand, op): (Operand, Box<dyn Op>)| Ok((operand, Expectation::new(&*op, &operands)?));
+        let others = op.others().into_iter().map(other).collect::<Result<_>>()?;
+        Ok(Inputs { set, operands, expected, variants: HashMap::new(), others })
     }
 
     /// Works out once what is expected of `variant`.
@@ -53,6 +57,10 @@ impl Inputs {
             self.variants.insert(variant, own);
         }
         Ok(())
+    }
+
+    pub(super) fn others(&self) -> &[(Operand, Expectation)] {
+        &self.others
     }
 
     pub(super) fn expected(&self, choice: &Choice) -> &Expectation {
