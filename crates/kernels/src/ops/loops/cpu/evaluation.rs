@@ -1,10 +1,10 @@
 //! A program tile by tile: the nodes of a tile one behind the other, each a loop over vectors.
 
-use super::functions::{Applied, Argument, Spread};
+use super::functions::{Applied, Argument, Columns, Spread};
 use super::offset::{Along, Places};
-use super::paired::Paired;
+use super::paired::{Normalised, Paired};
 use super::pairs::Reducing;
-use super::program::{Compiled, Given, Kind, NodeSet, Program, Step, Sweep};
+use super::program::{Compiled, Given, Kind, MOST_GIVEN, NodeSet, Program, Step, Sweep};
 use super::region::{Region, Target};
 use crate::cpu::arch::apart;
 use crate::ops::elementwise::Function;
@@ -33,14 +33,17 @@ pub(super) struct Evaluation<'a, S> {
     /// The places of the tile, and its rows.
     pub(super) len: usize,
     pub(super) rows: usize,
+    /// Rows that are neighbours, where those are columns.
+    pub(super) width: usize,
     /// The places of the tile along its inner axes.
     inner: usize,
     pub(super) registers: Vec<&'a mut [f32]>,
     /// For each reduction of a loop, what was found of each row.
     pub(super) found: Vec<f64>,
-    /// What was found of columns since it was last joined to that, and of how many values.
+    /// What was found of columns since it was last joined to that, of how many values, and whether any was joined before.
     pub(super) parts: &'a mut [f32],
     pub(super) joined: usize,
+    pub(super) collected: bool,
     /// Nodes whose values are those of the tile, also spread over all of its places.
     pub(super) known: NodeSet,
     pub(super) spread: NodeSet,
@@ -93,11 +96,13 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             inner_strides: [0; MAX_AXES],
             len: 1,
             rows: 1,
+            width: 1,
             inner: 1,
             registers,
             found: vec![0.0; parts],
             parts: parts_of_columns,
             joined: 0,
+            collected: false,
             known: 0,
             spread: 0,
             first: [APART; MAX_NODES],
@@ -157,10 +162,13 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             if is_first {
                 for (place, Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
                     let own = place * self.rows..(place + 1) * self.rows;
-                    self.parts[own.clone()].fill(reduction.first());
-                    self.found[own].fill(f64::from(reduction.first()));
+                    if program.tiling.columns {
+                        self.parts[own].fill(reduction.first());
+                    } else {
+                        self.found[own].fill(f64::from(reduction.first()));
+                    }
                 }
-                (is_first, self.joined) = (false, 0);
+                (is_first, self.joined, self.collected) = (false, 0, false);
             }
             self.steps(sweep, results);
             if reduces {
@@ -195,6 +203,8 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             self.spread = 0;
         }
         self.rows = strides(&program.row_dims, &self.size, &mut self.row_strides);
+        let blocks = program.tiling.blocks.iter().map(|&axis| self.size[axis]).product::<usize>();
+        self.width = self.rows / blocks;
         self.inner = strides(&sweep.inner, &self.size, &mut self.inner_strides);
         let alike = program.sweeps.iter().filter(|other| other.layout == sweep.layout);
         for step in alike.flat_map(|sweep| &sweep.steps) {
@@ -306,6 +316,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         match &self.program.nodes[step.node] {
             Compiled::Apply(function, ..) => return self.apply(*function, &step.given, out),
             Compiled::Pair { first, second, .. } => return self.pair([*first, *second], &step.given, out),
+            Compiled::Normalised { .. } => return self.normalised(&step.given, out),
             _ => {}
         }
         let (dims, strides) = self.places(step.kind, sweep);
@@ -314,26 +325,42 @@ impl<'a, S: Simd> Evaluation<'a, S> {
     }
 
     /// A function of values that were computed.
-    fn apply(&mut self, function: Function, given: &[Given; 3], out: &mut [f32]) {
+    fn apply(&mut self, function: Function, given: &[Given; MOST_GIVEN], out: &mut [f32]) {
         let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
         apart(simd, Applied { function, arguments, out });
     }
 
     /// A function of what another one gives.
-    fn pair(&mut self, functions: [Function; 2], given: &[Given; 3], out: &mut [f32]) {
+    fn pair(&mut self, functions: [Function; 2], given: &[Given; MOST_GIVEN], out: &mut [f32]) {
         let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
         apart(simd, Paired { functions, arguments, out });
     }
 
+    /// What a normalisation gives of values that are too far from 0.
+    fn normalised(&mut self, given: &[Given; MOST_GIVEN], out: &mut [f32]) {
+        let (simd, mut arguments) = (self.simd, self.arguments(given, out.len()));
+        if given[4] == Given::None {
+            [arguments[4], arguments[5]] = [Argument::Single(1.0), Argument::Single(0.0)];
+        }
+        apart(simd, Normalised { arguments, out });
+    }
+
     #[inline]
-    fn arguments(&mut self, given: &[Given; 3], len: usize) -> [Argument<'_>; 3] {
+    fn arguments<const COUNT: usize>(
+        &mut self,
+        given: &[Given; MOST_GIVEN],
+        len: usize,
+    ) -> [Argument<'_>; COUNT] {
         for own in given {
             if let Given::Spread(id) = own {
                 self.spread(*id, len);
             }
         }
-        let [a, b, c] = given;
-        [self.argument(a, len), self.argument(b, len), self.argument(c, len)]
+        let mut arguments = [Argument::Each(&[]); COUNT];
+        for place in 0..COUNT {
+            arguments[place] = self.argument(&given[place], len);
+        }
+        arguments
     }
 
     #[inline]
@@ -342,7 +369,10 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             Given::None => Argument::Each(&[]),
             Given::Values(id) => Argument::Each(self.computed(id)),
             Given::Single(id) => Argument::Single(self.single(id)),
-            Given::Columns(id) => Argument::Columns(self.computed(id)),
+            Given::Columns(id) => {
+                let (values, is_row) = (self.computed(id), self.program.kinds[id] == Kind::Rows);
+                Argument::Columns(Columns::new(values, if is_row { self.width } else { values.len() }, len))
+            }
             Given::Rows(id) => Argument::Rows(self.computed(id)),
             Given::Spread(id) => Argument::Each(self.spread_values(id, len)),
         }
@@ -362,12 +392,12 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         let out = std::mem::take(&mut self.registers[register]);
         if let Some(own) = out.get_mut(..len) {
             let single = [self.single(id)];
-            let (values, columns) = match self.program.kinds[id] {
-                Kind::Rows => (self.computed(id), self.program.tiling.columns),
-                Kind::Inner => (self.computed(id), true),
-                _ => (&single[..], false),
+            let (values, width) = match self.program.kinds[id] {
+                Kind::Rows => (self.computed(id), self.program.tiling.columns.then_some(self.width)),
+                Kind::Inner => (self.computed(id), Some(self.inner)),
+                _ => (&single[..], None),
             };
-            apart(self.simd, Spread { values, columns, out: own });
+            apart(self.simd, Spread { values, width, out: own });
         }
         self.registers[register] = out;
         // Over rows alone it is spread each time.

@@ -14,7 +14,31 @@ pub(super) enum Argument<'a> {
     Each(&'a [f32]),
     Single(f32),
     Rows(&'a [f32]),
-    Columns(&'a [f32]),
+    Columns(Columns<'a>),
+}
+
+/// A value for each column of blocks of rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns<'a> {
+    values: &'a [f32],
+    /// Columns of a block, which lie side by side.
+    pub(super) width: usize,
+    /// Rows of a block.
+    rows: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// The values of blocks that have so many values together.
+    pub(super) fn new(values: &'a [f32], width: usize, len: usize) -> Self {
+        Columns { values, width: width.max(1), rows: (len / values.len().max(1)).max(1) }
+    }
+
+    /// The values of the block of a row.
+    #[inline(always)]
+    pub(super) fn of_row(self, row: usize) -> &'a [f32] {
+        let first = row / self.rows * self.width;
+        self.values.get(first..first + self.width).unwrap_or_default()
+    }
 }
 
 impl<'a> Argument<'a> {
@@ -94,18 +118,19 @@ impl NullaryFnOnce for Applied<'_> {
                     second(function, rows[row], &values[own.clone()], &mut out[own]);
                 }
             }
+            [Argument::Each(values), Argument::Columns(columns), _] if function == Function::Div => {
+                quotients(values, columns, out);
+            }
             [Argument::Each(values), Argument::Columns(columns), _] => {
-                let len = columns.len().max(1);
-                for row in 0..out.len() / len {
-                    let own = row * len..(row + 1) * len;
-                    function.each([&values[own.clone()], columns, &[]], &mut out[own]);
+                for row in 0..out.len() / columns.width {
+                    let own = row * columns.width..(row + 1) * columns.width;
+                    function.each([&values[own.clone()], columns.of_row(row), &[]], &mut out[own]);
                 }
             }
             [Argument::Columns(columns), Argument::Each(values), _] => {
-                let len = columns.len().max(1);
-                for row in 0..out.len() / len {
-                    let own = row * len..(row + 1) * len;
-                    function.each([columns, &values[own.clone()], &[]], &mut out[own]);
+                for row in 0..out.len() / columns.width {
+                    let own = row * columns.width..(row + 1) * columns.width;
+                    function.each([columns.of_row(row), &values[own.clone()], &[]], &mut out[own]);
                 }
             }
             [a, b, c] => function.each([a.each(), b.each(), c.each()], out),
@@ -132,6 +157,39 @@ fn first(function: Function, values: &[f32], single: f32, out: &mut [f32]) {
     with_single!(function, out, |index| values[index], single);
 }
 
+/// Columns whose reciprocals are computed at once.
+const RECIPROCALS: usize = 512;
+
+/// What values are divided by those of their columns.
+#[inline(always)]
+fn quotients(values: &[f32], columns: Columns<'_>, out: &mut [f32]) {
+    let Columns { width, rows, .. } = columns;
+    for first_row in (0..out.len() / width).step_by(rows) {
+        let all = columns.of_row(first_row);
+        for first in (0..width).step_by(RECIPROCALS) {
+            let own = &all[first..width.min(first + RECIPROCALS)];
+            let (mut reciprocals, mut normal) = ([0.0; RECIPROCALS], true);
+            for place in 0..own.len() {
+                reciprocals[place] = 1.0 / own[place];
+                normal &= own[place].is_normal() & reciprocals[place].is_normal();
+            }
+            for row in first_row..first_row + rows {
+                let places = row * width + first..row * width + first + own.len();
+                let (values, out) = (&values[places.clone()], &mut out[places]);
+                if normal {
+                    for place in 0..own.len() {
+                        out[place] = values[place] * reciprocals[place];
+                    }
+                } else {
+                    for place in 0..own.len() {
+                        out[place] = values[place] / own[place];
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A function of a single value and others.
 #[inline(always)]
 fn second(function: Function, single: f32, values: &[f32], out: &mut [f32]) {
@@ -148,7 +206,8 @@ fn second(function: Function, single: f32, values: &[f32], out: &mut [f32]) {
 /// One value, one for each row, or one for each column, at all places.
 pub(super) struct Spread<'a> {
     pub(super) values: &'a [f32],
-    pub(super) columns: bool,
+    /// How many columns lie side by side, if there is one value for each.
+    pub(super) width: Option<usize>,
     pub(super) out: &'a mut [f32],
 }
 
@@ -157,14 +216,17 @@ impl NullaryFnOnce for Spread<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let Spread { values, columns, out } = self;
-        let rows = values.len();
-        let len = out.len() / rows.max(1);
-        for place in 0..if columns { len } else { 0 } {
-            let own = &mut out[place * rows..(place + 1) * rows];
-            own.copy_from_slice(values);
+        let Spread { values, width, out } = self;
+        if let Some(width) = width {
+            let columns = Columns::new(values, width, out.len());
+            for row in 0..out.len() / columns.width {
+                let own = columns.of_row(row);
+                out[row * columns.width..][..own.len()].copy_from_slice(own);
+            }
+            return;
         }
-        for row in 0..if columns { 0 } else { rows } {
+        let len = out.len() / values.len().max(1);
+        for row in 0..values.len() {
             let (own, value) = (&mut out[row * len..(row + 1) * len], values[row]);
             for place in 0..len {
                 own[place] = value;

@@ -16,6 +16,9 @@ impl<S: Simd> Evaluation<'_, S> {
     /// Joins the values of a tile to what was found.
     pub(super) fn reduce(&mut self, sweep: &Sweep) {
         let columns = self.program.tiling.columns;
+        if columns && self.joined >= JOINED {
+            self.collect(sweep);
+        }
         for (place, &Reducing { reduction, of, summand, .. }) in sweep.reductions.iter().enumerate() {
             let each = self.program.kinds[of] == Kind::Places;
             if !each {
@@ -25,7 +28,7 @@ impl<S: Simd> Evaluation<'_, S> {
             let (mut found, parts) = (std::mem::take(&mut self.found), std::mem::take(&mut self.parts));
             let values = if each { self.computed(of) } else { self.spread_values(of, self.len) };
             let into = match columns {
-                true => Into::Columns(&mut parts[own]),
+                true => Into::Columns(&mut parts[own], self.width),
                 false => Into::Rows(&mut found[own]),
             };
             let sum = |summands, into| apart(self.simd, Summed { summands, values, into });
@@ -33,14 +36,16 @@ impl<S: Simd> Evaluation<'_, S> {
                 Summand::Plain => apart(self.simd, Reduced { reduction, values, into }),
                 Summand::Squares => sum(Summands::Squares, into),
                 Summand::Products(other) => sum(Summands::Products(self.computed(other)), into),
+                Summand::Differences(from) => sum(Summands::Differences(self.computed(from)), into),
+                Summand::Powers(from) => sum(Summands::Powers(self.computed(from)), into),
                 Summand::Deviations(from) => sum(Summands::Deviations(self.computed(from)), into),
+                Summand::DeviationsOfDifferences(from) => {
+                    sum(Summands::DeviationsOfDifferences(from.map(|from| self.computed(from))), into);
+                }
             }
             (self.found, self.parts) = (found, parts);
         }
         self.joined += self.len / self.rows.max(1);
-        if columns && self.joined >= JOINED {
-            self.collect(sweep);
-        }
     }
 
     /// Joins what was found of columns to what is known of them.
@@ -48,22 +53,26 @@ impl<S: Simd> Evaluation<'_, S> {
         for (place, &Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
             let own = place * self.rows..(place + 1) * self.rows;
             let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
-            apart(self.simd, Collected { reduction, parts, found });
+            apart(self.simd, Collected { reduction, is_first: !self.collected, parts, found });
         }
-        self.joined = 0;
+        (self.joined, self.collected) = (0, true);
     }
 
     /// What was found becomes the values of the reductions.
     pub(super) fn finish(&mut self, sweep: &Sweep) {
-        if self.program.tiling.columns {
+        let parts_alone = self.program.tiling.columns && !self.collected;
+        if self.collected && self.program.tiling.columns {
             self.collect(sweep);
         }
         let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
         for (place, &Reducing { node: id, reduction, .. }) in sweep.reductions.iter().enumerate() {
             let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
-            let found = &self.found[place * self.rows..(place + 1) * self.rows];
+            let own = place * self.rows..(place + 1) * self.rows;
             let values = &mut *self.registers[self.program.registers[id]];
-            apart(self.simd, Finished { found, by, values });
+            match parts_alone {
+                true => apart(self.simd, Finished { found: &self.parts[own], by, values }),
+                false => apart(self.simd, Finished { found: &self.found[own], by, values }),
+            }
             self.known |= 1 << id;
             self.spread &= !(1 << id);
         }

@@ -39,11 +39,16 @@ pub(super) enum Compiled {
         otherwise: f32,
     },
     Apply(Function, [NodeId; 3], usize),
-    /// `second(first(a, b), c)` of values for each place.
+    /// `second(first(a, b), c)` of values for each place, or the power of `first(a, b)`.
     Pair {
         first: Function,
         second: Function,
         arguments: [NodeId; 3],
+    },
+    /// `((a - b) - c) * d`, or `((a - b) - c) * d * e + f`, of values `a` for each place.
+    Normalised {
+        arguments: [NodeId; MOST_GIVEN],
+        count: usize,
     },
     Reduce,
     Choose {
@@ -52,6 +57,9 @@ pub(super) enum Compiled {
         otherwise: NodeId,
     },
 }
+
+/// The most arguments of a node.
+pub(super) const MOST_GIVEN: usize = 6;
 
 /// Where a function finds an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +84,7 @@ pub(super) struct Step {
     pub(super) own: NodeSet,
     pub(super) kind: Kind,
     pub(super) register: usize,
-    pub(super) given: [Given; 3],
+    pub(super) given: [Given; MOST_GIVEN],
     /// The result that nothing else needs, so that it is computed where it is written.
     pub(super) result: Option<usize>,
 }
@@ -218,7 +226,8 @@ impl Program {
         let sweeps = tiling.loops.iter().zip(reductions).enumerate().map(|(place, (axes, reductions))| {
             let (mut dims, own) = (row_dims.clone(), several(axes));
             if tiling.columns {
-                dims.splice(0..0, own);
+                let blocks = tiling.blocks.iter().filter(|axis| row_dims.contains(axis)).count();
+                dims.splice(blocks..blocks, own);
             } else {
                 dims.extend(own);
             }
@@ -253,7 +262,7 @@ impl Program {
             dependents,
             of_places,
         };
-        program.pair(room);
+        program.pair();
         program.plan();
         program
     }
@@ -281,29 +290,38 @@ impl Program {
         each.min().unwrap_or_default()
     }
 
+    /// Whether a node is a function, or several of them.
+    pub(super) fn is_function(&self, id: NodeId) -> bool {
+        matches!(self.nodes[id], Compiled::Apply(..) | Compiled::Pair { .. } | Compiled::Normalised { .. })
+    }
+
     pub(super) fn arguments(&self, id: NodeId) -> &[NodeId] {
         match &self.nodes[id] {
             Compiled::Apply(_, arguments, count) => &arguments[..*count],
             Compiled::Pair { arguments, .. } => arguments,
+            Compiled::Normalised { arguments, count } => &arguments[..*count],
             _ => &[],
         }
     }
 
     /// Where a node finds its arguments.
-    pub(super) fn given(&self, id: NodeId) -> [Given; 3] {
-        let mut given = [Given::None; 3];
+    pub(super) fn given(&self, id: NodeId) -> [Given; MOST_GIVEN] {
+        let mut given = [Given::None; MOST_GIVEN];
         let (own, columns) = (self.kinds[id], self.tiling.columns);
         let (function, arguments) = match &self.nodes[id] {
             Compiled::Apply(function, arguments, count) => (function, &arguments[..*count]),
-            Compiled::Pair { arguments, .. } => {
-                return arguments.map(|argument| match self.kinds[argument] {
-                    Kind::Places => Given::Values(argument),
-                    Kind::Single => Given::Single(argument),
-                    Kind::Rows if columns => Given::Columns(argument),
-                    Kind::Rows => Given::Rows(argument),
-                    Kind::Inner if self.inner_len() >= LONG => Given::Columns(argument),
-                    Kind::Inner => Given::Spread(argument),
-                });
+            Compiled::Pair { .. } | Compiled::Normalised { .. } => {
+                for (given, &argument) in given.iter_mut().zip(self.arguments(id)) {
+                    *given = match self.kinds[argument] {
+                        Kind::Places => Given::Values(argument),
+                        Kind::Single => Given::Single(argument),
+                        Kind::Rows if columns => Given::Columns(argument),
+                        Kind::Rows => Given::Rows(argument),
+                        Kind::Inner if self.inner_len() >= LONG => Given::Columns(argument),
+                        Kind::Inner => Given::Spread(argument),
+                    };
+                }
+                return given;
             }
             _ => return given,
         };

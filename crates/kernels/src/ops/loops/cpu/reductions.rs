@@ -4,30 +4,47 @@
     reason = "whether iterators are inlined into code for an instruction set depends on the profile"
 )]
 
+use super::along::{Beside, Plain, Term, along};
 use crate::ops::reduce::Reduction;
 use pulp::NullaryFnOnce;
-
-/// Parts that are kept apart, for vectors of the CPU and for their error.
-const LANES: usize = 32;
 
 /// Values of short rows of columns that are joined at once.
 const WIDE: usize = 64;
 
-/// From this length on a row has twice as many.
-const LONG: usize = 512;
+/// Rows of columns that are joined at once.
+const ROWS: usize = 4;
 
 /// How two numbers become one: those of a vector, and what was found of vectors.
 pub(super) trait Join {
+    /// Whether numbers are joined faster if a NaN may be lost.
+    const LOSES: bool;
+
     fn join(a: f32, b: f32) -> f32;
     fn found(a: f64, b: f64) -> f64;
+
+    /// Two numbers together, or the other one beside a NaN if it [`Join::LOSES`] that.
+    #[inline(always)]
+    fn quick(a: f32, b: f32) -> f32 {
+        Self::join(a, b)
+    }
+
+    /// Four numbers together.
+    #[inline(always)]
+    fn four(a: f32, b: f32, c: f32, d: f32) -> f32 {
+        let all = Self::quick(Self::quick(a, b), Self::quick(c, d));
+        let lost = Self::LOSES && (a.is_nan() | b.is_nan() | c.is_nan() | d.is_nan());
+        if lost { f32::NAN } else { all }
+    }
 }
 
 macro_rules! joins {
-    ($($name:ident |$a:ident, $b:ident| $both:expr;)*) => {
+    ($($name:ident |$a:ident, $b:ident| $both:expr $(, $quick:expr)?;)*) => {
         $(
             pub(super) struct $name;
 
             impl Join for $name {
+                const LOSES: bool = joins!(@loses $($quick)?);
+
                 #[inline(always)]
                 fn join($a: f32, $b: f32) -> f32 {
                     $both
@@ -37,19 +54,28 @@ macro_rules! joins {
                 fn found($a: f64, $b: f64) -> f64 {
                     $both
                 }
+
+                $(
+                    #[inline(always)]
+                    fn quick($a: f32, $b: f32) -> f32 {
+                        $quick
+                    }
+                )?
             }
         )*
     };
+    (@loses $quick:expr) => { true };
+    (@loses) => { false };
 }
 
-// A NaN stays one.
+// A NaN stays one. The first of two truths is one already, or becomes one when it is joined to another.
 joins! {
     Sum |a, b| a + b;
     Product |a, b| a * b;
-    Max |a, b| if a > b || a.is_nan() { a } else { b };
-    Min |a, b| if a < b || a.is_nan() { a } else { b };
-    Any |a, b| u8::from(a != 0.0 || b != 0.0).into();
-    All |a, b| u8::from(a != 0.0 && b != 0.0).into();
+    Max |a, b| if a > b || a.is_nan() { a } else { b }, if a > b { a } else { b };
+    Min |a, b| if a < b || a.is_nan() { a } else { b }, if a < b { a } else { b };
+    Any |a, b| if b != 0.0 { 1.0 } else { a };
+    All |a, b| if b == 0.0 { 0.0 } else { a };
 }
 
 /// What two numbers are together.
@@ -85,8 +111,8 @@ fn by(reduction: Reduction, what: impl ByJoin) {
 pub(super) enum Into<'a> {
     /// What was found of each row, to which its values are joined.
     Rows(&'a mut [f64]),
-    /// The part of each column, to which its values are joined.
-    Columns(&'a mut [f32]),
+    /// The part of each column, to which its values are joined, and how many of these columns lie side by side.
+    Columns(&'a mut [f32], usize),
 }
 
 /// Joins the values of a tile to what is known.
@@ -110,41 +136,97 @@ impl ByJoin for Reduced<'_> {
     fn all<J: Join>(self) {
         let Reduced { reduction, values, into } = self;
         match into {
-            Into::Columns(parts) => {
-                let columns = parts.len();
-                let rows = values.len() / columns.max(1);
-                // Rows of few columns are one run, so that a part is not waited for at each of them.
-                let wide = WIDE / columns.max(1) * columns;
-                let mut done = 0;
-                if wide > columns {
-                    let (mut run, count) = ([reduction.first(); WIDE], values.len() / wide);
-                    let run = &mut run[..wide];
-                    for place in 0..count {
-                        let own = &values[place * wide..(place + 1) * wide];
-                        for lane in 0..wide {
-                            run[lane] = J::join(run[lane], own[lane]);
-                        }
-                    }
-                    for lane in 0..wide {
-                        parts[lane % columns] = J::join(parts[lane % columns], run[lane]);
-                    }
-                    done = count * wide / columns;
-                }
-                for row in done..rows {
-                    let row = &values[row * columns..(row + 1) * columns];
-                    for column in 0..columns {
-                        parts[column] = J::join(parts[column], row[column]);
-                    }
-                }
+            Into::Columns(parts, width) => {
+                below::<J, Plain>(reduction.first(), values, [&[]; 2], (parts, width));
             }
             Into::Rows(found) => {
                 let (first, len) = (reduction.first(), values.len() / found.len().max(1));
                 for row in 0..found.len() {
-                    let part =
-                        along::<J, _>(first, BesideOne(&values[row * len..(row + 1) * len], 0.0, Plain));
-                    found[row] = J::found(found[row], f64::from(part));
+                    let own = Beside(&values[row * len..(row + 1) * len], [0.0; 2], Plain);
+                    found[row] = J::found(found[row], f64::from(along::<J, _>(first, own)));
                 }
             }
+        }
+    }
+}
+
+/// Joins the terms of blocks of rows to the part of each of their columns, of which `width` lie side by side. `others` has the
+/// numbers of columns beside which their values are, if any.
+#[inline(always)]
+pub(super) fn below<J: Join, T: Term>(
+    first: f32,
+    values: &[f32],
+    others: [&[f32]; 2],
+    (parts, width): (&mut [f32], usize),
+) {
+    let width = width.max(1);
+    let each = values.len() / parts.len().max(1) * width;
+    for block in 0..parts.len() / width {
+        let columns = block * width..(block + 1) * width;
+        let [a, b] = others;
+        let others = [a.get(columns.clone()).unwrap_or_default(), b.get(columns.clone()).unwrap_or_default()];
+        let own = &values[block * each..(block + 1) * each];
+        block_below::<J, T>(first, own, others, &mut parts[columns]);
+    }
+}
+
+/// Joins the terms of rows to the part of each column.
+#[inline(always)]
+fn block_below<J: Join, T: Term>(first: f32, values: &[f32], others: [&[f32]; 2], parts: &mut [f32]) {
+    let columns = parts.len();
+    // Rows of few columns are one run, so that a part is not waited for at each of them.
+    let beside = WIDE / columns;
+    let wide = beside * columns;
+    let mut done = 0;
+    if beside > 1 && values.len() >= ROWS * wide {
+        let (mut run, mut repeated) = ([first; WIDE], [[0.0; WIDE]; 2]);
+        for place in 0..2 {
+            let other = others[place];
+            for row in 0..if other.len() == columns { beside } else { 0 } {
+                for column in 0..columns {
+                    repeated[place][row * columns + column] = other[column];
+                }
+            }
+        }
+        done = values.len() / wide * wide;
+        let others = [&repeated[0][..wide], &repeated[1][..wide]];
+        rows_below::<J, T>(&values[..done], others, &mut run[..wide]);
+        for row in 0..beside {
+            for column in 0..columns {
+                parts[column] = J::join(parts[column], run[row * columns + column]);
+            }
+        }
+    }
+    rows_below::<J, T>(&values[done..], others, parts);
+}
+
+#[inline(always)]
+fn rows_below<J: Join, T: Term>(values: &[f32], others: [&[f32]; 2], parts: &mut [f32]) {
+    let columns = parts.len();
+    let rows = values.len() / columns;
+    if rows == 0 {
+        return;
+    }
+    // Of what a term does not need nothing is read.
+    let a = others[0].get(..columns).unwrap_or(&values[..columns]);
+    let b = others[1].get(..columns).unwrap_or(&values[..columns]);
+    for group in 0..rows / ROWS {
+        let own = &values[group * ROWS * columns..(group + 1) * ROWS * columns];
+        let (first, own) = own.split_at(columns);
+        let (second, own) = own.split_at(columns);
+        let (third, fourth) = own.split_at(columns);
+        let fourth = &fourth[..columns];
+        for column in 0..columns {
+            let beside = [a[column], b[column]];
+            let [one, two] = [T::of(first[column], beside), T::of(second[column], beside)];
+            let [three, four] = [T::of(third[column], beside), T::of(fourth[column], beside)];
+            parts[column] = J::join(parts[column], J::four(one, two, three, four));
+        }
+    }
+    for row in rows / ROWS * ROWS..rows {
+        let own = &values[row * columns..(row + 1) * columns];
+        for column in 0..columns {
+            parts[column] = J::join(parts[column], T::of(own[column], [a[column], b[column]]));
         }
     }
 }
@@ -152,6 +234,8 @@ impl ByJoin for Reduced<'_> {
 /// Joins the parts of columns to what was found of each, and begins them anew.
 pub(super) struct Collected<'a> {
     pub(super) reduction: Reduction,
+    /// Whether nothing was found before.
+    pub(super) is_first: bool,
     pub(super) parts: &'a mut [f32],
     pub(super) found: &'a mut [f64],
 }
@@ -169,134 +253,41 @@ impl ByJoin for Collected<'_> {
     #[inline(always)]
     fn all<J: Join>(self) {
         let first = self.reduction.first();
-        let Some(parts) = self.parts.get_mut(..self.found.len()) else { return };
+        let Collected { is_first, parts, found, .. } = self;
+        let Some(parts) = parts.get_mut(..found.len()) else { return };
         for place in 0..parts.len() {
-            self.found[place] = J::found(self.found[place], f64::from(parts[place]));
+            let part = f64::from(parts[place]);
+            found[place] = if is_first { part } else { J::found(found[place], part) };
             parts[place] = first;
         }
     }
 }
 
 /// What was found becomes the values of a reduction: a mean is divided by how many there were.
-pub(super) struct Finished<'a> {
-    pub(super) found: &'a [f64],
+pub(super) struct Finished<'a, T> {
+    pub(super) found: &'a [T],
     pub(super) by: f64,
     pub(super) values: &'a mut [f32],
 }
 
-impl NullaryFnOnce for Finished<'_> {
+impl<T: Copy> NullaryFnOnce for Finished<'_, T>
+where
+    f64: From<T>,
+{
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
         let Finished { found, by, values } = self;
         let Some(values) = values.get_mut(..found.len()) else { return };
+        if by == 1.0 {
+            for place in 0..values.len() {
+                values[place] = f64::from(found[place]) as f32;
+            }
+            return;
+        }
         for place in 0..values.len() {
-            values[place] = (found[place] / by) as f32;
+            values[place] = (f64::from(found[place]) / by) as f32;
         }
     }
-}
-
-/// What is joined of a number, beside another one.
-pub(super) trait Term: Copy {
-    fn of(value: f32, other: f32) -> f32;
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Plain;
-
-impl Term for Plain {
-    #[inline(always)]
-    fn of(value: f32, _: f32) -> f32 {
-        value
-    }
-}
-
-/// Terms of a row, some neighbours at once.
-pub(super) trait Terms: Copy {
-    fn len(self) -> usize;
-    fn term(self, place: usize) -> f32;
-    /// The terms from `first` on; of zeros where there are not as many.
-    fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT];
-}
-
-/// Numbers of `values` from `first` on; zeros where there are not as many.
-#[inline(always)]
-pub(super) fn next_of<const COUNT: usize>(values: &[f32], first: usize) -> &[f32; COUNT] {
-    values.get(first..).and_then(|values| values.first_chunk()).unwrap_or(&[0.0; COUNT])
-}
-
-/// Terms of the numbers of a row, each beside the number of that row.
-#[derive(Clone, Copy)]
-pub(super) struct BesideOne<'a, T>(pub(super) &'a [f32], pub(super) f32, pub(super) T);
-
-impl<T: Term> Terms for BesideOne<'_, T> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn term(self, place: usize) -> f32 {
-        T::of(self.0[place], self.1)
-    }
-
-    #[inline(always)]
-    fn next<const COUNT: usize>(self, first: usize) -> [f32; COUNT] {
-        let (values, mut next) = (next_of::<COUNT>(self.0, first), [0.0; COUNT]);
-        for place in 0..COUNT {
-            next[place] = T::of(values[place], self.1);
-        }
-        next
-    }
-}
-
-/// One value of a row.
-#[inline(always)]
-pub(super) fn along<J: Join, N: Terms>(first: f32, row: N) -> f32 {
-    if row.len() >= LONG {
-        return one_of::<J>(halved::<J, 32, 16>(halved::<J, 64, 32>(lanes::<J, N, 64>(first, row))));
-    }
-    if row.len() >= LANES {
-        return one_of::<J>(halved::<J, LANES, 16>(lanes::<J, N, LANES>(first, row)));
-    }
-    let mut part = first;
-    for place in 0..row.len() {
-        part = J::join(part, row.term(place));
-    }
-    part
-}
-
-/// Parts of a row side by side.
-#[inline(always)]
-fn lanes<J: Join, N: Terms, const COUNT: usize>(first: f32, row: N) -> [f32; COUNT] {
-    let mut lanes = [first; COUNT];
-    let whole = row.len() / COUNT * COUNT;
-    for begin in (0..whole).step_by(COUNT) {
-        let next: [f32; COUNT] = row.next(begin);
-        for lane in 0..COUNT {
-            lanes[lane] = J::join(lanes[lane], next[lane]);
-        }
-    }
-    for place in whole..row.len() {
-        lanes[place - whole] = J::join(lanes[place - whole], row.term(place));
-    }
-    lanes
-}
-
-/// One value of sixteen parts.
-#[inline(always)]
-fn one_of<J: Join>(lanes: [f32; 16]) -> f32 {
-    let [a, b, c, d] = halved::<J, 8, 4>(halved::<J, 16, 8>(lanes));
-    J::join(J::join(a, c), J::join(b, d))
-}
-
-/// Each part with the one that is half of them behind it.
-#[inline(always)]
-fn halved<J: Join, const ALL: usize, const HALF: usize>(lanes: [f32; ALL]) -> [f32; HALF] {
-    let mut half = [0.0; HALF];
-    for lane in 0..HALF {
-        half[lane] = J::join(lanes[lane], lanes[lane + HALF]);
-    }
-    half
 }

@@ -55,7 +55,7 @@ impl<S: Simd> Evaluation<'_, S> {
                     self.place(if holds { *then } else { *otherwise }, part, target);
                 });
             }
-            Compiled::Apply(..) | Compiled::Pair { .. } | Compiled::Reduce => {
+            Compiled::Apply(..) | Compiled::Pair { .. } | Compiled::Normalised { .. } | Compiled::Reduce => {
                 self.copy_values(id, region, target)
             }
         }

@@ -41,8 +41,7 @@ impl Program {
             let result = |id: NodeId| {
                 let alone = users[id] == 1 && used[id] == 0 && self.kinds[id] == Kind::Places;
                 let is_own = |result: &Written| result.value == id;
-                let last = sweep + 1 == self.sweeps.len()
-                    && matches!(self.nodes[id], Compiled::Apply(..) | Compiled::Pair { .. });
+                let last = sweep + 1 == self.sweeps.len() && self.is_function(id);
                 self.results.iter().position(is_own).filter(|_| alone && last)
             };
             let step = |node: NodeId| Step {

@@ -1,6 +1,8 @@
 //! Sums of what simple functions give of the values of a tile, as vectors.
 
-use super::reductions::{BesideOne, Into, Sum, Term, Terms, along, next_of};
+use super::along::{Beside, Term, Terms, along, next_of};
+use super::reductions::{Into, Sum, below};
+use crate::vector::exp;
 use pulp::NullaryFnOnce;
 
 /// What is added of each value.
@@ -10,8 +12,14 @@ pub(super) enum Summands<'a> {
     Squares,
     /// Its product with another value.
     Products(&'a [f32]),
-    /// The square of its difference from one value for each row, or for each column.
+    /// Its difference from one value for each row, or for each column.
+    Differences(&'a [f32]),
+    /// The power of that.
+    Powers(&'a [f32]),
+    /// The square of that difference.
     Deviations(&'a [f32]),
+    /// The square of what its difference from the first one differs from the second one.
+    DeviationsOfDifferences([&'a [f32]; 2]),
 }
 
 /// Adds what values of a tile give to what is known.
@@ -21,32 +29,28 @@ pub(super) struct Summed<'a> {
     pub(super) into: Into<'a>,
 }
 
-#[derive(Clone, Copy)]
-struct Product;
-#[derive(Clone, Copy)]
-struct Square;
-#[derive(Clone, Copy)]
-struct Deviation;
+macro_rules! terms {
+    ($($name:ident |$value:ident, $a:ident, $b:ident| $term:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name;
 
-impl Term for Product {
-    #[inline(always)]
-    fn of(value: f32, other: f32) -> f32 {
-        value * other
-    }
+            impl Term for $name {
+                #[inline(always)]
+                fn of($value: f32, [$a, $b]: [f32; 2]) -> f32 {
+                    $term
+                }
+            }
+        )*
+    };
 }
 
-impl Term for Square {
-    #[inline(always)]
-    fn of(value: f32, _: f32) -> f32 {
-        value * value
-    }
-}
-
-impl Term for Deviation {
-    #[inline(always)]
-    fn of(value: f32, other: f32) -> f32 {
-        (value - other) * (value - other)
-    }
+terms! {
+    Square |value, _a, _b| value * value;
+    Difference |value, a, _b| value - a;
+    Power |value, a, _b| exp(value - a);
+    Deviation |value, a, _b| (value - a) * (value - a);
+    DeviationOfDifference |value, a, b| (value - a - b) * (value - a - b);
 }
 
 /// Products of the numbers of a row with others.
@@ -88,24 +92,38 @@ impl NullaryFnOnce for Summed<'_> {
                     let places = row * len..(row + 1) * len;
                     let own = &values[places.clone()];
                     let part = match summands {
-                        Summands::Squares => along::<Sum, _>(0.0, BesideOne(own, 0.0, Square)),
+                        Summands::Squares => along::<Sum, _>(0.0, Beside(own, [0.0; 2], Square)),
                         Summands::Products(others) => along::<Sum, _>(0.0, Products(own, &others[places])),
+                        Summands::Differences(from) => {
+                            along::<Sum, _>(0.0, Beside(own, [from[row], 0.0], Difference))
+                        }
+                        Summands::Powers(from) => along::<Sum, _>(0.0, Beside(own, [from[row], 0.0], Power)),
                         Summands::Deviations(from) => {
-                            along::<Sum, _>(0.0, BesideOne(own, from[row], Deviation))
+                            along::<Sum, _>(0.0, Beside(own, [from[row], 0.0], Deviation))
+                        }
+                        Summands::DeviationsOfDifferences([a, b]) => {
+                            along::<Sum, _>(0.0, Beside(own, [a[row], b[row]], DeviationOfDifference))
                         }
                     };
                     found[row] += f64::from(part);
                 }
             }
-            Into::Columns(parts) => {
-                let columns = parts.len();
-                for row in 0..values.len() / columns.max(1) {
-                    let places = row * columns..(row + 1) * columns;
-                    let own = &values[places.clone()];
-                    match summands {
-                        Summands::Squares => add::<Square>(own, own, parts),
-                        Summands::Products(others) => add::<Product>(own, &others[places], parts),
-                        Summands::Deviations(from) => add::<Deviation>(own, from, parts),
+            Into::Columns(parts, width) => {
+                let into = (&mut *parts, width);
+                match summands {
+                    Summands::Squares => below::<Sum, Square>(0.0, values, [&[]; 2], into),
+                    Summands::Products(others) => products_below(values, others, into),
+                    Summands::Differences(from) => {
+                        below::<Sum, Difference>(0.0, values, [from, &[]], into);
+                    }
+                    Summands::Powers(from) => {
+                        below::<Sum, Power>(0.0, values, [from, &[]], into);
+                    }
+                    Summands::Deviations(from) => {
+                        below::<Sum, Deviation>(0.0, values, [from, &[]], into);
+                    }
+                    Summands::DeviationsOfDifferences(from) => {
+                        below::<Sum, DeviationOfDifference>(0.0, values, from, into);
                     }
                 }
             }
@@ -113,11 +131,18 @@ impl NullaryFnOnce for Summed<'_> {
     }
 }
 
-/// Adds a term for each column to what is known of it.
+/// Adds the products of blocks of rows to the part of each of their columns, of which `width` lie side by side.
 #[inline(always)]
-fn add<T: Term>(values: &[f32], others: &[f32], parts: &mut [f32]) {
-    let (values, others) = (&values[..parts.len()], &others[..parts.len()]);
-    for column in 0..parts.len() {
-        parts[column] += T::of(values[column], others[column]);
+fn products_below(values: &[f32], others: &[f32], (parts, width): (&mut [f32], usize)) {
+    let width = width.max(1);
+    let each = values.len() / parts.len().max(1);
+    for row in 0..values.len() / width {
+        let places = row * width..(row + 1) * width;
+        let (own, others) = (&values[places.clone()], &others[places]);
+        let first = row / each.max(1) * width;
+        let parts = &mut parts[first..first + width];
+        for column in 0..width {
+            parts[column] += own[column] * others[column];
+        }
     }
 }

@@ -12,8 +12,9 @@ use crate::ops::elementwise::Function;
 pub(super) struct Room {
     /// Places of a tile whose lines of a source are read again.
     pub(super) cached: usize,
-    /// Places of a tile that are computed with.
+    /// Places of a tile that are computed with, and of one that is reduced too.
     pub(super) block: usize,
+    pub(super) reduced: usize,
     /// Places of a tile over which the values of a line are spread.
     pub(super) spread: usize,
     /// Places of a tile that are moved, or reduced, and not computed with.
@@ -27,8 +28,6 @@ pub(super) struct Room {
     pub(super) turned: [usize; 2],
     /// Rows of a tile that lie behind each other in a source, where those of the result do not.
     pub(super) neighbours: usize,
-    /// The fewest columns of which sums of squares or products have a loop of their own.
-    pub(super) summed: usize,
     /// Operations of a pass that one thread does in the time that it takes to ask others.
     pub(super) work: usize,
 }
@@ -37,13 +36,13 @@ impl Room {
     pub(super) const USUAL: Room = Room {
         cached: 8 * 1024,
         block: 3072,
+        reduced: 8 * 1024,
         spread: 2048,
         moved: 64 * 1024,
         whole: 64 * 1024,
         columns: [4096, 64, 16],
         turned: [64, 16],
         neighbours: 8,
-        summed: 64,
         work: 8 * 1024,
     };
 
@@ -52,13 +51,13 @@ impl Room {
     pub(super) const SMALL: Room = Room {
         cached: 40,
         block: 6,
+        reduced: 6,
         spread: 6,
         moved: 6,
         whole: 12,
         columns: [4, 3, 2],
         turned: [3, 2],
         neighbours: 2,
-        summed: 2,
         work: 1,
     };
 }
@@ -74,6 +73,8 @@ pub(super) struct Tiling {
     pub(super) sizes: Vec<usize>,
     /// Whether neighbours of a tile are places of other rows.
     pub(super) columns: bool,
+    /// The axes of rows along which a tile has blocks of columns; the places of its loops lie within these.
+    pub(super) blocks: Vec<usize>,
 }
 
 /// Whether it takes less to compute a function again than to keep its result.
@@ -137,12 +138,16 @@ fn grow(
         let most = most.min(left).max(1);
         // Tiles are as large as each other, and begin where lines of a cache do.
         let size = extents[axis].div_ceil(extents[axis].div_ceil(most));
-        let size = if size >= 4 * LINE { size.next_multiple_of(LINE).min(extents[axis]) } else { size };
+        let in_lines = size.next_multiple_of(LINE).min(extents[axis]);
+        let size = if size >= 4 * LINE && in_lines <= most { in_lines } else { size };
         sizes[axis] = size;
         left = (left / size).max(1);
     }
     left
 }
+
+/// How many times as many places a tile has whose source is copied, so that what is copied lies together.
+const COPIED: usize = 4;
 
 /// Elements of a few lines of a cache, which are read for one of them.
 const LINES: usize = 4 * LINE;
@@ -155,12 +160,17 @@ fn reads(nest: &Nest) -> impl Iterator<Item = &Index> {
     })
 }
 
+/// Whether there are functions.
+fn computes(nest: &Nest) -> bool {
+    nest.nodes.iter().any(|node| matches!(node, Node::Apply(..)))
+}
+
 /// Places of a tile.
 fn block(nest: &Nest, room: &Room) -> usize {
-    if !nest.nodes.iter().any(|node| matches!(node, Node::Apply(..))) {
+    if !computes(nest) {
         return room.moved;
     }
-    room.block
+    if nest.reduces() { room.reduced } else { room.block }
 }
 
 impl Tiling {
@@ -171,7 +181,8 @@ impl Tiling {
         let along = ordered(nest, nest.written_axes() & !row);
         let mut loops: Vec<Vec<usize>> = over.iter().map(|&over| ordered(nest, over)).collect();
         loops.push(along);
-        let mut tiling = Tiling { rows, loops, sizes: vec![1; nest.extents.len()], columns: false };
+        let sizes = vec![1; nest.extents.len()];
+        let mut tiling = Tiling { rows, loops, sizes, columns: false, blocks: Vec::new() };
         if over.is_empty() {
             tiling.flat(nest, room);
         } else {
@@ -268,9 +279,11 @@ impl Tiling {
         let rows = if self.columns {
             let most = (sizes.whole / longest).min(sizes.columns[0]);
             if keeps && most >= sizes.columns[2] {
-                let rows = (room / longest).max(sizes.columns[1]).min(most);
+                // Whole rows of a source need not be copied.
+                let all = self.rows.last().map_or(1, |&last| extents[last]);
+                let rows = if all <= most { all } else { COPIED * room / longest };
                 room = sizes.whole;
-                rows
+                rows.max(sizes.columns[1]).min(most)
             } else {
                 sizes.columns[0]
             }
@@ -281,9 +294,18 @@ impl Tiling {
             room / longest
         };
         match self.rows.split_last() {
-            // Rows apart from each other only beside few neighbours.
-            Some((&last, _)) if self.columns && extents[last] >= sizes.columns[2] => {
-                grow([(last, rows)].into_iter(), extents, &mut self.sizes, rows);
+            // Few neighbours are one block with those of other rows, but where there are many of each to reduce.
+            Some((&last, others))
+                if self.columns
+                    && (extents[last] >= sizes.columns[2]
+                        || !computes(nest) && extents[last] * longest >= LONG) =>
+            {
+                let left = grow([(last, rows)].into_iter(), extents, &mut self.sizes, rows);
+                if self.sizes[last] == extents[last] {
+                    let blocks = left.min(block(nest, sizes) / (longest * extents[last]).max(1));
+                    grow(every(others).into_iter(), extents, &mut self.sizes, blocks.max(1));
+                    self.blocks = others.to_vec();
+                }
             }
             _ => {
                 let mut order = every(&self.rows);
