@@ -9,7 +9,7 @@ use std::cell::RefCell;
 const CACHED_VALUES: usize = 96 * 1024;
 
 /// Blocks per worker: enough that one that is held up leaves work for the others.
-const BLOCKS_PER_WORKER: usize = 4;
+pub(crate) const BLOCKS_PER_WORKER: usize = 4;
 
 /// Fewest rows of a matrix product's block where there are more: below, reading the right operand
 /// once per block costs as much as the product.

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `estimate` | about how long a nest takes |
+//! | `divided` | long loops in parts, for threads |
 //! | `passes` | what is written in one go, and cut into parts for threads |
 //! | `tile` | how many places of each axis are computed at once |
 //! | `program`, `registers` | which nodes a loop computes, and where their values are |
@@ -13,6 +14,7 @@
 
 mod along;
 mod copy;
+mod divided;
 mod estimate;
 mod evaluation;
 mod functions;

@@ -1,11 +1,11 @@
 //! What a nest takes to run: passes one behind the other, each of which writes results or numbers of rows for a later one.
 
-use super::super::index::AxisSet;
 use super::super::nest::{FurtherResult, MAX_AXES, Nest, Node, NodeId, counted};
 use super::super::text::ordered;
 use super::program::Program;
 use super::region::Region;
-use super::tile::{Room, computes_again};
+use super::tile::{Room, computes_again, has_columns};
+use crate::cpu::blocks::BLOCKS_PER_WORKER;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::ops::elementwise::Function;
@@ -15,6 +15,11 @@ const PARTS: usize = 16;
 
 /// Places of a part along an axis, of which it has whole multiples.
 const LEAST: usize = 16;
+
+/// The fewest parts without which a loop is divided for threads, and the operations for which it is, in those of
+/// [`Room::work`].
+const FEW: usize = 8;
+const DIVIDED: usize = 8;
 
 /// Columns of a part: so many lie together in each row.
 pub(super) const LEAST_COLUMNS: usize = 128;
@@ -139,8 +144,36 @@ impl Passes {
         let enough = work >= 2 * room.work && nest.count(row) >= room.columns[2];
         let of_rows = nest.written_axes() == row;
         if nest.reduces() && !of_rows && parts < PARTS && enough && !computes_again(&nest) {
-            return self.add_apart(&nest, row, sources, results, room);
+            let reductions = reductions(&nest);
+            return self.add_apart(&nest, &reductions, sources, results, room);
         }
+        let beside = if has_columns(&nest) { LEAST_COLUMNS } else { 1 };
+        if nest.reduces() && of_rows && parts < FEW * beside && work >= DIVIDED * room.work {
+            let first = nest.first_reductions();
+            if nest.values().any(|value| !first.contains(&value)) {
+                return self.add_apart(&nest, &first, sources, results, room);
+            }
+            if let Some([parts, joins]) = nest.divided() {
+                let between: Vec<Place> =
+                    results.iter().map(|_| self.between(parts.target.elements())).collect();
+                let shared = parts.written.clone();
+                self.push(parts, shared, sources, between.clone(), room);
+                let shared = joins.written.clone();
+                return self.push(joins, shared, &between, results, room);
+            }
+        }
+        self.push(nest, shared, sources, results, room);
+    }
+
+    /// A place for so many numbers between passes.
+    fn between(&mut self, len: usize) -> Place {
+        self.between.push(len);
+        Place::Between(self.between.len() - 1)
+    }
+
+    /// Adds a pass, whose parts lie together along the axes of `shared`.
+    fn push(&mut self, nest: Nest, shared: Vec<usize>, sources: &[Place], results: Vec<Place>, room: &Room) {
+        let work = work(&nest);
         let strides = nest.results().map(|(at, _)| {
             let mut strides = [0; MAX_AXES];
             for (axis, own) in strides.iter_mut().enumerate().take(nest.extents.len()) {
@@ -154,9 +187,16 @@ impl Passes {
         self.passes.push(Pass { program, sources: sources.to_vec(), results, shared, whole, work });
     }
 
-    /// The reductions of all rows first, and then the results, which read them.
-    fn add_apart(&mut self, nest: &Nest, row: AxisSet, sources: &[Place], results: Vec<Place>, room: &Room) {
-        let reductions = reductions(nest);
+    /// Some reductions of all rows first, and then the results, which read them.
+    fn add_apart(
+        &mut self,
+        nest: &Nest,
+        reductions: &[NodeId],
+        sources: &[Place],
+        results: Vec<Place>,
+        room: &Room,
+    ) {
+        let row = nest.row_axes();
         let (Some((&first, others)), Ok(rows)) = (reductions.split_first(), Dims::new(&[nest.count(row)]))
         else {
             return;
@@ -174,9 +214,8 @@ impl Passes {
         let mut reader = nest.clone();
         let mut read_by = sources.to_vec();
         let mut between = Vec::with_capacity(reductions.len());
-        for &reduction in &reductions {
-            between.push(Place::Between(self.between.len()));
-            self.between.push(rows.elements());
+        for &reduction in reductions {
+            between.push(self.between(rows.elements()));
             reader.nodes[reduction] = Node::Read {
                 source: read_by.len(),
                 at: at.clone(),
@@ -227,6 +266,10 @@ impl Pass {
         let program = &self.program;
         let extent = |axis: usize| program.extents[axis];
         let elements: usize = self.written().map(extent).product();
+        // Rows of some of the columns do not lie together: no more parts of these than must be.
+        let columns = program.tiling.columns;
+        let inner = program.tiling.rows.last().filter(|axis| columns && self.shared.last() == Some(axis));
+        let wanted = if inner.is_some() { wanted.div_ceil(BLOCKS_PER_WORKER) } else { wanted };
         let (mut singles, mut depth) = (1, 0);
         while depth + 1 < self.shared.len() && singles * extent(self.shared[depth]) < wanted {
             singles *= extent(self.shared[depth]);
@@ -236,7 +279,7 @@ impl Pass {
             return vec![(self.whole, elements)];
         };
         // A part has whole tiles of a few places.
-        let wide = program.tiling.columns && program.tiling.rows.last() == Some(&axis);
+        let wide = inner == Some(&axis);
         let least = program.tiling.sizes[axis].min(if wide { LEAST_COLUMNS } else { LEAST });
         let size = extent(axis).div_ceil(wanted.div_ceil(singles)).next_multiple_of(least);
         let behind = elements / singles / extent(axis);
