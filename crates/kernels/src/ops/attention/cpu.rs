@@ -1,5 +1,6 @@
 //! The attention on the CPU: a block of queries of one head at a time, its scores in scratch memory.
 
+use super::along::{largest_of, sum_of};
 use super::{Added, AttentionOp, NO_KEY, OP, Rules, Sizes};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::with_scratch;
@@ -9,7 +10,6 @@ use crate::cpu::{CpuKernel, check_len, given, output};
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
-use crate::ops::softmax::cpu::{largest_of, sum_of};
 use crate::vector::{exp, tanh};
 use crate::word::integers;
 use pulp::{Simd, WithSimd};

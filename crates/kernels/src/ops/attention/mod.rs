@@ -28,6 +28,7 @@
 //! [`Attention::nan_if_nothing`] asks for that. An infinity or a NaN in `v` may reach every row of its head, even rows that do not
 //! attend its key. It reaches no other head.
 
+mod along;
 mod arguments;
 mod cpu;
 mod effort;

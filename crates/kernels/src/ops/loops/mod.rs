@@ -49,7 +49,7 @@ mod written;
 
 pub use compose::{ReadFrom, SourceAt, Sources};
 pub use cpu::STEP as CPU_STEP;
-pub(super) use cpu::kernel;
+pub(super) use cpu::{LoopsKernel, kernel};
 pub(super) use examples::{NUMBERS, examples};
 pub(super) use index::{Index, Mirror};
 pub use matrices::{Matrices, MatrixIndex, MatrixStrides};

@@ -21,7 +21,6 @@
 //! others 0.
 
 mod arguments;
-mod cpu;
 mod examples;
 mod finished;
 mod kept;

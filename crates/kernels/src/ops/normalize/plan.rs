@@ -1,6 +1,6 @@
 //! What `normalize` is, and its kernels.
 
-use super::{NormalizeOp, OP, Vector, cpu, kept, oracle};
+use super::{NormalizeOp, OP, Vector, kept, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -11,7 +11,7 @@ use crate::ops::convolution;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{self, Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest};
+use crate::ops::loops::{self, AsNest, LoopsKernel, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::problem;
 use crate::ops::reduce::pixels;
@@ -92,7 +92,14 @@ impl Definition for NormalizeOp {
     }
 
     fn cpu(&self, constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::NormalizeKernel::new(self, constants)?))
+        let OpNest { nest, operands, .. } = match self.as_nest() {
+            Some(own) => own,
+            None => return loops::kernel(OP, None, &[], self.dims),
+        };
+        for info in Definition::operands(self).iter().filter(|info| info.role == Role::Constant) {
+            operands::need(OP, constants, info.operand)?;
+        }
+        Ok(Box::new(LoopsKernel::new(OP, &nest, &operands).with_constants(constants)?))
     }
 
     /// What is divided by its standard deviation, or the root of its mean square, is at most the root of the number of

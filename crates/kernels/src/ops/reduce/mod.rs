@@ -11,7 +11,7 @@
 
 mod arguments;
 mod axes;
-mod cpu;
+mod empty;
 mod examples;
 pub(super) mod groups;
 mod integers;
@@ -22,7 +22,7 @@ mod oracle;
 pub(super) mod pixels;
 mod plan;
 
-pub(super) use axes::{Axis, Merged, around, named, place};
+pub(super) use axes::{Merged, around, named, place};
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::{Dims, MAX_RANK};

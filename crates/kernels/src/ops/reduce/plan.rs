@@ -1,6 +1,6 @@
 //! What `reduce` is, and its kernels.
 
-use super::{OP, ReduceOp, Reduction, cpu, integers, maps_last, oracle, pixels};
+use super::{OP, ReduceOp, Reduction, empty, integers, maps_last, oracle, pixels};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::{DType, Precision};
@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest, OperandSet};
+use crate::ops::loops::{self, AsNest, OpNest, OperandSet};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::rows::word_key;
@@ -61,7 +61,8 @@ impl Definition for ReduceOp {
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
         Ok(match self.dtype {
-            DType::F32 => Box::new(cpu::ReduceKernel::new(self)),
+            DType::F32 if self.input.elements() == 0 => Box::new(empty::EmptyKernel(*self)),
+            DType::F32 => loops::kernel(OP, self.as_nest(), &[Operand::Src], self.output)?,
             _ => Box::new(integers::IntegerKernel(*self)),
         })
     }

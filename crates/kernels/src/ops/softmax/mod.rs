@@ -11,7 +11,6 @@
 //! A NaN makes its line NaN, and so do an infinite largest element and a line of negative infinities; beside others a
 //! negative infinity is 0, or its logarithm.
 
-pub(super) mod cpu;
 mod examples;
 mod nest;
 mod operator;

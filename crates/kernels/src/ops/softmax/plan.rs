@@ -1,6 +1,6 @@
 //! What `softmax` is, and its kernels.
 
-use super::{OP, SoftmaxOp, cpu, oracle};
+use super::{OP, SoftmaxOp, oracle};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
 use crate::dtype::Precision;
@@ -10,7 +10,7 @@ use crate::limits::{Family, Limits};
 use crate::ops::definition::Definition;
 use crate::ops::halves::{Reach, Reaches};
 use crate::ops::kernel::Kernel;
-use crate::ops::loops::{AsNest, OpNest};
+use crate::ops::loops::{self, AsNest, OpNest};
 use crate::ops::operands::{self, OperandInfo, Operands, Role};
 use crate::ops::reference::Reference;
 use crate::ops::spec::extent;
@@ -74,7 +74,7 @@ impl Definition for SoftmaxOp {
     }
 
     fn cpu(&self, _constants: &Operands<'_>, _shelf: Shelf<'_>) -> Result<Box<dyn CpuKernel>> {
-        Ok(Box::new(cpu::SoftmaxKernel::new(self)))
+        loops::kernel(OP, self.as_nest(), &[Operand::Src], self.dims)
     }
 
     /// In maps it is along the channels, and of few of these where there are few pixels: a value in rows needs no step that

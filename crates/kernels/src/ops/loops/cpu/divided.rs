@@ -69,6 +69,7 @@ impl Nest {
             target: self.target,
             further: further.collect(),
             nodes: nodes.nodes,
+            apart: 0,
         };
         Some([own.tidied(), joins.tidied()])
     }

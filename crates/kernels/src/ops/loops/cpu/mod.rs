@@ -39,6 +39,7 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dims::Dims;
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::ops::operands::{self, Operands};
 pub use estimate::STEP;
 use evaluation::Evaluation;
 use passes::{Pass, Passes, Place};
@@ -82,6 +83,8 @@ impl CpuKernel for Nothing {
 pub(in crate::ops) struct LoopsKernel {
     op: &'static str,
     sources: Vec<(Operand, Dims)>,
+    /// Sources that are the same at each run.
+    constants: Vec<(Operand, Vec<f32>)>,
     targets: Vec<Dims>,
     passes: Passes,
     /// Operations of a pass that are worth another thread.
@@ -99,11 +102,26 @@ impl LoopsKernel {
         LoopsKernel {
             op,
             sources: operands.iter().copied().zip(nest.sources.iter().copied()).collect(),
+            constants: Vec::new(),
             targets: nest.targets().collect(),
             passes: Passes::of(nest, &room),
             work: room.work,
             arch: Arch::new(),
         }
+    }
+
+    /// The kernel with the constants that the nest reads.
+    ///
+    /// # Errors
+    /// If one is not as long as the nest says.
+    pub(in crate::ops) fn with_constants(mut self, constants: &Operands<'_>) -> Result<Self> {
+        for (operand, dims) in &self.sources {
+            if let Some(values) = operands::get(constants, *operand) {
+                check_len(self.op, operand.name(), values.len(), dims.elements())?;
+                self.constants.push((*operand, values.to_vec()));
+            }
+        }
+        Ok(self)
     }
 
     /// The kernel of a nest that is an op of its own.
@@ -169,7 +187,10 @@ impl CpuKernel for LoopsKernel {
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
         let mut operands: [&[f32]; MAX_OPERANDS] = [&[]; MAX_OPERANDS];
         for (slot, (operand, dims)) in operands.iter_mut().zip(&self.sources) {
-            *slot = input(self.op, inputs, *operand)?;
+            *slot = match self.constants.iter().find(|(own, _)| own == operand) {
+                Some((_, values)) => values,
+                None => input(self.op, inputs, *operand)?,
+            };
             check_len(self.op, operand.name(), slot.len(), dims.elements())?;
         }
         for (result, dims) in self.targets.iter().enumerate() {
