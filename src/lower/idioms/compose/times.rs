@@ -20,14 +20,6 @@ impl Times {
         }
     }
 
-    /// How long the op takes that computes what a nest says.
-    pub(super) fn of_op(self, nest: &Nest, precision: Precision) -> f64 {
-        match self {
-            Times::Gpu(_) => self.of(nest, precision),
-            Times::Cpu => nest.nanoseconds_of_op(),
-        }
-    }
-
     /// How long a step takes that computes nothing.
     pub(super) fn launch(self) -> f64 {
         match self {

@@ -22,23 +22,11 @@ const MOVED_APART: f64 = 0.5;
 const SIMPLE: f64 = 0.06;
 const LONG: f64 = 0.7;
 
-/// The part of a nest's time that the kernel of an op takes which reduces: .6 to 1.6 in rows of 32 to 784 numbers, about .6 down
-/// columns (one core of an AMD EPYC with AVX-512).
-const OF_OP: f64 = 0.8;
-
 fn operation(function: Function) -> f64 {
     if operations(function) == 1 { SIMPLE } else { LONG }
 }
 
 impl Nest {
-    /// Nanoseconds of a thread on the CPU for the op of which it says what it computes.
-    ///
-    /// The op's own kernel computes no function twice, and has loops of its own for what it reduces.
-    pub fn nanoseconds_of_op(&self) -> f64 {
-        let time = self.estimate(&vec![1; self.nodes.len()]);
-        if self.reduces() { OF_OP * time } else { time }
-    }
-
     /// Nanoseconds of a thread on the CPU.
     pub fn nanoseconds(&self) -> f64 {
         let mut loops = self.loops();
@@ -50,10 +38,11 @@ impl Nest {
             }
         }
         let time = self.estimate(&loops);
-        // Rows of which there are few are not shared by threads.
+        // Rows of which there are few are not shared by threads, but where they are all that is written.
         let rows = self.count(self.row_axes());
         let least = if tile::has_columns(self) { 2 * LEAST_COLUMNS } else { 2 };
-        if self.reduces() && rows < least && time > SHARED { 2.0 * time } else { time }
+        let few = rows < least && self.written_axes() != self.row_axes();
+        if self.reduces() && few && time > SHARED { 2.0 * time } else { time }
     }
 
     /// Nanoseconds where nodes are computed in so many loops.
