@@ -1,10 +1,5 @@
 //! The largest of a row's scores and the sum of their powers on the CPU, in lanes.
 
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
-
 /// Maxima and sums that are kept apart, for vectors of the CPU.
 const LANES: usize = 16;
 

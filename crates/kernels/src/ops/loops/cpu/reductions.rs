@@ -1,8 +1,4 @@
 //! Reductions of the values of a tile, as vectors.
-#![expect(
-    clippy::needless_range_loop,
-    reason = "whether iterators are inlined into code for an instruction set depends on the profile"
-)]
 
 use super::along::{Beside, Plain, Term, along};
 use crate::ops::reduce::Reduction;
