@@ -244,7 +244,8 @@ impl Table {
         const F32: Precision = Precision::F32;
         for extents in [&[][..], &[7], &[3, 5], &[2, 3, 4, 5]] {
             for (axis, depth) in [(0, 6), (-1, 6), (0, 1), (-1, 13), (0, 67), (-1, 4)] {
-                let options = OneHot { depth, on: Bits(1.5), off: Bits(-0.5), axis };
+                let [on, off] = if depth == 6 { [1.0, 0.0] } else { [1.5, -0.5] }.map(Bits);
+                let options = OneHot { depth, on, off, axis };
                 self.moved(extents, &options, F32, Groups);
             }
         }

@@ -1010,8 +1010,8 @@ fn mistakes() -> Vec<Mistake> {
             moved(&OneHot { depth: 4, on: Bits(1.0), off: Bits(0.0), axis: 0 }, &[3, 5]),
             "rows",
             [1; 3],
-            "f32(row % @depth)",
-            "f32(row / @depth)",
+            "f32(i0)",
+            "f32(i1)",
         ),
         ("a round too few", random(), "rows", [1; 3], "round < 10u", "round < 9u"),
         (

@@ -7,6 +7,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::integer::IntegerFunction;
 
+/// Up to this one f32 has every whole number.
+const LARGEST: i64 = 1 << 24;
+
 fn refuse<T>(found: String, wanted: &str) -> Result<T> {
     Err(Error::unsupported(OP, format!("{found}, wanted {wanted}")))
 }
@@ -17,7 +20,7 @@ impl Nest {
         let mut types: Vec<DType> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             types.push(match node {
-                Node::Number(_) | Node::Apply(..) => DType::F32,
+                Node::Number(_) | Node::Place(_) | Node::Apply(..) => DType::F32,
                 Node::Reduce { of, .. } => types.get(*of).copied().unwrap_or_default(),
                 Node::Integer { word, .. } => *word,
                 Node::Read { source, .. } | Node::Gather { source, .. } => {
@@ -65,6 +68,10 @@ impl Nest {
     pub(super) fn check_node(&self, node: &Node) -> Result<()> {
         match node {
             Node::Read { source, at, guards, .. } => self.check_reach(*source, at, guards, 0),
+            // As a float a larger one may be its neighbour.
+            Node::Place(at) if at.range(&self.extents)[0] < 0 || at.range(&self.extents)[1] > LARGEST => {
+                refuse(format!("a place at {at}"), &format!("one of 0 to {LARGEST}"))
+            }
             Node::Gather { source, at, guards, by } => {
                 let beyond = by.iter().map(|own| own.extent.saturating_sub(1).saturating_mul(own.stride));
                 let beyond = beyond.fold(0usize, usize::saturating_add);

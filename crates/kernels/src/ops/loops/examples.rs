@@ -173,6 +173,19 @@ fn gathered(wide: bool, floats: bool) -> Result<Nest> {
     Nest::of_words(extents, vec![0, 1], sources, nodes, value, Dims::new(&[6, columns])?)
 }
 
+/// Products of elements with the remainders of their places along the last axis, where `by` divides it; the sum of each row
+/// if `reduced`.
+fn weighted(columns: usize, by: i64, reduced: bool) -> Result<Nest> {
+    let written: &[usize] = if reduced { &[0] } else { &[0, 1] };
+    nest(&[6, columns], written, &[&[6, columns]], |nodes| {
+        let x = nodes.read(0, at(&[(0, columns as i64), (1, 1)]));
+        let rest = Index::axis(1).plus(&Index::axis(0), 1).remainder(by, &[6, columns]);
+        let place = nodes.add(Node::Place(rest));
+        let product = nodes.apply(Function::Mul, &[x, place]);
+        if reduced { nodes.reduce(Reduction::Sum, product, 0b10) } else { product }
+    })
+}
+
 /// Integers in another order with a border, and a function of them.
 fn bordered_integers(word: DType) -> Result<Nest> {
     let mut nodes = Nodes::default();
@@ -275,6 +288,12 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         }
     }
     nests.extend([many_numbers(false)?, many_numbers(true)?]);
+    nests.extend([
+        weighted(8, 3, false)?,
+        weighted(7, 3, false)?,
+        weighted(40, 50, true)?,
+        weighted(9, 2, true)?,
+    ]);
     // Numbers that halves do not hold stay in f32 beside others.
     let (apart, none) = (OperandSet { sources: 0b10, results: 0 }, OperandSet::NONE);
     let mut all = vec![LoopsOp::new(Arc::new(softmax(false)?), apart, none, precision)?];

@@ -20,6 +20,7 @@ impl Nest {
             let own = match node {
                 Node::Number(number) => format!("{:?}", number.0),
                 Node::Read { source, .. } => format!("x{source}"),
+                Node::Place(at) => format!("place[{at}]"),
                 Node::Integer { value, .. } => value.to_string(),
                 Node::Gather { source, by, .. } => {
                     let by: Vec<String> = by.iter().map(|own| text(&own.index)).collect();

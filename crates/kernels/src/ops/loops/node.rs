@@ -39,6 +39,8 @@ pub(in crate::ops) enum Node {
         guards: Vec<Guard>,
         otherwise: Bits,
     },
+    /// An index, as a float.
+    Place(Index),
     /// An integer of type `word`.
     Integer {
         value: i64,
@@ -97,7 +99,7 @@ impl Node {
     /// The nodes that it reads.
     pub(in crate::ops) fn arguments(&self) -> Vec<NodeId> {
         match self {
-            Node::Number(_) | Node::Integer { .. } | Node::Read { .. } => Vec::new(),
+            Node::Number(_) | Node::Place(_) | Node::Integer { .. } | Node::Read { .. } => Vec::new(),
             Node::Gather { by, .. } => by.iter().map(|own| own.index).collect(),
             Node::Apply(_, arguments) | Node::ApplyIntegers { arguments, .. } => arguments.clone(),
             Node::Reduce { of, .. } => vec![*of],
@@ -109,6 +111,7 @@ impl Node {
     pub(in crate::ops) fn indices(&self) -> Vec<&Index> {
         let (at, guards): (Option<&Index>, &[Guard]) = match self {
             Node::Read { at, guards, .. } | Node::Gather { at, guards, .. } => (Some(at), guards),
+            Node::Place(at) => (Some(at), &[]),
             Node::Choose { guards, .. } => (None, guards),
             _ => (None, &[]),
         };
@@ -124,6 +127,7 @@ impl Node {
         let guard = |guard: &Guard| Guard { index: index(&guard.index), below: guard.below };
         match self {
             Node::Number(_) | Node::Integer { .. } => self.clone(),
+            Node::Place(at) => Node::Place(index(at)),
             Node::Gather { source, at, guards, by } => {
                 let axis = |own: &GatherAxis| GatherAxis { index: argument(own.index), ..own.clone() };
                 Node::Gather {

@@ -102,6 +102,7 @@ impl Evaluation<'_> {
                     }
                 }
             }
+            Node::Place(at) => exactly(at.value(&self.at) as f64),
             Node::Integer { value, word } => exactly(wrapped(*word, *value) as f64),
             Node::Gather { source, at, guards, by } if holds(guards, &self.at) => {
                 let place = at.value(&self.at);

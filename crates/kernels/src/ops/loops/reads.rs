@@ -78,6 +78,18 @@ impl Text<'_> {
         each.join(" && ")
     }
 
+    /// An index as a float, or one for each lane: `{name}`.
+    pub(super) fn place(&mut self, name: &str, at: &Index) {
+        let ty = self.ty();
+        let axis = self.lanes.filter(|axis| at.axes() & (1 << axis) != 0);
+        let lanes = axis.map_or(0..1, |_| 0..4);
+        let each = lanes.map(|lane| axis.map_or_else(|| at.clone(), |axis| at.shifted(axis, lane)));
+        let each: Vec<String> = each.map(|at| format!("f32({})", self.index(&at))).collect();
+        let each = each.join(", ");
+        let value = if self.lanes.is_some() { format!("{ty}({each})") } else { each };
+        self.line(&format!("let {name}: {ty} = {value};"));
+    }
+
     /// An integer of type `word`.
     pub(super) fn integer(&mut self, value: i64, word: DType) -> String {
         let number = self.whole(value);

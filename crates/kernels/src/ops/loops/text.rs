@@ -176,6 +176,7 @@ impl<'a> Text<'a> {
                 let number = self.float(number);
                 return format!("{ty}({number})");
             }
+            Node::Place(at) => self.place(&name, &at),
             Node::Integer { value, word } => return self.integer(value, word),
             Node::Read { .. } if self.types.get(id) != Some(&DType::F32) => self.read_where(&name, id, &node),
             Node::Gather { .. } => self.read_where(&name, id, &node),

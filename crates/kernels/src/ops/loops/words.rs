@@ -99,6 +99,7 @@ impl Elements<'_> {
         };
         let value = match &nest.nodes[id] {
             Node::Number(number) => of(DType::F32, number.0),
+            Node::Place(at) => of(DType::F32, at.value(&self.at) as f32),
             Node::Integer { value, word } => Number { integer: wrapped(*word, *value), float: 0.0 },
             Node::Read { source, at, guards, otherwise } => match self.holds(guards) {
                 true => self.element(*source, at.value(&self.at)),

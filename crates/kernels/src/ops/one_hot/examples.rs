@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 /// The examples in `precision`.
 pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
-    let options = |axis| OneHot { depth: 4, on: Bits(1.0), off: Bits(0.0), axis };
+    let options = |axis, on, off| OneHot { depth: 4, on: Bits(on), off: Bits(off), axis };
     let indices = Dims::new(&[3, 5])?;
-    let last: Box<dyn Op> = Box::new(OneHotOp::new(indices, options(-1))?);
-    Ok(vec![last, Box::new(OneHotOp::new(indices, options(1))?)])
+    let last: Box<dyn Op> = Box::new(OneHotOp::new(indices, options(-1, 1.5, -0.5))?);
+    Ok(vec![last, Box::new(OneHotOp::new(indices, options(1, 1.0, 0.0))?)])
 }
 
 const NAMES: &str = "indices,depth";

@@ -11,7 +11,8 @@
 
 mod examples;
 mod operator;
-mod rows;
+mod oracle;
+mod plan;
 
 pub(super) use examples::{NUMBERS, examples};
 
@@ -20,6 +21,9 @@ use crate::emit::Bits;
 use crate::error::{Error, Result};
 
 const OP: &str = "one_hot";
+
+/// The largest depth: f32 has no whole number for every index beyond.
+const MAX_DEPTH: usize = 1 << 24;
 
 /// Options of an encoding of indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +52,7 @@ impl OneHotOp {
     /// `indices` with a new axis.
     ///
     /// # Errors
-    /// If the result does not have such an axis, or too many.
+    /// If the result does not have such an axis, or too many, or the depth is too large.
     pub fn new(indices: Dims, options: OneHot) -> Result<Self> {
         let OneHot { depth, on, off, axis } = options;
         let rank = indices.rank();
@@ -57,6 +61,10 @@ impl OneHotOp {
         let axis = place.ok_or_else(|| {
             Error::shape(OP, format!("axis {axis} for {indices}"), format!("-{} to {rank}", rank + 1))
         })?;
+        if depth > MAX_DEPTH {
+            let found = format!("a depth of {depth}");
+            return Err(Error::shape(OP, found, format!("at most {MAX_DEPTH}, as f32 counts")));
+        }
         let (outer, inner) = indices.extents().split_at(axis);
         let target = Dims::new(&[outer, &[depth], inner].concat())?;
         Ok(OneHotOp { indices, target, axis, on, off })

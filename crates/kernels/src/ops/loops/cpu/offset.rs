@@ -198,7 +198,7 @@ impl Offset {
     }
 
     /// The distance from one place along an axis to the next, if it is the same for all.
-    fn stride(&self, axis: usize) -> Option<i64> {
+    pub(super) fn stride(&self, axis: usize) -> Option<i64> {
         match self.along.get(axis) {
             Some(Along::Stride(stride)) if self.mixed_axes & (1 << axis) == 0 => Some(*stride),
             _ => None,

@@ -38,6 +38,7 @@ pub(super) enum Compiled {
         within: Within,
         otherwise: f32,
     },
+    Place(Offset),
     Apply(Function, [NodeId; 3], usize),
     /// `second(first(a, b), c)` of values for each place, or the power of `first(a, b)`.
     Pair {
@@ -165,6 +166,7 @@ fn compiled(nest: &Nest) -> Vec<Compiled> {
             own.iter_mut().zip(arguments).for_each(|(own, argument)| *own = *argument);
             Compiled::Apply(*function, own, arguments.len())
         }
+        Node::Place(at) => Compiled::Place(Offset::of(at, &nest.extents)),
         // Nests with integers have a kernel of their own (`words`).
         Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. } => Compiled::Number(f32::NAN),
         Node::Reduce { .. } => Compiled::Reduce,
@@ -177,7 +179,8 @@ fn compiled(nest: &Nest) -> Vec<Compiled> {
 
 /// Whether a node is found where it is placed, without a register.
 fn is_placed(node: &Compiled) -> bool {
-    matches!(node, Compiled::Number(_) | Compiled::Read { .. } | Compiled::Choose { .. })
+    use Compiled::{Choose, Number, Place, Read};
+    matches!(node, Number(_) | Place(_) | Read { .. } | Choose { .. })
 }
 
 impl Program {

@@ -50,6 +50,7 @@ impl<S: Simd> Evaluation<'_, S> {
                     false => self.fill(*otherwise, part, target),
                 });
             }
+            Compiled::Place(at) => self.put_index(at, region, target),
             Compiled::Choose { within, then, otherwise } => {
                 self.divide(within, 0, *region, target, &mut |part, holds, target| {
                     self.place(if holds { *then } else { *otherwise }, part, target);
@@ -145,6 +146,39 @@ impl<S: Simd> Evaluation<'_, S> {
             }
         }
         fill(value, &dims[..rank], target.values, first);
+    }
+
+    /// Writes an index as floats.
+    fn put_index(&self, at: &Offset, region: &Region, target: &mut Target<'_>) {
+        let (&axis, outer) = target.dims.split_last().unwrap_or((&0, &[]));
+        let lines: usize = outer.iter().map(|&axis| region.count(axis)).product();
+        let (mut line, stride) = (*region, at.stride(axis));
+        let count = if target.dims.is_empty() { 1 } else { region.count(axis) };
+        for place in 0..lines {
+            let mut rest = place;
+            for &axis in outer.iter().rev() {
+                line.from[axis] = region.from[axis] + rest % region.count(axis);
+                rest /= region.count(axis);
+            }
+            let (first, step) = (self.at(&line, target), target.strides[axis].max(1));
+            let Some(slots) = target.values.get_mut(first..) else { return };
+            let begin = at.without(0, &line.from);
+            match (stride, slots.get_mut(..count)) {
+                (Some(0), Some(slots)) if step == 1 => slots.fill(begin as f32),
+                (Some(stride), Some(slots)) if step == 1 => {
+                    for (slot, further) in slots.iter_mut().zip(0i32..) {
+                        *slot = begin as f32 + stride as f32 * further as f32;
+                    }
+                }
+                _ => {
+                    let mut places = line.from;
+                    for slot in slots.iter_mut().step_by(step).take(count) {
+                        *slot = at.without(0, &places) as f32;
+                        places[axis] += 1;
+                    }
+                }
+            }
+        }
     }
 
     /// Copies elements of a source.
