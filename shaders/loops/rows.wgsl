@@ -1,12 +1,37 @@
 //# Rows of a nest with reductions: LANES invocations compute a row together, ROWS rows a work-group; in lines of WIDTH
-//# work-groups. What invocations of a row found lies APART slots from each other.
+//# work-groups. What invocations of a row found lies APART slots from each other, with places where it is the largest or
+//# the smallest that is found there.
 ${constants}
 
 ${interface}
 //% set wide = WIDE
 //% include "shared/functions"
+//% set floats = "vec4<f32>" if WIDE else "f32"
+//% set bools = "vec4<bool>" if WIDE else "bool"
+//% set element = "i32" if WORD == 1 else "u32" if WORD == 2 else floats
+//% for name in ["larger", "smaller"] if name in calls
+//# Whether a search for the largest or the smallest takes x at this place rather than another one: a NaN comes before
+//# numbers, and of equal ones the first.
+fn ${name}(x: ${element}, at: ${floats}, other: ${element}, other_at: ${floats}) -> ${bools} {
+    let is_better = x ${">" if name == "larger" else "<"} other;
+    let is_equal = x == other;
+    //% if WORD == 0
+    //# WGSL lets an implementation assume that no NaN is compared.
+    let are_numbers: ${bools} = !is_nan(x) & !is_nan(other);
+    let is_first: ${bools} = (is_nan(x) & !is_nan(other)) | (are_numbers & is_better);
+    let is_alike: ${bools} = (is_nan(x) & is_nan(other)) | (are_numbers & is_equal);
+    return is_first | (is_alike & (at < other_at));
+    //% else
+    return is_better | (is_equal & (at < other_at));
+    //% endif
+}
+
+//% endfor
 //% if LANES > 1
-var<workgroup> partial: array<${"vec4<f32>" if WIDE else "i32" if WORD == 1 else "u32" if WORD == 2 else "f32"}, 2 * SLOTS>;
+var<workgroup> partial: array<${element}, 2 * SLOTS>;
+//% if "larger" in calls or "smaller" in calls
+var<workgroup> places: array<${floats}, 2 * SLOTS>;
+//% endif
 
 //% endif
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)

@@ -202,6 +202,9 @@ impl Table {
                 (&[2, 1, 13, 33], 2),
                 (&[2, 3, 2, 131, 2, 3], 3),
                 (&[66003, 2], 1),
+                (&[30, 72], 1),
+                (&[3, 7, 40], 1),
+                (&[2, 300, 8], 1),
             ] {
                 let name = format!("{} of {extents:?} along {axis}", if largest { "max" } else { "min" });
                 let breadth = if extents == [2, 5, 7, 6] { Breadth::Groups } else { Breadth::Tiles };
@@ -498,12 +501,12 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "vec4<bool>(true) | vec4<bool>(",
         ),
         ("the first slice for all", powers(3), "maps_group", [4, 32, 1], c4, "@n4 * i1", "0u * i1"),
-        ("the last of equals", index(2), "serial", [1, 1, 1], nhwc, "x > other", "x >= other"),
-        ("the last of a line left out", index(1), "serial", [1, 1, 1], nhwc, "k < @count", "k + 1u < @count"),
-        ("a NaN passed over", index(3), "group", [64, 1, 1], nhwc, "(is_nan || x > other)", "x > other"),
-        ("the last NaN", index(3), "serial", [1, 1, 1], nhwc, "!is_left && ", ""),
-        ("any of equals", index(3), "group", [64, 1, 1], nhwc, "k < indices[lid.x]", "k > indices[lid.x]"),
-        ("half of a work-group", index(3), "group", [64, 1, 1], nhwc, "lid.x + 32u", "lid.x"),
+        ("the last of equals", index(2), "group", [1, 128, 1], nhwc, "(at < other_at)", "(at > other_at)"),
+        ("the last of a line left out", index(1), "group", [1, 128, 1], nhwc, "j < @n2", "j + 1u < @n2"),
+        ("a NaN passed over", index(3), "group", [64, 2, 1], nhwc, "(is_nan(x) & !is_nan(other)) | ", ""),
+        ("any NaN", index(3), "group", [64, 2, 1], nhwc, "(is_nan(x) & is_nan(other)) | ", ""),
+        ("any of equals", index(3), "group", [64, 2, 1], nhwc, "is_alike & (at < other_at)", "is_alike"),
+        ("half of a work-group", index(3), "group", [64, 2, 1], nhwc, "+ 32u * APART", "+ 0u * APART"),
         (
             "the taps of another phase",
             up(),

@@ -35,7 +35,6 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/add_splits"),
     piece!("shared/arrival"),
     piece!("shared/attended"),
-    piece!("shared/better"),
     piece!("shared/border"),
     piece!("shared/activations", opencl),
     piece!("shared/coordinate"),

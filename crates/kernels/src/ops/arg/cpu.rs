@@ -4,6 +4,7 @@ use super::ArgOp;
 use crate::cpu::blocks::{MOVED, independent_rows, with_scratch};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
+use crate::ops::reduce::Reduction;
 use crate::word;
 
 /// The lines of `src`, `dst.len()` of them side by side.
@@ -41,7 +42,7 @@ pub(super) fn compute(op: &ArgOp, src: &[f32], dst: &mut [f32]) {
         let terms = word::integers(op.dtype, src);
         for (line, index) in dst.iter_mut().enumerate() {
             let at = |k: usize| terms[(line / inner * count + k) * inner + line % inner];
-            let better = |best: usize, k: usize| if op.is_better(at(k), at(best)) { k } else { best };
+            let better = |best: usize, k: usize| if op.reduction.takes(at(k), at(best)) { k } else { best };
             *index = (1..count).fold(0, better) as f32;
         }
         return;
@@ -50,7 +51,7 @@ pub(super) fn compute(op: &ArgOp, src: &[f32], dst: &mut [f32]) {
     let blocks = dst.chunks_mut(block * inner).zip(src.chunks(block * count * inner));
     each(blocks, |(dst, src)| {
         for (dst, src) in dst.chunks_exact_mut(inner).zip(src.chunks_exact(count * inner)) {
-            if op.largest {
+            if op.reduction == Reduction::Max {
                 columns(src, dst, |x, best| (x > best) | (x.is_nan() & !best.is_nan()));
             } else {
                 columns(src, dst, |x, best| (x < best) | (x.is_nan() & !best.is_nan()));

@@ -14,11 +14,15 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     for largest in [true, false] {
         for axis in [-1, 1] {
             let options = ArgReduce { largest, axis, keep_dims: axis == 1 };
-            let op = ArgOp::new(Dims::new(&[2, 5, 3, 70])?, &options)?;
+            let op = ArgOp::new(Dims::new(&[2, 5, 3, 72])?, &options)?;
             examples.push(Box::new(op));
             examples.push(Box::new(op.of(if largest { DType::I32 } else { DType::U32 })));
         }
     }
+    // An axis of one place.
+    let one = ArgOp::new(Dims::new(&[6, 1])?, &ArgReduce { largest: true, axis: 1, keep_dims: true })?;
+    examples.push(Box::new(one));
+    examples.push(Box::new(one.of(DType::I32)));
     Ok(examples)
 }
 

@@ -9,7 +9,7 @@
 
 mod cpu;
 mod examples;
-mod group;
+mod nest;
 mod operator;
 mod oracle;
 mod rows;
@@ -19,7 +19,7 @@ pub(super) use examples::{NUMBERS, examples};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::reduce::{around, named};
+use crate::ops::reduce::{Reduction, around, named};
 
 const OP: &str = "arg";
 
@@ -40,7 +40,8 @@ pub struct ArgReduce {
 /// Indices of concrete shapes, in f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArgOp {
-    largest: bool,
+    /// `Max` or `Min`.
+    reduction: Reduction,
     input: Dims,
     axis: usize,
     output: Dims,
@@ -68,22 +69,17 @@ impl ArgOp {
             extents.remove(axis);
         }
         let output = Dims::new(&extents)?;
-        Ok(ArgOp { largest: options.largest, input, axis, output, dtype: DType::F32 })
+        let reduction = if options.largest { Reduction::Max } else { Reduction::Min };
+        Ok(ArgOp { reduction, input, axis, output, dtype: DType::F32 })
     }
 
     /// The reduction of words of another type.
-    fn of(self, dtype: DType) -> Self {
+    pub(super) fn of(self, dtype: DType) -> Self {
         ArgOp { dtype, ..self }
     }
 
     /// Extents before, along and behind the axis.
     fn extents(&self) -> [usize; 3] {
         around(&self.input, self.axis)
-    }
-
-    /// Whether `x` takes the place of the best one so far: a NaN does, and keeps it.
-    fn is_better<T: PartialOrd>(&self, x: T, best: T) -> bool {
-        let is_nan = |value: &T| value.partial_cmp(value).is_none();
-        (if self.largest { x > best } else { x < best }) || (is_nan(&x) && !is_nan(&best))
     }
 }

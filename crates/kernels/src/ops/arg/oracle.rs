@@ -11,7 +11,7 @@ pub(super) fn oracle(op: &ArgOp, src: &[f32]) -> Reference {
     let index = |line: usize| {
         let at = |k: usize| src.get((line / inner * count + k) * inner + line % inner).copied();
         let better = |best: usize, k: usize| match (at(k), at(best)) {
-            (Some(x), Some(other)) if op.is_better(x, other) => k,
+            (Some(x), Some(other)) if op.reduction.takes(x, other) => k,
             _ => best,
         };
         (1..count).fold(0, better) as f64

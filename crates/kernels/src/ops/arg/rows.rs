@@ -1,28 +1,25 @@
-//! What `arg` is as an op of rows. `serial`: one line along the axis per invocation.
+//! What `arg` is as an op of rows.
 
-use super::{ArgOp, OP, cpu, group, oracle};
+use super::{ArgOp, OP, cpu, oracle};
 use crate::dtype::DType;
-use crate::emit::{Operand, Value};
-use crate::ops::kernel::{Constants, Kernel};
+use crate::emit::Operand;
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest, OperandSet};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
-use crate::ops::rows::{Rows, RowsOp, word_key, word_number};
-use crate::ops::spec::{Params, unsigned};
+use crate::ops::rows::{RowsOp, word_key};
 use crate::shape::Shape;
 
 impl RowsOp for ArgOp {
     const NAME: &'static str = OP;
-    const KERNEL: &'static str = "serial";
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/arg/serial.wgsl");
     const UNTUNABLE: &'static str = "the kernel of an index follows from its axis";
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
-        &[&Rows, &group::Group]
+        &[&AsNest::REDUCTIONS, &AsNest::ELEMENTS]
     }
 
     fn problem_key(&self) -> String {
-        let which = if self.largest { "max" } else { "min" };
-        format!("{} along{} {which}{}", self.input, self.axis, word_key(self.dtype))
+        format!("{} along{} {}{}", self.input, self.axis, self.reduction.name(), word_key(self.dtype))
     }
 
     fn inputs(&self) -> Vec<(Operand, Shape)> {
@@ -41,13 +38,8 @@ impl RowsOp for ArgOp {
         if operand == Operand::Dst { DType::F32 } else { self.dtype }
     }
 
-    fn params(&self) -> Params {
-        let [_, count, inner] = self.extents();
-        vec![("lines", unsigned(self.invocations())), ("count", unsigned(count)), ("inner", unsigned(inner))]
-    }
-
-    fn constants(&self) -> Constants {
-        vec![("LARGEST", Value::U32(u32::from(self.largest))), ("SOURCE", word_number(self.dtype))]
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]).with_halves(OperandSet::NONE))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -6,6 +6,7 @@ use super::nest::{Guard, Nest, Node};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::integer::IntegerFunction;
+use crate::ops::reduce::Reduction;
 
 /// Up to this one f32 has every whole number.
 const LARGEST: i64 = 1 << 24;
@@ -21,6 +22,7 @@ impl Nest {
         for node in &self.nodes {
             types.push(match node {
                 Node::Number(_) | Node::Place(_) | Node::Apply(..) => DType::F32,
+                Node::Reduce { place: Some(_), .. } => DType::F32,
                 Node::Reduce { of, .. } => types.get(*of).copied().unwrap_or_default(),
                 Node::Integer { word, .. } => *word,
                 Node::Read { source, .. } | Node::Gather { source, .. } => {
@@ -106,11 +108,14 @@ impl Nest {
             let fits = match node {
                 Node::Apply(_, arguments) => arguments.iter().all(|&own| of(own) == DType::F32),
                 // Local memory has numbers of one type.
-                Node::Reduce { of: own, reduction, .. } => {
+                Node::Reduce { of: own, reduction, place, .. } => {
                     let dtype = of(*own);
                     let alike =
                         |node: &Node| !matches!(node, Node::Reduce { of: other, .. } if of(*other) != dtype);
-                    (dtype == DType::F32 || reduction.is_of_integers()) && self.nodes.iter().all(alike)
+                    let finds = matches!(reduction, Reduction::Max | Reduction::Min);
+                    (dtype == DType::F32 || reduction.is_of_integers())
+                        && place.is_none_or(|place| finds && of(place) == DType::F32)
+                        && self.nodes.iter().all(alike)
                 }
                 Node::Choose { then, otherwise, .. } => of(*then) == of(*otherwise),
                 Node::ApplyIntegers { function, arguments, word, result } => {

@@ -34,6 +34,8 @@ pub(super) fn has_lanes(nest: &Nest, axis: usize) -> bool {
     }
     let (depends, types) = (nest.dependences(), nest.node_types());
     let along = |id: NodeId| depends[id] & (1 << axis) != 0;
+    let finds_integer =
+        |node: &Node| matches!(node, Node::Reduce { of, place: Some(_), .. } if types[*of] != DType::F32);
     let scalar = |(id, node): (NodeId, &Node)| {
         let of_integers = types[id] != DType::F32 || matches!(node, Node::ApplyIntegers { .. });
         let by = match node {
@@ -43,7 +45,7 @@ pub(super) fn has_lanes(nest: &Nest, axis: usize) -> bool {
             }
             _ => false,
         };
-        by || of_integers && along(id)
+        by || of_integers && along(id) || finds_integer(node)
     };
     !nest.nodes.iter().enumerate().any(scalar) && nest.values().all(|value| types[value] == DType::F32)
 }

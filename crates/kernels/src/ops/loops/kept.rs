@@ -39,9 +39,8 @@ const fn is_cheap(function: Function) -> bool {
 fn loops_over(nest: &Nest, axes: AxisSet) -> Vec<(usize, Vec<NodeId>)> {
     let each = loops(nest).into_iter().enumerate();
     let own = each.filter(|(_, ((_, over), _))| *over == axes);
-    let mut found: Vec<(usize, Vec<NodeId>)> = own
-        .map(|(order, (_, reductions))| (order, reductions.iter().map(|(.., of)| *of).collect()))
-        .collect();
+    let mut found: Vec<(usize, Vec<NodeId>)> =
+        own.map(|(order, (_, reductions))| (order, reductions.iter().map(|own| own.of).collect())).collect();
     let written = nest.written_axes();
     if written & !nest.row_axes() == axes {
         found.push((usize::MAX, nest.values().collect()));

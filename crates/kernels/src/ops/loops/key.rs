@@ -34,6 +34,9 @@ impl Nest {
                     let arguments: Vec<String> = arguments.iter().map(text).collect();
                     format!("{}({})", function.name(), arguments.join(","))
                 }
+                Node::Reduce { reduction, of, place: Some(place), .. } => {
+                    format!("arg{}({},{})", reduction.name(), text(of), text(place))
+                }
                 Node::Reduce { reduction, of, .. } => format!("{}({})", reduction.name(), text(of)),
                 Node::Choose { then, otherwise, .. } => format!("either({},{})", text(then), text(otherwise)),
             };

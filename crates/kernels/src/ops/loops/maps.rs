@@ -76,16 +76,17 @@ impl Nest {
         let guards = vec![Guard { index: Index::axis(axis), below: channels }];
         let types = nest.node_types();
         let (mut nodes, mut ids) = (Nodes::default(), Vec::with_capacity(nest.nodes.len()));
-        for (node, dtype) in nest.nodes.iter().zip(types) {
+        for node in &nest.nodes {
+            let of_integers = matches!(node, Node::Reduce { of, .. } if types[*of] != DType::F32);
             let mut node = node.mapped(&Index::clone, &|id| ids[id]);
             match &mut node {
-                Node::Reduce { over, .. } if *over & bit != 0 && dtype != DType::F32 => return None,
-                Node::Reduce { reduction, of, over } if *over & bit != 0 => {
-                    let (own, over) = (*reduction, *over);
+                Node::Reduce { over, .. } if *over & bit != 0 && of_integers => return None,
+                Node::Reduce { reduction, of, over, place } if *over & bit != 0 => {
+                    let (own, over, place) = (*reduction, *over, *place);
                     let otherwise = nodes.number(own.first());
                     let then = *of;
                     let of = nodes.add(Node::Choose { guards: guards.clone(), then, otherwise });
-                    node = Node::Reduce { reduction: own, of, over };
+                    node = Node::Reduce { reduction: own, of, over, place };
                     if own == Reduction::Mean {
                         let sum = nodes.reduce(Reduction::Sum, of, over);
                         let count = axes_of(over).map(|axis| extents[axis]).product::<usize>();

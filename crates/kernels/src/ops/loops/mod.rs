@@ -25,6 +25,7 @@ mod index;
 #[cfg(test)]
 mod index_tests;
 mod integers;
+mod joins;
 mod kept;
 mod key;
 mod maps;

@@ -330,8 +330,8 @@ impl Nest {
         }
         for id in (0..self.nodes.len()).rev() {
             let of_row = depends[id] & !row == 0;
-            if let Node::Reduce { of, .. } = self.nodes[id] {
-                wanted[of] |= 1 << stages[id].min(62);
+            if let Node::Reduce { .. } = self.nodes[id] {
+                self.nodes[id].arguments().into_iter().for_each(|own| wanted[own] |= 1 << stages[id].min(62));
                 needed[id] = 1;
                 continue;
             }

@@ -63,11 +63,13 @@ pub(in crate::ops) enum Node {
         word: DType,
         result: DType,
     },
-    /// What the values of a node along these axes are together.
+    /// What the values of a node along these axes are together. With `place` it is what that node gives where the largest or
+    /// the smallest value is: the least of equal ones, and of NaNs, which come before numbers.
     Reduce {
         reduction: Reduction,
         of: NodeId,
         over: AxisSet,
+        place: Option<NodeId>,
     },
     /// One node where all guards hold, else the other.
     Choose {
@@ -102,7 +104,7 @@ impl Node {
             Node::Number(_) | Node::Place(_) | Node::Integer { .. } | Node::Read { .. } => Vec::new(),
             Node::Gather { by, .. } => by.iter().map(|own| own.index).collect(),
             Node::Apply(_, arguments) | Node::ApplyIntegers { arguments, .. } => arguments.clone(),
-            Node::Reduce { of, .. } => vec![*of],
+            Node::Reduce { of, place, .. } => [*of].into_iter().chain(*place).collect(),
             Node::Choose { then, otherwise, .. } => vec![*then, *otherwise],
         }
     }
@@ -152,9 +154,12 @@ impl Node {
                 word: *word,
                 result: *result,
             },
-            Node::Reduce { reduction, of, over } => {
-                Node::Reduce { reduction: *reduction, of: argument(*of), over: *over }
-            }
+            Node::Reduce { reduction, of, over, place } => Node::Reduce {
+                reduction: *reduction,
+                of: argument(*of),
+                over: *over,
+                place: place.map(argument),
+            },
             Node::Choose { guards, then, otherwise } => Node::Choose {
                 guards: guards.iter().map(guard).collect(),
                 then: argument(*then),
@@ -228,6 +233,6 @@ impl Nodes {
     }
 
     pub(in crate::ops) fn reduce(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> NodeId {
-        self.add(Node::Reduce { reduction, of, over })
+        self.add(Node::Reduce { reduction, of, over, place: None })
     }
 }

@@ -127,7 +127,10 @@ impl Evaluation<'_> {
                 let chosen = if holds(guards, &self.at) { *then } else { *otherwise };
                 self.node(chosen)
             }
-            Node::Reduce { reduction, of, over } => self.reduced(*reduction, *of, *over),
+            Node::Reduce { reduction, of, over, place: Some(place) } => {
+                self.found(*reduction, [*of, *place], *over)
+            }
+            Node::Reduce { reduction, of, over, .. } => self.reduced(*reduction, *of, *over),
         };
         self.known[id] = Some(found);
         found
@@ -190,7 +193,8 @@ impl Evaluation<'_> {
         }
     }
 
-    fn reduced(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> Bounded {
+    /// What `of` gives for each place along `over`.
+    fn terms<T>(&mut self, over: AxisSet, mut of: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let axes: Vec<usize> = axes_of(over).collect();
         let before: Vec<usize> = axes.iter().map(|&axis| self.at[axis]).collect();
         let count = self.nest.count(over);
@@ -202,12 +206,43 @@ impl Evaluation<'_> {
                 rest /= self.nest.extents[axis];
             }
             self.forget(over);
-            terms.push(self.node(of));
+            terms.push(of(self));
         }
         for (&axis, place) in axes.iter().zip(before) {
             self.at[axis] = place;
         }
         self.forget(over);
+        terms
+    }
+
+    /// What the second node gives where the first one is the largest or the smallest: of a rounded one each of those that may
+    /// be it.
+    fn found(&mut self, reduction: Reduction, of: [NodeId; 2], over: AxisSet) -> Bounded {
+        let terms = self.terms(over, |own| of.map(|id| own.node(id)));
+        let better = |best: [Bounded; 2], term: [Bounded; 2]| {
+            let is_before = term[1].0 < best[1].0 && !reduction.takes(best[0].0, term[0].0);
+            if reduction.takes(term[0].0, best[0].0) || is_before { term } else { best }
+        };
+        let value = terms.iter().copied().reduce(better).map_or(f64::NAN, |best| best[1].0);
+        let is_known = |[x, _]: &[Bounded; 2]| x.1.is_exact() && x.1.lo == x.0 || x.0.is_nan();
+        if terms.iter().all(is_known) {
+            return exactly(value);
+        }
+        let surely = match reduction {
+            Reduction::Max => terms.iter().map(|[x, _]| x.1.lo).fold(f64::NEG_INFINITY, f64::max),
+            _ => terms.iter().map(|[x, _]| x.1.hi).fold(f64::INFINITY, f64::min),
+        };
+        let is_less = |[x, _]: &&[Bounded; 2]| match reduction {
+            Reduction::Max => x.1.hi < surely,
+            _ => x.1.lo > surely,
+        };
+        let perhaps = terms.iter().filter(|term| !is_less(term));
+        (value, Interval::hull(perhaps.flat_map(|[_, place]| [place.1.lo, place.1.hi])))
+    }
+
+    fn reduced(&mut self, reduction: Reduction, of: NodeId, over: AxisSet) -> Bounded {
+        let terms = self.terms(over, |own| own.node(of));
+        let count = terms.len();
         if self.types[of] != DType::F32 {
             return integers::reduced(reduction, &terms, self.types[of]);
         }

@@ -59,7 +59,7 @@ impl Nest {
         };
         let (row, types) = (self.row_axes(), self.node_types());
         let alike = |&id: &NodeId| {
-            matches!(&self.nodes[id], Node::Reduce { over: own, .. } if *own == over)
+            matches!(&self.nodes[id], Node::Reduce { over: own, place: None, .. } if *own == over)
                 && types[id] == DType::F32
         };
         let rows = self.count(row) / width_along(lanes_of(self), row);

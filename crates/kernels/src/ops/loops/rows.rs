@@ -5,12 +5,13 @@
 use super::LoopsOp;
 use super::flat::{bindings, has_lanes, results, sources, store};
 use super::index::{AxisSet, Index};
+use super::joins::{Reduced, join_lanes, join_places};
 use super::kept::Kept;
-use super::nest::{Nest, Node, NodeId};
+use super::nest::{Nest, Node};
 use super::text::{Stored, Text, ordered};
 use super::written::Written;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Binding, Body, Value};
+use crate::emit::{Binding, Bits, Body, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
 use crate::ops::plan::Choice;
@@ -114,12 +115,20 @@ fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
 /// How the text numbers the type of what local memory has: 0 is f32, 1 and 2 are signed and unsigned integers.
 fn word_of(op: &LoopsOp) -> u32 {
     let types = op.stored.node_types();
-    let reduced = op.stored.nodes.iter().zip(types).find(|(node, _)| matches!(node, Node::Reduce { .. }));
+    let reduced = op.stored.nodes.iter().find_map(|node| match node {
+        Node::Reduce { of, .. } => types.get(*of),
+        _ => None,
+    });
     match reduced {
-        Some((_, DType::I32)) => 1,
-        Some((_, DType::U32)) => 2,
+        Some(DType::I32) => 1,
+        Some(DType::U32) => 2,
         _ => 0,
     }
+}
+
+/// Whether local memory has places too.
+fn has_places(op: &LoopsOp) -> bool {
+    op.stored.nodes.iter().any(|node| matches!(node, Node::Reduce { place: Some(_), .. }))
 }
 
 /// Elements that an invocation has at a place.
@@ -132,16 +141,17 @@ pub(super) fn width_along(lanes: Option<usize>, axes: AxisSet) -> usize {
     if lanes.is_some_and(|axis| axes & (1 << axis) != 0) { 4 } else { 1 }
 }
 
-/// Reductions with what they reduce, by stage and axes.
-pub(super) type Loops = BTreeMap<(usize, AxisSet), Vec<(NodeId, Reduction, NodeId)>>;
+/// Reductions by stage and axes.
+pub(super) type Loops = BTreeMap<(usize, AxisSet), Vec<Reduced>>;
 
 /// The reductions of each stage, those over the same axes together.
 pub(super) fn loops(nest: &Nest) -> Loops {
     let stages = nest.stages();
     let mut loops = Loops::new();
     for (id, node) in nest.nodes.iter().enumerate() {
-        if let Node::Reduce { reduction, of, over } = node {
-            loops.entry((stages[id], *over)).or_default().push((id, *reduction, *of));
+        if let Node::Reduce { reduction, of, over, place } = node {
+            let own = Reduced { id, reduction: *reduction, of: *of, place: *place };
+            loops.entry((stages[id], *over)).or_default().push(own);
         }
     }
     loops
@@ -182,35 +192,6 @@ fn for_places(
     }
 }
 
-/// What the invocations of a row found, put together, four at a time: each then has the whole. Every other time it lies in
-/// the other half of the local memory, so that nobody waits for those that read it.
-fn join_lanes(
-    text: &mut Text<'_>,
-    (reduction, dtype): (Reduction, DType),
-    own: &str,
-    (lanes, other_half): (u32, bool),
-) {
-    let slot = if other_half { "slot + SLOTS" } else { "slot" };
-    text.line(&format!("partial[{slot}] = {own};"));
-    text.line("workgroupBarrier();");
-    let mut left = lanes;
-    while left > 1 {
-        let part = if left.is_multiple_of(4) { left / 4 } else { left / 2 };
-        text.block(&format!("if (lane < {part}u)"), &mut |text| {
-            let found = |place: u32| format!("partial[{slot} + {}u * APART]", place * part);
-            let mut all = text.joined(reduction, dtype, &format!("partial[{slot}]"), &found(1));
-            if left / part == 4 {
-                let others = text.joined(reduction, dtype, &found(2), &found(3));
-                all = text.joined(reduction, dtype, &format!("({all})"), &format!("({others})"));
-            }
-            text.line(&format!("partial[{slot}] = {all};"));
-        });
-        text.line("workgroupBarrier();");
-        left = part;
-    }
-    text.line(&format!("{own} = partial[{slot} - lane * APART];"));
-}
-
 fn text(op: &LoopsOp, invocations: u32) -> Arc<Written> {
     op.text.of(invocations, || written(op, invocations))
 }
@@ -235,31 +216,50 @@ fn written(op: &LoopsOp, invocations: u32) -> Written {
     }
     let mut joins = 0;
     for (order, ((_, over), reductions)) in loops(nest).into_iter().enumerate() {
-        for &(_, _, of) in &reductions {
-            text.known_of_row(of, shape.row, &depends, &mut vec![false; depends.len()]);
+        for id in reductions.iter().flat_map(|own| [own.of].into_iter().chain(own.place)) {
+            text.known_of_row(id, shape.row, &depends, &mut vec![false; depends.len()]);
         }
-        for &(id, reduction, _) in &reductions {
-            let (first, ty) = (text.first_of(reduction, types[id]), text.type_of(id));
+        for &Reduced { id, reduction, of, place } in &reductions {
+            let (first, ty) = (text.first_of(reduction, types[of]), text.type_of(of));
             text.line(&format!("var r{id}: {ty} = {ty}({first});"));
+            if place.is_some() {
+                let (beyond, ty) = (text.float(Bits(f32::INFINITY)), text.ty());
+                text.line(&format!("var p{id}: {ty} = {ty}({beyond});"));
+            }
         }
         for_places(&mut text, over, None, (invocations, kept.places_of(over)), &mut |text, place| {
             kept.name(text, over, order, place);
-            for &(id, reduction, of) in &reductions {
+            for &Reduced { id, reduction, of, place } in &reductions {
                 let value = text.value(of);
+                if let Some(place) = place {
+                    let at = text.value(place);
+                    text.take(id, reduction, of, [&value, &at]);
+                    continue;
+                }
                 let term = text.term_of(reduction, &value);
                 let both = text.joined(reduction, types[id], &format!("r{id}"), &term);
                 text.line(&format!("r{id} = {both};"));
             }
             kept.keep(text, over, order, place);
         });
-        for &(id, reduction, _) in &reductions {
+        for &reduced in &reductions {
+            let Reduced { id, reduction, of, place } = reduced;
             let own = format!("r{id}");
             if invocations > 1 {
-                join_lanes(&mut text, (reduction, types[id]), &own, (invocations, joins % 2 == 1));
+                let half = (invocations, joins % 2 == 1);
+                match place {
+                    Some(_) => join_places(&mut text, reduced, half),
+                    None => join_lanes(&mut text, (reduction, types[id]), &own, half),
+                }
                 joins += 1;
             }
             if width_along(lanes, over) == 4 {
                 for others in ["yxwz", "zwxy"] {
+                    if place.is_some() {
+                        let other = [format!("{own}.{others}"), format!("p{id}.{others}")];
+                        text.take(id, reduction, of, [&other[0], &other[1]]);
+                        continue;
+                    }
                     let both = text.joined(reduction, types[id], &own, &format!("{own}.{others}"));
                     text.line(&format!("{own} = {both};"));
                 }
@@ -269,6 +269,7 @@ fn written(op: &LoopsOp, invocations: u32) -> Written {
                     let count = text.whole(nest.count(over) as i64);
                     format!("{own} / f32({count})")
                 }
+                _ if place.is_some() => format!("p{id}"),
                 _ => own,
             };
             let ty = text.type_of(id);
@@ -357,7 +358,7 @@ impl Kernel<LoopsOp> for Rows {
         if !wanted.contains(&choice.work_group) {
             return Some(format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group));
         }
-        let bytes = 8 * width(op) * choice.tile[0] * choice.tile[1];
+        let bytes = 8 * width(op) * choice.tile[0] * choice.tile[1] * (1 + u32::from(has_places(op)));
         (choice.tile[0] > 1 && bytes > limits.local_memory)
             .then(|| format!("{bytes} bytes of local memory, the device has {}", limits.local_memory))
     }

@@ -7,8 +7,10 @@ use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::layout::Layout;
+use crate::ops::arg::{ArgOp, ArgReduce};
 use crate::ops::elementwise::{ElementwiseOp, Function, Program, Source};
 use crate::ops::normalize::{Normalize, NormalizeOp};
+use crate::ops::one_hot::OneHot;
 use crate::ops::op::{Answer, Op};
 use crate::ops::operands::{Operands, of};
 use crate::ops::operator::{Argument, Arguments, Lowered, Operator};
@@ -187,6 +189,24 @@ fn nests_of_ops_compute_what_the_ops_compute() {
     assert!(found > 100, "{found} nests");
 }
 
+#[test]
+fn the_first_of_equals_is_found_and_nan_before_numbers() {
+    let dims = Dims::new(&[3, 70, 5, 4]).expect("small");
+    let mut values: Vec<f32> = noise(3, dims.elements()).iter().map(|value| (4.0 * value).round()).collect();
+    let mut integers = values.clone();
+    values.iter_mut().step_by(41).for_each(|value| *value = f32::NAN);
+    values[..350].fill(f32::NEG_INFINITY);
+    integers.iter_mut().for_each(|value| *value = f32::from_bits(*value as i32 as u32));
+    for (axis, largest) in (0..4).flat_map(|axis| [(axis, true), (axis, false)]) {
+        let op = ArgOp::new(dims, &ArgReduce { largest, axis, keep_dims: false }).expect("an axis");
+        for (op, src) in [(op, &values), (op.of(DType::I32), &integers)] {
+            let nest = Op::nest(&op).expect("a nest").nest;
+            let wanted = Op::reference(&op, &of(&[(Operand::Src, src)]), Answer::Exact).expect("indices");
+            agrees(&nest, std::slice::from_ref(src), wanted.value(), &Op::problem_key(&op));
+        }
+    }
+}
+
 /// Whether two nests along the same axes are one, and it gives what each does.
 fn beside(nest: &Nest, sources: &[Vec<f32>]) -> bool {
     let first = nest.sources.len();
@@ -261,6 +281,8 @@ enum Kind {
     Pad(PadMode, usize, usize),
     Slice(usize, usize, isize),
     Reduce(Reduction, usize, bool),
+    Arg(usize, bool),
+    OneHot(usize),
     Softmax(usize),
     Normalize(usize, bool),
     /// The elements in other extents.
@@ -268,11 +290,11 @@ enum Kind {
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    let functions = [Function::Sigmoid, Function::Neg, Function::Square, Function::Tanh];
+    let functions = [Function::Sigmoid, Function::Neg, Function::Square, Function::Tanh, Function::Floor];
     let binary = [Function::Mul, Function::Add, Function::Sub, Function::Maximum];
     let reductions = [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min];
     prop_oneof![
-        2 => (0usize..4).prop_map(move |index| Kind::Function(functions[index], false)),
+        2 => (0usize..5).prop_map(move |index| Kind::Function(functions[index], false)),
         2 => (0usize..4).prop_map(move |index| Kind::Function(binary[index], true)),
         2 => (0usize..4, any::<bool>()).prop_map(move |(index, rows)| Kind::Broadcast(binary[index], rows)),
         3 => (1usize..6).prop_map(Kind::Transpose),
@@ -284,6 +306,8 @@ fn kind() -> impl Strategy<Value = Kind> {
             .prop_map(|(axis, start, step)| Kind::Slice(axis, start, step)),
         2 => (0usize..4, 0usize..3, any::<bool>())
             .prop_map(move |(index, axis, keep)| Kind::Reduce(reductions[index], axis, keep)),
+        2 => (0usize..3, any::<bool>()).prop_map(|(axis, largest)| Kind::Arg(axis, largest)),
+        1 => (0usize..3).prop_map(Kind::OneHot),
         1 => (0usize..3).prop_map(Kind::Softmax),
         1 => (0usize..3, any::<bool>()).prop_map(|(axis, centred)| Kind::Normalize(axis, centred)),
         2 => (0usize..6).prop_map(Kind::Reshape),
@@ -384,6 +408,22 @@ impl Kind {
                     extents.remove(axis);
                 }
                 op(Arc::new(own), Dims::new(&extents).expect("small"))
+            }
+            Kind::Arg(axis, largest) => {
+                let options = ArgReduce { largest, axis: axis as isize, keep_dims: true };
+                let Ok(own) = ArgOp::new(dims, &options) else { return Step::None };
+                let mut extents = dims.extents().to_vec();
+                extents[axis] = 1;
+                op(Arc::new(own), Dims::new(&extents).expect("small"))
+            }
+            Kind::OneHot(axis) => {
+                let options = OneHot { depth: 4, on: Bits(1.0), off: Bits(-0.25), axis: axis as isize };
+                let mut extents = dims.extents().to_vec();
+                if axis >= rank || rank > 3 {
+                    return Step::None;
+                }
+                extents.insert(axis, 4);
+                moved(&options, Some(extents))
             }
             Kind::Softmax(axis) => {
                 let options = Softmax { axis: axis as isize, beta: Bits(0.5), log: false };

@@ -250,6 +250,23 @@ impl<'a> Text<'a> {
         function.expression(&names, self.lanes.is_some(), &mut self.body.calls)
     }
 
+    /// Has reduction `id` of `of` take `x` at place `at` where it is the better one: `r{id}` is the best so far, `p{id}` its place.
+    pub(super) fn take(&mut self, id: NodeId, reduction: Reduction, of: NodeId, [x, at]: [&str; 2]) {
+        let (better, ty) = (self.name('b'), self.bools());
+        let function = if reduction == Reduction::Max { "larger" } else { "smaller" };
+        self.body.calls.push(function);
+        if self.types.get(of) == Some(&DType::F32) {
+            self.body.calls.push("is_nan");
+        }
+        self.line(&format!("let {better}: {ty} = {function}({x}, {at}, r{id}, p{id});"));
+        self.line(&format!("r{id} = select(r{id}, {x}, {better});"));
+        self.line(&format!("p{id} = select(p{id}, {at}, {better});"));
+    }
+
+    const fn bools(&self) -> &'static str {
+        if self.lanes.is_some() { "vec4<bool>" } else { "bool" }
+    }
+
     /// An element as it takes part in a reduction.
     pub(super) fn term_of(&self, reduction: Reduction, value: &str) -> String {
         let ty = self.ty();

@@ -92,11 +92,11 @@ impl Nest {
             ids[id] = match node {
                 Node::Choose { guards, then, .. } if guards.is_empty() => then,
                 // Of one place there is nothing to reduce.
-                Node::Reduce { reduction: Reduction::Any | Reduction::All, of, over: 0 } => {
+                Node::Reduce { reduction: Reduction::Any | Reduction::All, of, over: 0, .. } => {
                     let not = nodes.apply(Function::LogicalNot, &[of]);
                     nodes.apply(Function::LogicalNot, &[not])
                 }
-                Node::Reduce { of, over: 0, .. } => of,
+                Node::Reduce { of, over: 0, place, .. } => place.unwrap_or(of),
                 node => nodes.add(node),
             };
         }

@@ -140,11 +140,14 @@ impl Elements<'_> {
                 let chosen = if self.holds(guards) { *then } else { *otherwise };
                 self.value(chosen, known)
             }
-            Node::Reduce { reduction, of: term, over } if self.types[id] != DType::F32 => {
+            Node::Reduce { reduction, of: term, over, place: Some(place) } => {
+                of(DType::F32, self.found(*reduction, [*term, *place], axes_of(*over).collect()))
+            }
+            Node::Reduce { reduction, of: term, over, .. } if self.types[id] != DType::F32 => {
                 let integer = self.reduced_integers(*reduction, *term, axes_of(*over).collect());
                 Number { integer, float: 0.0 }
             }
-            Node::Reduce { reduction, of: term, over } => {
+            Node::Reduce { reduction, of: term, over, .. } => {
                 let float = self.reduced(*reduction, *term, axes_of(*over).collect());
                 of(DType::F32, float)
             }
@@ -153,8 +156,13 @@ impl Elements<'_> {
         value
     }
 
-    /// Calls `each` with what node `of` gives for each place along `axes`.
-    fn each_term(&mut self, of: NodeId, axes: &[usize], each: &mut dyn FnMut(Number)) {
+    /// Calls `each` with what nodes give for each place along `axes`.
+    fn each_term<const N: usize>(
+        &mut self,
+        of: [NodeId; N],
+        axes: &[usize],
+        each: &mut dyn FnMut([Number; N]),
+    ) {
         let before = self.at.clone();
         let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
         for index in 0..count {
@@ -164,7 +172,7 @@ impl Elements<'_> {
                 rest /= self.nest.extents[axis];
             }
             let mut known = vec![None; self.nest.nodes.len()];
-            each(self.value(of, &mut known));
+            each(of.map(|id| self.value(id, &mut known)));
         }
         self.at = before;
     }
@@ -172,16 +180,31 @@ impl Elements<'_> {
     fn reduced_integers(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> i64 {
         let word = self.types[of];
         let mut all = reduction.first_of_integers(word);
-        self.each_term(of, &axes, &mut |term| {
+        self.each_term([of], &axes, &mut |[term]| {
             all = wrapped(word, reduction.joined_integers(all, term.integer));
         });
         all
     }
 
+    /// What the second node gives where the first one is the largest or the smallest.
+    fn found(&mut self, reduction: Reduction, of: [NodeId; 2], axes: Vec<usize>) -> f32 {
+        let is_float = self.types[of[0]] == DType::F32;
+        let takes = |x: Number, other: Number| match is_float {
+            true => reduction.takes(x.float, other.float),
+            false => reduction.takes(x.integer, other.integer),
+        };
+        let mut best: Option<(Number, f32)> = None;
+        self.each_term(of, &axes, &mut |[x, place]| {
+            let stays = |(own, at): &(Number, f32)| takes(*own, x) || !takes(x, *own) && *at <= place.float;
+            best = best.filter(stays).or(Some((x, place.float)));
+        });
+        best.map_or(f32::NAN, |(_, place)| place)
+    }
+
     fn reduced(&mut self, reduction: Reduction, of: NodeId, axes: Vec<usize>) -> f32 {
         let count: usize = axes.iter().map(|&axis| self.nest.extents[axis]).product();
         let mut all = f64::from(reduction.first());
-        self.each_term(of, &axes, &mut |term| all = joined(reduction, all, f64::from(term.float)));
+        self.each_term([of], &axes, &mut |[term]| all = joined(reduction, all, f64::from(term.float)));
         (if reduction == Reduction::Mean { all / count as f64 } else { all }) as f32
     }
 }

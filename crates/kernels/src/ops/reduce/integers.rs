@@ -21,6 +21,12 @@ impl Reduction {
         }
     }
 
+    /// Whether a search for the largest or the smallest takes `x` rather than another one: a NaN comes before numbers.
+    pub(in crate::ops) fn takes<T: PartialOrd>(self, x: T, other: T) -> bool {
+        let is_nan = |value: &T| value.partial_cmp(value).is_none();
+        (if self == Reduction::Max { x > other } else { x < other }) || (is_nan(&x) && !is_nan(&other))
+    }
+
     /// Whether integers have it.
     pub(in crate::ops) const fn is_of_integers(self) -> bool {
         matches!(self, Reduction::Sum | Reduction::Product | Reduction::Max | Reduction::Min)

@@ -24,7 +24,8 @@ impl Nest {
             return None;
         }
         let reduced = |id: NodeId| match self.nodes.get(id) {
-            Some(Node::Reduce { reduction, over, .. }) => Some((*reduction, *over)),
+            // Places of the largest do not follow from those of parts alone.
+            Some(Node::Reduce { reduction, over, place: None, .. }) => Some((*reduction, *over)),
             _ => None,
         };
         let (_, over) = reduced(self.value)?;

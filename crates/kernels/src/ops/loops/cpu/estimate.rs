@@ -58,7 +58,10 @@ impl Nest {
             let times = loops[id] as f64 * self.count(depends[id]) as f64;
             time += match node {
                 Node::Apply(function, _) => times * operation(*function),
-                Node::Reduce { over, .. } => self.count(depends[id] | over) as f64 * SIMPLE,
+                Node::Reduce { over, place, .. } => {
+                    let operation = if place.is_some() { LONG } else { SIMPLE };
+                    self.count(depends[id] | over) as f64 * operation
+                }
                 // Where guards of several axes hold changes from line to line.
                 Node::Read { guards, .. } | Node::Choose { guards, .. }
                     if guards.iter().any(|guard| guard.index.axes().count_ones() > 1) =>

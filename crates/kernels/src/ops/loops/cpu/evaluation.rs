@@ -44,6 +44,8 @@ pub(super) struct Evaluation<'a, S> {
     pub(super) parts: &'a mut [f32],
     pub(super) joined: usize,
     pub(super) collected: bool,
+    /// For each reduction of a loop that finds a place, that of the best value of each row so far.
+    pub(super) places: Vec<f32>,
     /// Nodes whose values are those of the tile, also spread over all of its places.
     pub(super) known: NodeSet,
     pub(super) spread: NodeSet,
@@ -103,6 +105,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             parts: parts_of_columns,
             joined: 0,
             collected: false,
+            places: vec![0.0; parts],
             known: 0,
             spread: 0,
             first: [APART; MAX_NODES],
@@ -162,7 +165,11 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             if is_first {
                 for (place, Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
                     let own = place * self.rows..(place + 1) * self.rows;
-                    if program.tiling.columns {
+                    let finds = sweep.reductions[place].place().is_some();
+                    if finds {
+                        self.places[own.clone()].fill(f32::INFINITY);
+                    }
+                    if finds || program.tiling.columns {
                         self.parts[own].fill(reduction.first());
                     } else {
                         self.found[own].fill(f64::from(reduction.first()));

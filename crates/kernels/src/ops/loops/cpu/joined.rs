@@ -1,6 +1,8 @@
 //! What a tile's values are together: joined to what was found of tiles before, and at the end the values of the reductions.
 
+use super::super::nest::NodeId;
 use super::evaluation::Evaluation;
+use super::found::{Best, Found};
 use super::pairs::{Reducing, Summand};
 use super::program::{Kind, Sweep};
 use super::reductions::{Collected, Finished, Into, Reduced};
@@ -19,17 +21,24 @@ impl<S: Simd> Evaluation<'_, S> {
         if columns && self.joined >= JOINED {
             self.collect(sweep);
         }
-        for (place, &Reducing { reduction, of, summand, .. }) in sweep.reductions.iter().enumerate() {
-            let each = self.program.kinds[of] == Kind::Places;
-            if !each {
-                self.spread(of, self.len);
+        for (place, reducing) in sweep.reductions.iter().enumerate() {
+            let &Reducing { reduction, of, summand, .. } = reducing;
+            let each = |id: NodeId| self.program.kinds[id] == Kind::Places;
+            let given = [of].into_iter().chain(reducing.place());
+            for id in given.filter(|&id| !each(id)).collect::<Vec<_>>() {
+                self.spread(id, self.len);
             }
             let own = place * self.rows..(place + 1) * self.rows;
             let (mut found, parts) = (std::mem::take(&mut self.found), std::mem::take(&mut self.parts));
-            let values = if each { self.computed(of) } else { self.spread_values(of, self.len) };
+            let mut places = std::mem::take(&mut self.places);
+            let values_of = |id: NodeId| match self.program.kinds[id] {
+                Kind::Places => self.computed(id),
+                _ => self.spread_values(id, self.len),
+            };
+            let values = values_of(of);
             let into = match columns {
-                true => Into::Columns(&mut parts[own], self.width),
-                false => Into::Rows(&mut found[own]),
+                true => Into::Columns(&mut parts[own.clone()], self.width),
+                false => Into::Rows(&mut found[own.clone()]),
             };
             let sum = |summands, into| apart(self.simd, Summed { summands, values, into });
             match summand {
@@ -42,16 +51,25 @@ impl<S: Simd> Evaluation<'_, S> {
                 Summand::DeviationsOfDifferences(from) => {
                     sum(Summands::DeviationsOfDifferences(from.map(|from| self.computed(from))), into);
                 }
+                Summand::Place(at) => {
+                    let best = Best { values: &mut parts[own.clone()], places: &mut places[own] };
+                    let (largest, width) = (reduction == Reduction::Max, columns.then_some(self.width));
+                    apart(self.simd, Found { largest, width, values, places: values_of(at), best });
+                }
             }
-            (self.found, self.parts) = (found, parts);
+            (self.found, self.parts, self.places) = (found, parts, places);
         }
         self.joined += self.len / self.rows.max(1);
     }
 
     /// Joins what was found of columns to what is known of them.
     fn collect(&mut self, sweep: &Sweep) {
-        for (place, &Reducing { reduction, .. }) in sweep.reductions.iter().enumerate() {
-            let own = place * self.rows..(place + 1) * self.rows;
+        for (place, reducing) in sweep.reductions.iter().enumerate() {
+            // The best values are in parts alone.
+            if reducing.place().is_some() {
+                continue;
+            }
+            let (own, reduction) = (place * self.rows..(place + 1) * self.rows, reducing.reduction);
             let (parts, found) = (&mut self.parts[own.clone()], &mut self.found[own]);
             apart(self.simd, Collected { reduction, is_first: !self.collected, parts, found });
         }
@@ -65,13 +83,14 @@ impl<S: Simd> Evaluation<'_, S> {
             self.collect(sweep);
         }
         let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
-        for (place, &Reducing { node: id, reduction, .. }) in sweep.reductions.iter().enumerate() {
-            let by = if reduction == Reduction::Mean { count as f64 } else { 1.0 };
-            let own = place * self.rows..(place + 1) * self.rows;
+        for (place, reducing) in sweep.reductions.iter().enumerate() {
+            let (id, own) = (reducing.node, place * self.rows..(place + 1) * self.rows);
+            let by = if reducing.reduction == Reduction::Mean { count as f64 } else { 1.0 };
             let values = &mut *self.registers[self.program.registers[id]];
-            match parts_alone {
-                true => apart(self.simd, Finished { found: &self.parts[own], by, values }),
-                false => apart(self.simd, Finished { found: &self.found[own], by, values }),
+            match (reducing.place(), parts_alone) {
+                (Some(_), _) => apart(self.simd, Finished { found: &self.places[own], by, values }),
+                (None, true) => apart(self.simd, Finished { found: &self.parts[own], by, values }),
+                (None, false) => apart(self.simd, Finished { found: &self.found[own], by, values }),
             }
             self.known |= 1 << id;
             self.spread &= !(1 << id);

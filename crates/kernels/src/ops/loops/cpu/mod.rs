@@ -10,13 +10,14 @@
 //! | `evaluation` | a part, tile by tile |
 //! | `region`, `offset`, `copy` | elements that are read, or moved without being computed with |
 //! | `pairs` | simple functions that are computed together with what they give |
-//! | `functions`, `paired`, `reductions`, `sums`, `along` | loops over vectors |
+//! | `functions`, `paired`, `reductions`, `sums`, `along`, `found` | loops over vectors |
 
 mod along;
 mod copy;
 mod divided;
 mod estimate;
 mod evaluation;
+mod found;
 mod functions;
 mod joined;
 mod offset;

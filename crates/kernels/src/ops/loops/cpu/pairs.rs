@@ -23,6 +23,8 @@ pub(super) enum Summand {
     Deviations(NodeId),
     /// The squares of what their differences from the first one differ from the second one.
     DeviationsOfDifferences([NodeId; 2]),
+    /// The place of the largest or the smallest, which another node gives.
+    Place(NodeId),
 }
 
 /// A reduction of a loop.
@@ -35,12 +37,21 @@ pub(super) struct Reducing {
 }
 
 impl Reducing {
+    /// The node that gives places, if it finds one.
+    pub(super) const fn place(&self) -> Option<NodeId> {
+        match self.summand {
+            Summand::Place(place) => Some(place),
+            _ => None,
+        }
+    }
+
     /// The nodes whose values it reads.
     pub(super) fn read(&self) -> impl Iterator<Item = NodeId> {
         let others = match self.summand {
             Summand::Products(other)
             | Summand::Differences(other)
             | Summand::Powers(other)
+            | Summand::Place(other)
             | Summand::Deviations(other) => [Some(other), None],
             Summand::DeviationsOfDifferences(others) => others.map(Some),
             Summand::Plain | Summand::Squares => [None; 2],

@@ -144,8 +144,9 @@ type Loops = BTreeMap<(usize, AxisSet), Vec<Reducing>>;
 fn loops(nest: &Nest) -> Loops {
     let (stages, mut loops) = (nest.stages(), Loops::new());
     for (id, node) in nest.nodes.iter().enumerate() {
-        if let Node::Reduce { reduction, of, over } = node {
-            let own = Reducing { node: id, reduction: *reduction, of: *of, summand: Summand::Plain };
+        if let Node::Reduce { reduction, of, over, place } = node {
+            let summand = place.map_or(Summand::Plain, Summand::Place);
+            let own = Reducing { node: id, reduction: *reduction, of: *of, summand };
             loops.entry((stages[id], *over)).or_default().push(own);
         }
     }

@@ -144,8 +144,10 @@ impl Program {
             self.registers[id] = own;
         }
         for own in self.sweeps[sweep].reductions.clone() {
-            if self.kinds[own.of] != Kind::Places {
-                self.spread_one(own.of, longest, registers);
+            for id in [own.of].into_iter().chain(own.place()) {
+                if self.kinds[id] != Kind::Places {
+                    self.spread_one(id, longest, registers);
+                }
             }
         }
     }
