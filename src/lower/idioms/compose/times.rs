@@ -29,11 +29,11 @@ impl Times {
     }
 
     /// Whether a nest runs as one step there without taking longer than the ops that it is made of: on the CPU, integers and
-    /// gathers have no vectors in a nest.
+    /// gathers have no vectors in a nest, and running sums would be added up one by one.
     pub(super) fn runs(self, nest: &Nest) -> bool {
         match self {
             Times::Gpu(_) => true,
-            Times::Cpu => !nest.has_integers(),
+            Times::Cpu => !nest.has_integers() && !nest.leaves_out_terms(),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! A NaN makes all sums behind it NaN, and so do infinities of both signs. Sums of integers are exact, and wrap.
 
 mod examples;
+mod nest;
 mod operator;
 mod oracle;
 mod rows;

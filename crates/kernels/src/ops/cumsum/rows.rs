@@ -6,6 +6,7 @@ use crate::cpu::workers::each;
 use crate::dtype::DType;
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
+use crate::ops::loops::{OpNest, OperandSet};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::{RowsOp, word_key};
@@ -76,6 +77,10 @@ impl RowsOp for CumSumOp {
     fn constants(&self) -> Constants {
         let flag = |told: bool| Value::U32(u32::from(told));
         vec![("EXCLUSIVE", flag(self.exclusive)), ("REVERSE", flag(self.reverse))]
+    }
+
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]).with_halves(OperandSet::NONE))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

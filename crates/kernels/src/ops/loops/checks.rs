@@ -49,6 +49,22 @@ impl Nest {
             })
     }
 
+    /// Whether several rows read the same terms of a loop and each leaves out others, as running sums do.
+    pub fn leaves_out_terms(&self) -> bool {
+        let (row, looped, depends) = (self.row_axes(), self.loop_axes(), self.dependences());
+        self.nodes.iter().any(|node| {
+            let (guards, of) = match node {
+                Node::Read { at, guards, .. } => (guards, at.axes()),
+                Node::Choose { guards, then, .. } => {
+                    (guards, depends.get(*then).copied().unwrap_or_default())
+                }
+                _ => return false,
+            };
+            let axes = guards.iter().map(|guard| guard.index.axes());
+            axes.into_iter().any(|own| own & row & !of != 0 && own & looped != 0)
+        })
+    }
+
     /// Checks that an index without a guard stays within the source, `beyond` elements further too.
     fn check_reach(&self, source: usize, at: &Index, guards: &[Guard], beyond: i64) -> Result<()> {
         if !at.is_guarded(&|of, most| guards.iter().any(|guard| guard.index == *of && guard.below <= most)) {

@@ -8,6 +8,7 @@ use crate::dtype::{DType, Precision};
 use crate::emit::{Bits, Operand};
 use crate::layout::Layout;
 use crate::ops::arg::{ArgOp, ArgReduce};
+use crate::ops::cumsum::{CumSum, CumSumOp};
 use crate::ops::elementwise::{ElementwiseOp, Function, Program, Source};
 use crate::ops::normalize::{Normalize, NormalizeOp};
 use crate::ops::one_hot::OneHot;
@@ -283,6 +284,7 @@ enum Kind {
     Reduce(Reduction, usize, bool),
     Arg(usize, bool),
     OneHot(usize),
+    CumSum(usize, bool, bool),
     Softmax(usize),
     Normalize(usize, bool),
     /// The elements in other extents.
@@ -308,6 +310,8 @@ fn kind() -> impl Strategy<Value = Kind> {
             .prop_map(move |(index, axis, keep)| Kind::Reduce(reductions[index], axis, keep)),
         2 => (0usize..3, any::<bool>()).prop_map(|(axis, largest)| Kind::Arg(axis, largest)),
         1 => (0usize..3).prop_map(Kind::OneHot),
+        1 => (0usize..3, any::<bool>(), any::<bool>())
+            .prop_map(|(axis, exclusive, reverse)| Kind::CumSum(axis, exclusive, reverse)),
         1 => (0usize..3).prop_map(Kind::Softmax),
         1 => (0usize..3, any::<bool>()).prop_map(|(axis, centred)| Kind::Normalize(axis, centred)),
         2 => (0usize..6).prop_map(Kind::Reshape),
@@ -415,6 +419,10 @@ impl Kind {
                 let mut extents = dims.extents().to_vec();
                 extents[axis] = 1;
                 op(Arc::new(own), Dims::new(&extents).expect("small"))
+            }
+            Kind::CumSum(axis, exclusive, reverse) => {
+                let options = CumSum { axis: axis as isize, exclusive, reverse };
+                CumSumOp::new(dims, options).map_or(Step::None, |own| op(Arc::new(own), dims))
             }
             Kind::OneHot(axis) => {
                 let options = OneHot { depth: 4, on: Bits(1.0), off: Bits(-0.25), axis: axis as isize };
