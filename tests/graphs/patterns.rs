@@ -9,7 +9,7 @@ use crate::recipe::{Make, Origin, Part, Recipe, Step, Tensor};
 use diptych::{
     Activation, Bits, Conv2d, DType, Depthwise, Function, Gemm, Padding, Pointwise, Pool, Pooling, Reduction,
     Rewrite, Softmax,
-    nn::{AxisRange, IntegerFunction, Normalize, PadMode, QuantizedGemm},
+    nn::{AxisRange, CumSum, IntegerFunction, Normalize, OneHot, PadMode, QuantizedGemm},
 };
 
 type Drawn = Option<usize>;
@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 23] = [
+pub(crate) const PATTERNS: [Pattern; 24] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -46,6 +46,7 @@ pub(crate) const PATTERNS: [Pattern; 23] = [
     Pattern { name: "loops of maps", rewrites: &[Rewrite::Loops], draw: loops_of_maps },
     Pattern { name: "loops of products", rewrites: &[Rewrite::Loops], draw: loops_of_products },
     Pattern { name: "loops of integers", rewrites: &[Rewrite::Loops], draw: loops_of_integers },
+    Pattern { name: "loops of indices", rewrites: &[Rewrite::Loops], draw: loops_of_indices },
     Pattern { name: "loops of rows", rewrites: &[Rewrite::Loops], draw: loops_of_rows },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
@@ -785,6 +786,50 @@ fn loops_of_integers(draft: &mut Draft) -> Drawn {
         _ => draft.add(Step::of(Make::Gather(axis as isize, 0), vec![source, x])),
     }?;
     let steps = draft.random.below(4);
+    chain(draft, y, steps)
+}
+
+/// Running sums, indices of the largest and the smallest of equals, and encodings of indices, between moves and functions.
+fn loops_of_indices(draft: &mut Draft) -> Drawn {
+    let rank = draft.random.within(1, 3);
+    let dims: Vec<usize> = (0..rank).map(|_| draft.random.pick(&[1, 2, 3, 4, 5, 8, 36])).collect();
+    let kind = draft.random.pick(&[Kind::Whole(3), Kind::Whole(3), Kind::Noise]);
+    let values = draft.random.values(kind, dims.iter().product());
+    let mut y = draft.given(&dims, values, Origin::Input);
+    let steps = draft.random.within(2, 5);
+    for step in 0..steps {
+        let rank = draft.dims(y).len();
+        let along = draft.random.below(rank.max(1)) as isize;
+        y = match draft.random.below(8) {
+            // Behind sums, which are rounded, indices are not known.
+            0..=2 if rank > 0 && step + 2 > steps => {
+                let (exclusive, reverse) = (draft.random.one_in(2), draft.random.one_in(2));
+                draft.add(Step::of(Make::CumSum(CumSum { axis: along, exclusive, reverse }), vec![y]))
+            }
+            0..=2 if rank > 0 => {
+                let (largest, keep) = (draft.random.one_in(2), draft.random.one_in(2));
+                draft.add(Step::of(Make::Arg(largest, along, keep), vec![y]))
+            }
+            3..=5 if rank < 4 => {
+                let (on, off) = draft.random.pick(&[(1.0, 0.0), (1.0, 0.0), (2.0, -1.0)]);
+                let depth = draft.random.pick(&[3, 4, 8]);
+                let options = OneHot { depth, on: Bits(on), off: Bits(off), axis: along };
+                draft.add(Step::of(Make::OneHot(options), vec![y]))
+            }
+            6 if rank > 0 => {
+                let permutation = draft.random.permutation(rank);
+                draft.add(Step::of(Make::Transpose(permutation), vec![y]))
+            }
+            _ => {
+                let function = draft.random.pick(&[Function::Neg, Function::Abs, Function::Floor]);
+                unary(draft, function, y)
+            }
+        }?;
+    }
+    if draft.dims(y).is_empty() {
+        return unary(draft, Function::Neg, y);
+    }
+    let steps = draft.random.below(3);
     chain(draft, y, steps)
 }
 
