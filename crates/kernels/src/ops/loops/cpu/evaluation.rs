@@ -86,6 +86,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             rest = behind;
         }
         let parts_of_columns = registers.pop().unwrap_or_default();
+        let finds = program.sweeps.iter().flat_map(|own| &own.reductions).any(|own| own.place().is_some());
         Evaluation {
             simd,
             program,
@@ -105,7 +106,7 @@ impl<'a, S: Simd> Evaluation<'a, S> {
             parts: parts_of_columns,
             joined: 0,
             collected: false,
-            places: vec![0.0; parts],
+            places: vec![0.0; if finds { parts } else { 0 }],
             known: 0,
             spread: 0,
             first: [APART; MAX_NODES],

@@ -296,9 +296,7 @@ impl Tiling {
         match self.rows.split_last() {
             // Few neighbours are one block with those of other rows, but where there are many of each to reduce.
             Some((&last, others))
-                if self.columns
-                    && (extents[last] >= sizes.columns[2]
-                        || !computes(nest) && extents[last] * longest >= LONG) =>
+                if self.columns && (extents[last] >= sizes.columns[2] || extents[last] * longest >= LONG) =>
             {
                 let left = grow([(last, rows)].into_iter(), extents, &mut self.sizes, rows);
                 if self.sizes[last] == extents[last] {
