@@ -745,6 +745,8 @@ impl Table {
         }
         // More rows, columns and steps than the largest tiles of the matrix kernels have at once.
         self.gemm_row([1, 140, 264, 320], plain, false, false, Precision::F16Storage, Tiles);
+        // Terms enough for four layers of a work-group, and no whole steps of them.
+        self.gemm_row([1, 35, 36, 532], plain, false, false, Precision::F16Storage, Tiles);
         self.gemm_row([1, 270, 140, 160], plain, false, false, Precision::Tf32, Tiles);
         for precision in [Precision::Tf32, Precision::SplitF16] {
             for extents in [[1, 40, 48, 40], [2, 130, 136, 104], [1, 17, 8, 16], [3, 7, 12, 4]] {

@@ -41,9 +41,8 @@ fn divisor(extent: usize, places: usize) -> Option<usize> {
     let of_part = |by: usize| places / by;
     // Four elements at once stay so.
     let fours = |by: &usize| !extent.is_multiple_of(4) || (extent / by).is_multiple_of(4) || *by == extent;
-    let found = (2..=extent)
-        .filter(|&by| extent.is_multiple_of(by) && (least..=most).contains(&of_part(by)))
-        .filter(fours);
+    let all = places.div_ceil(most).max(2)..=extent.min(places / least);
+    let found = all.filter(|&by| extent.is_multiple_of(by)).filter(fours);
     let off = |&by: &usize| of_part(by).max(wanted) * 1024 / of_part(by).min(wanted);
     found.min_by_key(off)
 }
