@@ -90,6 +90,43 @@ fn a_layer_normalisation_with_a_constant_scale_is_one_step() {
 }
 
 #[test]
+fn a_large_normalisation_that_is_written_out_is_computed_in_parts() {
+    let (shape, vector) = (Shape::nhwc(1, 98, 97, 6), Shape::nhwc(1, 1, 1, 6));
+    let (x, gamma, beta) = (noise(shape, 1), noise(vector, 2), noise(vector, 3));
+    for follows in [false, true] {
+        let mut graph = Graph::new();
+        let input = graph.input("x", shape).expect("an input");
+        let [mean, root] = moments(&mut graph, input, &[1, 2]);
+        let centred = node(&mut graph, "centred", Function::Sub, &[input.into(), mean.into()]);
+        let normal = node(&mut graph, "normal", Function::Mul, &[centred.into(), root.into()]);
+        let [g, b] =
+            [("gamma", &gamma), ("beta", &beta)].map(|(name, own)| graph.constant(name, own.clone()));
+        let scaled = node(&mut graph, "scaled", Function::Mul, &[normal.into(), g.into()]);
+        let mut y = node(&mut graph, "y", Function::Add, &[scaled.into(), b.into()]);
+        if follows {
+            y = node(&mut graph, "relu", Function::Relu, &[y.into()]);
+        }
+        graph.output(y).expect("an output");
+        let (g, b) = (gamma.to_f32(), beta.to_f32());
+        let values = normalised(&x.to_f32(), |place| place % 6).into_iter().enumerate();
+        let wanted = values.map(|(at, value)| value * f64::from(g[at % 6]) + f64::from(b[at % 6]));
+        let wanted: Vec<f64> = wanted.map(|value| if follows { value.max(0.0) } else { value }).collect();
+        for context in in_turns() {
+            let backend = context.info().backend;
+            let mut session = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
+            if backend != Backend::Cpu {
+                let loops = session.steps().iter().filter(|step| step.op == "loops").count();
+                assert_eq!(loops, 2, "{backend}");
+            }
+            let outputs = session.run(&[("x", &x)]).expect("a run");
+            let found = outputs[0].to_f32();
+            let off = found.iter().zip(&wanted).map(|(found, wanted)| (f64::from(*found) - wanted).abs());
+            assert!(off.fold(0.0, f64::max) < 1e-4, "{backend}");
+        }
+    }
+}
+
+#[test]
 fn an_instance_normalisation_with_computed_factors_is_one_step() {
     // x * g + (beta - m * g), as style transfer has it: the factors are inputs.
     let shape = Shape::nhwc(1, 5, 6, 9);

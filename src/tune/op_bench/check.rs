@@ -106,7 +106,9 @@ impl OpBench {
         for (operand, expected) in inputs.others() {
             let key = arguments.iter().find(|key| key.operand == *operand && key.access != Access::Read);
             let resource = key.and_then(|key| Some((self.resources.get(key)?.first()?, key.dtype)));
-            let Some((Resource::Buffer(slice), dtype)) = resource else { continue };
+            let Some((Resource::Buffer(slice), dtype)) = resource else {
+                return Err(Error::Internal(format!("a kernel without a buffer for {}", operand.name())));
+            };
             let form = kernel.form(*operand, choice).unwrap_or(Form::Rows);
             let nothing = vec![f32::NAN; self.info(*operand)?.stored_elements(form)];
             let (slice, before) = (slice.clone(), encode(&nothing, dtype));

@@ -28,8 +28,13 @@ pub(in crate::lower) fn reduction_in_parts(
     unit: &Unit,
     precision: Precision,
 ) -> Option<[Unit; 2]> {
-    let stored = stored(network, unit, precision)?;
+    let mut stored = stored(network, unit, precision)?;
     let InParts { parts, whole } = stored.nest.in_parts()?;
+    for (input, _) in &mut stored.sources {
+        if let Input::Constant(tensor, None) = input {
+            *input = Input::Constant(tensor.clone(), Some(network.add_constant(tensor.clone())));
+        }
+    }
     let mut between: Vec<(Value, Dims)> =
         parts.targets().map(|dims| (network.add_value(dims), dims)).collect();
     let outputs = between.iter().rev().map(|&(value, _)| value).collect();
@@ -79,8 +84,8 @@ fn of_op(op: &dyn Op) -> Option<(OpNest, bool)> {
     if let Some(op) = op.as_any().downcast_ref::<NormalizeOp>() {
         return Some((op.as_nest()?, op.is_over_pixels()));
     }
-    // Reductions of feature maps in slices have a kernel whose last work-group puts parts together.
-    op.as_any().downcast_ref::<ReduceOp>().filter(|op| op.input_dims().rank() != 4)?;
+    // Of pixels there is a kernel whose last work-group puts parts together.
+    op.as_any().downcast_ref::<ReduceOp>().filter(|op| !op.is_over_pixels())?;
     Some((op.nest()?, false))
 }
 

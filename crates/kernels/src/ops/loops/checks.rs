@@ -86,7 +86,7 @@ impl Nest {
     pub(super) fn check_node(&self, node: &Node) -> Result<()> {
         match node {
             Node::Read { source, at, guards, .. } => self.check_reach(*source, at, guards, 0),
-            // As a float a larger one may be its neighbour.
+            // f32 rounds a larger one to a neighbour.
             Node::Place(at) if at.range(&self.extents)[0] < 0 || at.range(&self.extents)[1] > LARGEST => {
                 refuse(format!("a place at {at}"), &format!("one of 0 to {LARGEST}"))
             }

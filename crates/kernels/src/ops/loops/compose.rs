@@ -110,6 +110,12 @@ impl Nest {
                         let computed = match known.get(&key) {
                             Some(&computed) => computed,
                             None => {
+                                // It may add as many axes as the writer has.
+                                let (axes, most) = (extents.len() + writer.extents.len(), AxisSet::BITS);
+                                if axes > most as usize {
+                                    let found = format!("{axes} axes, wanted at most {most}");
+                                    return Err(Error::unsupported(OP, found));
+                                }
                                 let own = self.places_of(writer, &key.0, guards, &mut extents);
                                 let id = writer.computed_of(
                                     writer.value,

@@ -173,7 +173,7 @@ impl Nest {
             return None;
         }
         let mut nest = self.clone();
-        for axis in ordered(self, along) {
+        for axis in ordered(self, along & !self.loop_axes()) {
             let left = nest.count(along & !nest.apart);
             let extent = nest.extents[axis];
             if let Some(count) = divisor(extent, left) {
@@ -181,7 +181,7 @@ impl Nest {
                     nest = nest.split(axis, extent / count);
                 }
                 nest.apart |= 1 << axis;
-                return Some(nest);
+                return nest.checked().ok();
             }
             // Each place of the whole axis has too many along the others.
             if left / extent <= PLACES[2] {
@@ -297,5 +297,25 @@ mod tests {
         let whole = nest.in_parts().expect("parts").whole;
         let apart = whole.with_rows_apart().expect("rows apart");
         assert_eq!([whole.count(whole.row_axes()), apart.count(apart.row_axes())], [2, 10]);
+    }
+
+    #[test]
+    fn an_axis_that_a_reduction_loops_over_is_in_no_row() {
+        // What softmax(x0)[i] * x1[i, j] is, once it is one nest: the softmax goes along the axis that is written.
+        let (extents, wide) = ([29, 512], 512);
+        let mut nodes = Nodes::default();
+        let x = nodes.read(0, Index::axis(0));
+        let largest = nodes.reduce(Reduction::Max, x, 1);
+        let difference = nodes.apply(Function::Sub, &[x, largest]);
+        let power = nodes.apply(Function::Exp, &[difference]);
+        let sum = nodes.reduce(Reduction::Sum, power, 1);
+        let share = nodes.apply(Function::Div, &[power, sum]);
+        let y = nodes.read(1, Index::axis(1).plus(&Index::axis(0), wide));
+        let value = nodes.apply(Function::Mul, &[share, y]);
+        let dims = |extents: &[usize]| Dims::new(extents).expect("small");
+        let sources = vec![dims(&[29]), dims(&extents)];
+        let nest = Nest::new(extents.to_vec(), vec![0, 1], sources, nodes, value, dims(&extents));
+        let nest = nest.expect("a nest");
+        assert!(nest.with_rows_apart().is_none_or(|apart| apart.row_axes() & apart.loop_axes() == 0));
     }
 }

@@ -163,8 +163,7 @@ impl NormalizeOp {
 
     /// Whether it is over height and width of a feature map.
     pub fn is_over_pixels(&self) -> bool {
-        let over = [self.normalized[0], self.normalized[1], self.normalized[2], self.normalized[3]];
-        self.dims.rank() == 4 && over == [false, true, true, false]
+        self.dims.rank() == 4 && self.normalized[..4] == [false, true, true, false]
     }
 
     /// The axes that kernels of rows loop over; those that are normalised are called reduced.

@@ -137,9 +137,9 @@ impl ReduceOp {
         Ok(ReduceOp { reduction: options.reduction, input, reduced, output, precision, dtype: DType::F32 })
     }
 
-    /// The dimensions of what it reduces.
-    pub const fn input_dims(&self) -> Dims {
-        self.input
+    /// Whether it is over height and width of a feature map.
+    pub fn is_over_pixels(&self) -> bool {
+        self.input.rank() == 4 && self.reduced[..4] == [false, true, true, false]
     }
 
     /// The reduction of words of another type, if integers have this reduction.

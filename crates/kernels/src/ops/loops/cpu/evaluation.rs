@@ -1,13 +1,11 @@
 //! A program tile by tile: the nodes of a tile one behind the other, each a loop over vectors.
 
-use super::functions::{Applied, Argument, Columns, Spread};
+use super::functions::Spread;
 use super::offset::{Along, Places};
-use super::paired::{Normalised, Paired};
 use super::pairs::Reducing;
-use super::program::{Compiled, Given, Kind, MOST_GIVEN, NodeSet, Program, Step, Sweep};
+use super::program::{Compiled, Kind, NodeSet, Program, Step, Sweep};
 use super::region::{Region, Target};
 use crate::cpu::arch::apart;
-use crate::ops::elementwise::Function;
 use crate::ops::loops::nest::{MAX_AXES, MAX_NODES, NodeId};
 use pulp::Simd;
 
@@ -330,60 +328,6 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         let (dims, strides) = self.places(step.kind, sweep);
         let mut target = Target { values: out, first: 0, strides, dims };
         self.place(step.node, &self.region(), &mut target);
-    }
-
-    /// A function of values that were computed.
-    fn apply(&mut self, function: Function, given: &[Given; MOST_GIVEN], out: &mut [f32]) {
-        let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
-        apart(simd, Applied { function, arguments, out });
-    }
-
-    /// A function of what another one gives.
-    fn pair(&mut self, functions: [Function; 2], given: &[Given; MOST_GIVEN], out: &mut [f32]) {
-        let (simd, arguments) = (self.simd, self.arguments(given, out.len()));
-        apart(simd, Paired { functions, arguments, out });
-    }
-
-    /// What a normalisation gives of values that are too far from 0.
-    fn normalised(&mut self, given: &[Given; MOST_GIVEN], out: &mut [f32]) {
-        let (simd, mut arguments) = (self.simd, self.arguments(given, out.len()));
-        if given[4] == Given::None {
-            [arguments[4], arguments[5]] = [Argument::Single(1.0), Argument::Single(0.0)];
-        }
-        apart(simd, Normalised { arguments, out });
-    }
-
-    #[inline]
-    fn arguments<const COUNT: usize>(
-        &mut self,
-        given: &[Given; MOST_GIVEN],
-        len: usize,
-    ) -> [Argument<'_>; COUNT] {
-        for own in given {
-            if let Given::Spread(id) = own {
-                self.spread(*id, len);
-            }
-        }
-        let mut arguments = [Argument::Each(&[]); COUNT];
-        for place in 0..COUNT {
-            arguments[place] = self.argument(&given[place], len);
-        }
-        arguments
-    }
-
-    #[inline]
-    fn argument(&self, given: &Given, len: usize) -> Argument<'_> {
-        match *given {
-            Given::None => Argument::Each(&[]),
-            Given::Values(id) => Argument::Each(self.computed(id)),
-            Given::Single(id) => Argument::Single(self.single(id)),
-            Given::Columns(id) => {
-                let (values, is_row) = (self.computed(id), self.program.kinds[id] == Kind::Rows);
-                Argument::Columns(Columns::new(values, if is_row { self.width } else { values.len() }, len))
-            }
-            Given::Rows(id) => Argument::Rows(self.computed(id)),
-            Given::Spread(id) => Argument::Each(self.spread_values(id, len)),
-        }
     }
 
     pub(super) fn spread_values(&self, id: NodeId, len: usize) -> &[f32] {

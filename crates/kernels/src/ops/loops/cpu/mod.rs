@@ -10,9 +10,11 @@
 //! | `evaluation` | a part, tile by tile |
 //! | `region`, `offset`, `copy` | elements that are read, or moved without being computed with |
 //! | `pairs` | simple functions that are computed together with what they give |
+//! | `applied` | what functions are given |
 //! | `functions`, `paired`, `reductions`, `sums`, `along`, `found` | loops over vectors |
 
 mod along;
+mod applied;
 mod copy;
 mod divided;
 mod estimate;
