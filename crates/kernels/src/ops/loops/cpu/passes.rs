@@ -141,7 +141,7 @@ impl Passes {
         }
         let parts: usize = shared.iter().map(|&axis| nest.extents[axis]).product();
         let work = work(&nest);
-        let enough = work >= 2 * room.work;
+        let enough = work >= 2 * room.work && (has_columns(&nest) || nest.count(row) >= room.columns[2]);
         let of_rows = nest.written_axes() == row;
         if nest.reduces() && !of_rows && parts < PARTS && enough && !computes_again(&nest) {
             let reductions = reductions(&nest);
