@@ -9,8 +9,8 @@ use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::Op;
 use crate::ops::loops::{InParts, Loops, Nest, OpNest, OperandSet};
-use crate::ops::normalize::NormalizeOp;
-use crate::ops::reduce::ReduceOp;
+use crate::ops::normalize::{Finished, Normalize, NormalizeOp};
+use crate::ops::reduce::{Reduce, ReduceOp};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -63,7 +63,11 @@ fn stored(network: &Network<'_>, unit: &Unit, precision: Precision) -> Option<St
         let sources = operands.map(|own| source(&own)).collect::<Option<_>>()?;
         return Some(Stored { nest, sources, halves, maps });
     }
-    let op = unit.operator().and_then(|_| unit.op(network.graph, precision).ok())?;
+    let operator = unit.operator()? as &dyn Any;
+    if !operator.is::<Normalize>() && !operator.is::<Finished>() && !operator.is::<Reduce>() {
+        return None;
+    }
+    let op = unit.op(network.graph, precision).ok()?;
     let (OpNest { nest, operands, mut halves }, in_maps) = of_op(&*op)?;
     let mut maps = OperandSet::NONE;
     if in_maps {

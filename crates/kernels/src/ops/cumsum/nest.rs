@@ -5,7 +5,7 @@ use crate::emit::Bits;
 use crate::ops::loops::{Guard, Index, Nest, Node, Nodes, element};
 use crate::ops::reduce::Reduction;
 
-/// The most terms of all sums together: they take less time than a step of a GPU takes to begin.
+/// The most terms of all sums together. By estimate, adding so many takes a GPU about as long as it takes to begin a step.
 const MAX_TERMS: usize = 1 << 20;
 
 impl CumSumOp {

@@ -337,7 +337,7 @@ impl Kernel<GemmOp> for Matrix {
         Some(op.precision)
     }
 
-    /// Of cooperative matrices.
+    /// What a choice of `matrix` asks; kernels in PTX were not counted.
     fn effort(&self, op: &GemmOp, choice: &Choice, limits: &Limits) -> Option<Effort> {
         if !self.cooperative {
             return None;

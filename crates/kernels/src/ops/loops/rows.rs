@@ -78,7 +78,7 @@ fn lanes_along(nest: &Nest, shape: &Shape) -> Option<usize> {
     let all: Vec<AxisSet> = loops(nest).into_keys().map(|(_, over)| over).collect();
     let axes = if shape.along == 0 { *all.first()? } else { shape.along };
     let &axis = ordered(nest, axes).last()?;
-    // Loops along other axes compute the number of all four.
+    // A loop along other axes gives one number for all four elements.
     let fits = |&over: &AxisSet| over == axes || shape.along != 0 && over & axes == 0;
     (all.iter().all(fits) && has_lanes(nest, axis)).then_some(axis)
 }

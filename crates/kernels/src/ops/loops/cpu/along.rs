@@ -15,7 +15,7 @@ const RUN: usize = 4 * LANES;
 /// From this length on a row has as many parts as that, so that one is not waited for.
 const LONG: usize = 4 * RUN;
 
-/// What is joined of a number, beside others.
+/// What a reduction takes of a value, given up to two numbers of its row, such as a mean.
 pub(super) trait Term: Copy {
     fn of(value: f32, beside: [f32; 2]) -> f32;
 }

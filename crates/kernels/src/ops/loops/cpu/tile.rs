@@ -294,7 +294,7 @@ impl Tiling {
             room / longest
         };
         match self.rows.split_last() {
-            // Few neighbours are one block with those of other rows, but where there are many of each to reduce.
+            // Columns stay as they lie, unless they are few and short: these are copied, each in one piece (below).
             Some((&last, others))
                 if self.columns && (extents[last] >= sizes.columns[2] || extents[last] * longest >= LONG) =>
             {
