@@ -1,7 +1,7 @@
 //! What nodes are added through while a file is read.
 
 use super::kind::Kind;
-use super::operand::Operand;
+use super::operand::{Mapped, Operand};
 use crate::compute::Prepare;
 use crate::dtype::DType;
 use crate::error::Result as GraphResult;
@@ -67,6 +67,9 @@ pub(crate) struct Builder {
     pub(crate) current: String,
     /// Values in another order of axes, by value and order.
     pub(crate) moved: HashMap<(Value, Vec<usize>), Value>,
+    /// What a value in other dimensions was made of, by the value and the order in which its axes are stored, if that is
+    /// another one than the file's.
+    pub(crate) reshaped: HashMap<(Value, Vec<usize>), Mapped>,
     /// Values in another type, by value and type.
     pub(crate) cast: HashMap<(Value, DType), Value>,
     /// Ranges of values that are rounded to bytes at each run, and the bytes.
@@ -116,6 +119,7 @@ impl Builder {
             names: HashSet::new(),
             current: String::new(),
             moved: HashMap::new(),
+            reshaped: HashMap::new(),
             cast: HashMap::new(),
             ranges: HashMap::new(),
             bytes_at_run: HashMap::new(),

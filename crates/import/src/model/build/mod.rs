@@ -30,6 +30,7 @@ mod norms;
 mod once;
 mod operand;
 mod operands;
+mod orders;
 mod packed;
 mod pads;
 mod pooling;

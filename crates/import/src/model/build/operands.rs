@@ -55,6 +55,12 @@ impl Builder {
         if let Some(&known) = self.moved.get(&key) {
             return Ok(known);
         }
+        if is_plain(order)
+            && let Some(value) = self.reshaped_in_file_order(mapped)?
+        {
+            self.moved.insert(key, value);
+            return Ok(value);
+        }
         let extents = self.dims(mapped.value)?;
         let large: Vec<usize> =
             key.1.iter().copied().filter(|&axis| extents.extents().get(axis) != Some(&1)).collect();

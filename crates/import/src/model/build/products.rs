@@ -128,7 +128,9 @@ pub(crate) fn factor(b: &mut Builder, slot: Operand, extents: Vec<usize>) -> Res
     };
     let mut turned: Vec<usize> = (0..rank).collect();
     turned.swap(rank - 1, rank - 2);
-    let transposed = mapped.order == turned && extents[rank - 1] > 1 && extents[rank - 2] > 1;
+    let several = extents[rank - 1] > 1 && extents[rank - 2] > 1;
+    // Of a reshape, whoever wrote its source may write it in the order of the file.
+    let transposed = mapped.order == turned && several && !b.is_reshaped(mapped);
     let value = if transposed { mapped.value } else { b.logical(mapped)? };
     let slot = Operand::Value(Mapped { value, ..mapped.clone() });
     Ok(Factor { operand: slot, extents, transposed })

@@ -102,9 +102,8 @@ impl<'a> Import<'a> {
                 self.write_constant(op, 0, constant, kind)
             }
             Operand::Value(mapped) => {
-                let value = self.logical(&mapped)?;
-                let value = self.reshaped("", value, extents)?;
-                self.write_plain(op, 0, value, mapped.kind)
+                let reshaped = self.reshaped_in_order("", &mapped, extents)?;
+                self.write(op, 0, reshaped)
             }
         }
     }

@@ -4,6 +4,7 @@ mod attention;
 mod bytes;
 mod control;
 mod operators;
+mod orders;
 mod random;
 mod without_elements;
 mod writer;
