@@ -88,8 +88,10 @@ pub(super) fn is_free(
         return Ok(false);
     }
     for (_, input) in &unit.inputs {
-        let Some(alias) = input.value().map(|value| network.resolve(value)) else { return Ok(false) };
-        let whole = alias.offset == 0 && !network.leaves(alias.of);
+        let Some(value) = input.value() else { return Ok(false) };
+        let alias = network.resolve(value);
+        let all = network.dims(alias.of)?.elements() == network.dims(value)?.elements();
+        let whole = all && !network.leaves(alias.of);
         let by_others =
             network.writer(alias.of).is_some_and(|writer| matches!(nested.get(writer), Some(None)));
         if !whole || !by_others {
