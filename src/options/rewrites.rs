@@ -44,7 +44,7 @@ pub enum Rewrite {
     Factors,
     /// The products that an attention reads become one product, if they read one input.
     Projections,
-    /// On devices: a convolution whose windows touch without overlapping becomes a move and a 1x1 convolution.
+    /// On devices: a convolution whose windows touch without overlapping becomes a move and a product, or a 1x1 convolution.
     Patches,
     /// On devices: a map weighted by what two 1x1 convolutions make of a pixel becomes two kernels.
     Gates,

@@ -877,18 +877,52 @@ fn loops_of_rows(draft: &mut Draft) -> Drawn {
 }
 
 fn patches(draft: &mut Draft) -> Drawn {
-    let (n, c) = (draft.random.pick(&[1, 2]), draft.random.pick(&[1, 2, 3, 4]));
-    let block = draft.random.pick(&[5, 6, 8]);
+    let n = draft.random.pick(&[1, 2]);
+    let of_rows = draft.random.one_in(2);
+    let (c, block) = match of_rows {
+        true => (draft.random.pick(&[3, 5, 8, 12]), draft.random.pick(&[2, 3, 4])),
+        false => (draft.random.pick(&[1, 2, 3, 4]), draft.random.pick(&[5, 6, 8])),
+    };
     let (h, w) = (draft.random.within(1, 3), draft.random.within(1, 3));
     let over = if draft.random.one_in(6) { 1 } else { 0 };
-    let x = input(draft, &[n, h * block, w * block + over, c])?;
+    let dims = vec![n, h * block, w * block + over, c];
+    let x = match of_rows {
+        true => {
+            let rows = input(draft, &[n, dims[1] * dims[2], 8])?;
+            let mut rows = product(draft, rows, c, Gemm::default())?;
+            if draft.random.one_in(2) {
+                let options = Normalize { axes: vec![-1], epsilon: Bits(1e-2), centred: true };
+                rows = draft.add(Step::of(Make::Normalize(options), vec![rows]))?;
+            }
+            draft.add(Step::of(Make::Reshape(dims), vec![rows]))?
+        }
+        false => input(draft, &dims)?,
+    };
     let stride = if draft.random.one_in(6) { [block - 1, block] } else { [block, block] };
     let activation = draft.random.pick(&[Activation::None, Activation::Relu]);
     let options = Conv2d { stride, activation, ..Conv2d::default() };
     let oc = draft.random.pick(&[1, 4, 7]);
     let weights = tensor(draft, &[oc, block, block, c], Kind::Small);
     let bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, oc));
-    draft.add(Step { weights: Some(weights), bias, ..Step::of(Make::Conv2d(options), vec![x]) })
+    let y = draft.add(Step { weights: Some(weights), bias, ..Step::of(Make::Conv2d(options), vec![x]) })?;
+    match draft.random.below(5) {
+        0 => pointwise(draft, y, 4, Activation::None, true),
+        1 => unary(draft, Function::Tanh, y),
+        2 => {
+            let rows = draft.dims(y)[1] * draft.dims(y)[2];
+            let rows = draft.add(Step::of(Make::Reshape(vec![n, rows, oc]), vec![y]))?;
+            let product = product(draft, rows, oc, Gemm::default())?;
+            binary(draft, Function::Add, product, rows)
+        }
+        3 => {
+            let weights = tensor(draft, &[1, 3, 3, oc], Kind::Small);
+            let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
+            let y =
+                draft.add(Step { weights: Some(weights), ..Step::of(Make::Depthwise(options), vec![y]) })?;
+            unary(draft, Function::Sigmoid, y)
+        }
+        _ => Some(y),
+    }
 }
 
 fn mean(draft: &mut Draft, x: usize) -> Drawn {
