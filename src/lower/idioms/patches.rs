@@ -10,18 +10,18 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Derived;
 use crate::host::HostTensor;
+use crate::limits::Limits;
+use crate::lower::halves::has_maps_alone;
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::conv2d::{Conv2d, Conv2dOp, MAX_UNROLLED};
+use crate::ops::depthwise::Depthwise;
 use crate::ops::gemm::Gemm;
 use crate::ops::normalize::Normalize;
 use crate::ops::operator::Operator;
 use crate::ops::pointwise::Pointwise;
-use crate::ops::pool::Pool;
 use crate::ops::remap::SpaceToDepth;
-use crate::ops::resize::Resize;
-use crate::ops::transposed_conv2d::TransposedConv2d;
 use crate::shape::Shape;
 use crate::word;
 use std::any::Any;
@@ -65,14 +65,11 @@ pub(in crate::lower) fn split_patches(network: &mut Network<'_>, alone: &dyn Fn(
     Ok(())
 }
 
-/// Whether `unit` reads and writes maps alone, in slices of four channels.
-fn has_maps(unit: &Unit) -> bool {
-    let Some(any) = unit.operator().map(|operator| operator as &dyn Any) else { return false };
-    any.is::<Conv2d>()
-        || any.is::<Pointwise>()
-        || any.is::<Pool>()
-        || any.is::<TransposedConv2d>()
-        || any.is::<Resize>()
+/// Whether `unit` has kernels of maps in slices of four channels alone; a depthwise convolution reads rows too.
+fn has_maps(network: &Network<'_>, unit: &Unit) -> bool {
+    let is_depthwise = unit.operator().is_some_and(|operator| (operator as &dyn Any).is::<Depthwise>());
+    let op = unit.op(network.graph, Precision::F32);
+    !is_depthwise && op.is_ok_and(|op| has_maps_alone(&*op, &Limits::webgpu()))
 }
 
 /// Whether `unit` writes rows: a product, or a normalisation.
@@ -89,7 +86,7 @@ fn product(network: &Network<'_>, unit: &Unit, op: &Conv2dOp) -> Option<Product>
     let given = unit.given();
     let is_plain =
         given.iter().all(|(operand, ..)| matches!(operand, Operand::Src | Operand::Weights | Operand::Bias));
-    let read_in_rows = || !network.readers(output).any(|reader| has_maps(&network.units()[reader]));
+    let read_in_rows = || !network.readers(output).any(|reader| has_maps(network, &network.units()[reader]));
     let of_rows = is_plain && !network.leaves(output) && read_in_rows();
     // With fewer terms, the kernels for few channels keep all that they read in registers.
     if problem.input.c <= FEW_CHANNELS {
