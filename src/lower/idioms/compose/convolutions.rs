@@ -2,6 +2,7 @@
 //! result of a product, or some of its columns.
 
 use super::OnGpu;
+use super::nested::{found, is_free};
 use super::products::{Neighbour, OperandPlace};
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -39,6 +40,31 @@ impl OnGpu<'_, '_, '_> {
                     self.network.merge(gone, place, unit);
                     self.nested[gone] = None;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts concatenations within their readers that units would have joined without a step, had they slices, where these have rows
+    /// now.
+    pub(super) fn give_joins(&mut self) -> Result<()> {
+        for place in 0..self.nested.len() {
+            let unit = &self.network.units()[place];
+            if self.nested[place].is_some() || unit.outputs.is_empty() || (self.alone)(&unit.name) {
+                continue;
+            }
+            let op = op_on(self.network.graph, unit, self.precision, Layout::C4, self.limits)?;
+            let in_layout = |writer: usize, layout: Layout| {
+                let has = self.has(writer)?;
+                Ok(has != if layout == Layout::C4 { Has::Rows } else { Has::Slices })
+            };
+            let Some(own) = found(self.network, unit, &*op)?.filter(|own| self.times.runs(&own.nest)) else {
+                continue;
+            };
+            if !is_free(self.network, unit, &*op, &self.nested, self.limits, &in_layout)? {
+                let (times, precision) = (self.times, self.precision);
+                self.nested[place] = Some(own.timed(times, precision));
+                self.give_to_readers(place, false)?;
             }
         }
         Ok(())

@@ -92,6 +92,7 @@ pub(crate) fn compose(
     let mut on_gpu = OnGpu { composing, limits };
     on_gpu.place_products()?;
     on_gpu.place_convolutions()?;
+    on_gpu.give_joins()?;
     on_gpu.join_neighbours()?;
     on_gpu.take_maps()?;
     on_gpu.network.close_gaps();
@@ -140,7 +141,7 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
             let mut own = found(self.network, unit, &*op)?;
             own = own.filter(|own| !(self.alone)(&unit.name) && self.times.runs(&own.nest));
             if let (true, Some(limits)) = (own.is_some(), limits)
-                && is_free(self.network, unit, &*op, &self.nested, limits)?
+                && is_free(self.network, unit, &*op, &self.nested, limits, &|_, _| Ok(true))?
             {
                 own = None;
             }

@@ -68,13 +68,15 @@ pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<O
     Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, time: 0.0 }))
 }
 
-/// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong.
+/// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong, in a layout that
+/// `has` says that they have.
 pub(super) fn is_free(
     network: &Network<'_>,
     unit: &Unit,
     op: &dyn Op,
     nested: &[Option<Nested>],
     limits: &Limits,
+    has: &dyn Fn(usize, Layout) -> Result<bool>,
 ) -> Result<bool> {
     let kernels = op.kernels();
     let space = kernels.space(limits);
@@ -84,21 +86,32 @@ pub(super) fn is_free(
             kernel.joins(&Choice::new(kernel.name(), *tile, [1; 3]).with_layout(layout)).is_some()
         })
     };
-    if !joins(Layout::C4) && !joins(Layout::Nhwc) {
+    let layouts: Vec<Layout> =
+        [Layout::C4, Layout::Nhwc].into_iter().filter(|&layout| joins(layout)).collect();
+    if layouts.is_empty() {
         return Ok(false);
     }
+    let mut writers = Vec::with_capacity(unit.inputs.len());
     for (_, input) in &unit.inputs {
         let Some(value) = input.value() else { return Ok(false) };
         let alias = network.resolve(value);
         let all = network.dims(alias.of)?.elements() == network.dims(value)?.elements();
         let whole = all && !network.leaves(alias.of);
-        let by_others =
-            network.writer(alias.of).is_some_and(|writer| matches!(nested.get(writer), Some(None)));
-        if !whole || !by_others {
-            return Ok(false);
+        match network.writer(alias.of).filter(|&writer| whole && matches!(nested.get(writer), Some(None))) {
+            Some(writer) => writers.push(writer),
+            None => return Ok(false),
         }
     }
-    Ok(true)
+    for layout in layouts {
+        let mut all = true;
+        for &writer in &writers {
+            all = all && has(writer, layout)?;
+        }
+        if all {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Nested {
