@@ -1,7 +1,7 @@
 //! Units that are nests of loops, with those that read what they write as one: moves, functions of each element, reductions,
 //! softmax and normalisations of rows.
 //!
-//! A unit goes into all units that read its result, or into the first one, which then writes that result beside its own, if
+//! A unit goes into all units that read its result, or into one of them, which then writes that result beside its own, if
 //! together they take less time by the estimate of nests: a launch and what is written and read in between are saved, and what
 //! several readers compute each for itself is paid. Units along the same axes that do not read each other become one that writes
 //! the results of both. No pattern is named:
@@ -171,21 +171,20 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
             return Ok(());
         }
         let writer = writer.clone();
-        let (all, mut first) = (self.within_all(place, &writer)?, None);
+        let (all, mut kept) = (self.within_all(place, &writer)?, None);
         if several {
-            first = self.within_first(place, &writer)?;
+            kept = self.within_one(place, &writer)?;
         } else if all.as_ref().is_some_and(|all| all.units.len() > 1) && !writer.nest.is_move() {
             return Ok(());
         }
         // What several compute for themselves also binds more operands, of which there are few.
         let more = ALL_RATHER_THAN_FIRST * self.times.launch();
-        let best = match (all, first) {
-            (Some(all), Some(first)) => Some(if all.time > first.time + more { all } else { first }),
-            (all, first) => all.or(first),
-        };
-        match best {
-            Some(saving) => self.replace(place, saving),
-            None => Ok(()),
+        match (all, kept) {
+            (Some(all), kept) if kept.as_ref().is_none_or(|(_, kept)| all.time > kept.time + more) => {
+                self.replace(place, all)
+            }
+            (_, Some((gap, kept))) => self.replace(gap, kept),
+            _ => Ok(()),
         }
     }
 
@@ -206,19 +205,38 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
         Ok(Saving::of(units, before))
     }
 
-    /// Unit `place` within its first reader, which keeps its results for others.
-    fn within_first(&mut self, place: usize, writer: &Nested) -> Result<Option<Saving>> {
+    /// Unit `place` and the first nest that reads its result as one, which keeps its results for others; and the unit that is no
+    /// more.
+    fn within_one(&mut self, place: usize, writer: &Nested) -> Result<Option<(usize, Saving)>> {
         let Some(&output) = writer.outputs.first() else { return Ok(None) };
-        let first = |value: Value| self.network.readers(value).next();
-        let Some(reader) = first(output) else { return Ok(None) };
-        // Whoever else reads a result comes behind the one that writes it.
-        let others = writer.outputs.iter().skip(1).filter_map(|&value| first(value));
-        if others.into_iter().any(|other| other <= reader) {
+        let Some(reader) = self.network.readers(output).find(|&reader| self.nested[reader].is_some()) else {
+            return Ok(None);
+        };
+        let Some(own) = self.free(place, reader) else { return Ok(None) };
+        // It reads one result alone, and whoever else reads results comes behind the one that writes them.
+        let reads = |value: Value| own.sources.iter().any(|(input, _)| input.value() == Some(value));
+        if writer.outputs.iter().skip(1).any(|&value| reads(value)) {
             return Ok(None);
         }
-        let Some(own) = self.free(place, reader) else { return Ok(None) };
+        let mut others = writer.outputs.iter().flat_map(|&value| self.network.readers(value));
+        let is_first = !others.any(|other| other < reader);
+        drop(others);
+        let (gap, stays) = match is_first {
+            true => (place, reader),
+            false if self.is_known_before(place, writer, &own) => (reader, place),
+            false => return Ok(None),
+        };
         let before = writer.time + own.time;
-        Ok(self.both(writer, &own, true)?.and_then(|both| Saving::of(vec![(reader, both)], before)))
+        let Some(both) = self.both(writer, &own, true)? else { return Ok(None) };
+        Ok(Saving::of(vec![(stays, both)], before).map(|saving| (gap, saving)))
+    }
+
+    /// Whether everything that `reader` reads but for the result of `writer`, which is unit `place`, is there before that unit.
+    fn is_known_before(&self, place: usize, writer: &Nested, reader: &Nested) -> bool {
+        reader.sources.iter().filter_map(|(input, _)| input.value()).all(|value| {
+            let known = self.network.writer(value).is_none_or(|other| other < place);
+            writer.outputs.first() == Some(&value) || known
+        })
     }
 
     /// The nest of unit `other`, if neither it nor unit `place` is to stay alone.
