@@ -544,7 +544,15 @@ fn chain(draft: &mut Draft, x: usize, steps: usize) -> Drawn {
     for _ in 0..steps {
         let dims = draft.dims(y);
         let axis = draft.random.below(dims.len());
-        let next = match draft.random.below(16) {
+        let next = match draft.random.below(18) {
+            // The last elements first, or elements twice.
+            16 | 17 if dims[axis] > 1 => {
+                let begin = draft.random.within(1, dims[axis] - 1);
+                let end = if draft.random.one_in(4) { draft.random.within(1, dims[axis]) } else { begin };
+                let last = draft.add(Step::of(Make::Slice(axis, [begin, dims[axis]]), vec![y]))?;
+                let first = draft.add(Step::of(Make::Slice(axis, [0, end]), vec![y]))?;
+                draft.add(Step::of(Make::Concat(axis as isize), vec![last, first]))
+            }
             0 | 1 => {
                 let permutation = draft.random.permutation(dims.len());
                 draft.add(Step::of(Make::Transpose(permutation), vec![y]))

@@ -145,8 +145,7 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
             {
                 own = None;
             }
-            let times = self.times;
-            self.nested.push(own.map(|own| Nested { time: times.of(&own.nest, self.precision), ..own }));
+            self.nested.push(own.map(|own| own.timed(self.times, self.precision)));
         }
         Ok(())
     }

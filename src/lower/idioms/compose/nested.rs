@@ -44,26 +44,31 @@ pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<O
     }
     let Some(OpNest { nest, operands, halves: stored }) = op.nest() else { return Ok(None) };
     let given = unit.given();
+    let in_halves = op.precision().storage() == DType::F16;
     let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
-    for (place, operand) in operands.iter().enumerate() {
+    let mut halves = OperandSet { sources: 0, results: if in_halves { stored.results & 1 } else { 0 } };
+    for (operand, bit) in operands.iter().zip(0u32..) {
         let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
-        let mut first = 0;
-        sources.push(match input.value().map(|value| network.resolve(value)) {
-            Some(alias) => {
-                first = if planted("loops_offset") { 0 } else { alias.offset };
-                (Input::Value(alias.of), network.dims(alias.of)?)
-            }
-            None => (input.clone(), *dims),
+        let alias = input.value().map(|value| network.resolve(value));
+        let first = alias.filter(|_| !planted("loops_offset")).map_or(0, |alias| alias.offset);
+        let is_half = in_halves && stored.sources.checked_shr(bit).unwrap_or_default() & 1 != 0;
+        // Several operands may be parts of one value.
+        let known = alias.and_then(|alias| {
+            sources.iter().position(|(input, _): &(Input, Dims)| input.value() == Some(alias.of))
         });
+        let known = known.filter(|place| (halves.sources & (1 << place) != 0) == is_half);
+        let place = known.unwrap_or(sources.len());
+        if known.is_none() {
+            halves.sources |= u32::from(is_half).checked_shl(place as u32).unwrap_or_default();
+            sources.push(match alias {
+                Some(alias) => (Input::Value(alias.of), network.dims(alias.of)?),
+                None => (input.clone(), *dims),
+            });
+        }
         from.push(SourceAt { place, first });
     }
     let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
     let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
-    let mut halves = OperandSet::NONE;
-    if op.precision().storage() == DType::F16 {
-        let all = (1u32 << operands.len().min(31)) - 1;
-        halves = OperandSet { sources: stored.sources & all, results: stored.results & 1 };
-    }
     let (assigned, outputs) = (unit.precision.clone(), vec![output]);
     Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, time: 0.0 }))
 }
@@ -115,9 +120,11 @@ pub(super) fn is_free(
 }
 
 impl Nested {
+    /// The unit's nest as it runs, and how long it takes.
     pub(super) fn timed(self, times: Times, precision: Precision) -> Self {
-        let time = times.of(&self.nest, precision);
-        Nested { time, ..self }
+        let nest = times.simplified(self.nest);
+        let time = times.of(&nest, precision);
+        Nested { nest, time, ..self }
     }
 
     /// The unit of this name that computes it, with the operands of `maps` in slices of four channels.

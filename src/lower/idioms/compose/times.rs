@@ -20,6 +20,14 @@ impl Times {
         }
     }
 
+    /// The nest as it runs there.
+    pub(super) fn simplified(self, nest: Nest) -> Nest {
+        match self {
+            Times::Gpu(_) => nest.turned(),
+            Times::Cpu => nest,
+        }
+    }
+
     /// How long a step takes that computes nothing.
     pub(super) fn launch(self) -> f64 {
         match self {

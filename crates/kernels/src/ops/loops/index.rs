@@ -38,7 +38,7 @@ impl Index {
         Index::term(Term::Axis(axis as u8))
     }
 
-    fn term(term: Term) -> Self {
+    pub(super) fn term(term: Term) -> Self {
         Index { terms: BTreeMap::from([(term, 1)]), constant: 0 }
     }
 

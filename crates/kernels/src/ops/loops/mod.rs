@@ -45,6 +45,7 @@ mod term;
 mod tests;
 mod text;
 mod tidy;
+mod turned;
 mod words;
 mod written;
 
