@@ -2,7 +2,7 @@
 //!
 //! ONNX has channels before height and width, our maps have them last. A value carries the order in which it is
 //! stored, so that a chain of convolutions, poolings and functions of each element moves nothing: only what needs
-//! the order of the file (a reshape, an output) does.
+//! the order of the file (a reshape that joins axes which lie apart, an output) does.
 
 use super::kind::Kind;
 use crate::graph::Value;

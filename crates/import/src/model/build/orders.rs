@@ -64,7 +64,10 @@ impl Builder {
         };
         let value = self.reshaped(part, value, &stored(extents, &order))?;
         if !is_plain(&order) {
-            self.reshaped.entry((value, order.clone())).or_insert_with(|| mapped.clone());
+            // A reshape of a reshape is one of the first one's source, so that a long chain of them is no deep recursion.
+            let key = (mapped.value, mapped.order.clone());
+            let source = self.reshaped.get(&key).unwrap_or(mapped).clone();
+            self.reshaped.entry((value, order.clone())).or_insert(source);
         }
         Ok(Mapped { value, order, kind: mapped.kind })
     }

@@ -74,7 +74,7 @@ fn reshapes_and_transposes_of_maps_give_the_elements_of_the_file() {
                 nodes.push(Node { attributes, ..Node::new("Transpose", &[from], &[to]) });
                 (extents, values) = transposed(&extents, &values, &permutation);
                 told.push(format!("transpose {permutation:?}"));
-                // The factors of each axis, as far as they are known: others join and split freely.
+                // The prime factors of the extents: a reshape joins and splits axes by them.
                 let mut all = Vec::new();
                 for mut extent in extents.iter().copied() {
                     for prime in [2, 3, 5] {
@@ -151,4 +151,34 @@ fn a_network_from_maps_to_tokens_and_back_moves_nothing() {
     let model = Model::from_bytes(&file.bytes(), &LoadOptions::default()).expect("a file that is read");
     // The input alone has its channels first.
     assert_eq!(model.info.transposes, 1);
+}
+
+#[test]
+fn a_long_chain_of_reshapes_is_no_deep_recursion() {
+    let count = 20_000;
+    let names: Vec<&'static str> = (0..=count).map(|place| &*format!("r{place}").leak()).collect();
+    let mut nodes = vec![Node::new("Conv", &["x", "w"], &[names[0]])];
+    for place in 0..count {
+        let shape = if place % 2 == 0 { "tokens" } else { "map" };
+        nodes.push(Node::new("Reshape", &[names[place], shape], &[names[place + 1]]));
+    }
+    let file = File {
+        inputs: vec![("x", vec![1, 2, 2, 3])],
+        outputs: vec![names[count]],
+        constants: vec![
+            floats("w", &[4, 2, 1, 1], &[1.0; 8]),
+            integers("tokens", &[3], &[1, 4, 6]),
+            integers("map", &[4], &[1, 4, 2, 3]),
+        ],
+        nodes,
+        ..File::default()
+    };
+    let bytes = file.bytes();
+    // On the stack that a browser's page has.
+    let read = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(move || Model::from_bytes(&bytes, &LoadOptions::default()).map(|model| model.info.transposes));
+    let transposes = read.expect("a thread").join().expect("no panic").expect("a file that is read");
+    // Of the input and of the output.
+    assert_eq!(transposes, 2);
 }
