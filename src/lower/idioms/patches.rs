@@ -56,9 +56,9 @@ pub(in crate::lower) fn split_patches(network: &mut Network<'_>, alone: &dyn Fn(
     let mut units = Vec::new();
     for (index, unit) in network.take_units().into_iter().enumerate() {
         let two = split.get(&index).map(|(options, op, product)| two(network, &unit, *options, op, *product));
-        match two.transpose()?.flatten() {
-            Some(two) => units.extend(two),
-            None => units.push(unit),
+        match two {
+            Some(Some(two)) => units.extend(two),
+            _ => units.push(unit),
         }
     }
     network.set_units(units);
@@ -110,44 +110,43 @@ fn patches(network: &Network<'_>, unit: &Unit) -> Option<(Conv2d, Conv2dOp)> {
     found.then_some((options, op))
 }
 
-/// `unit`, which is `op`, as two; `None` if its weights are no constant.
+/// `unit`, which is `op`, as two; `None` if its weights are no constant, or are stored in another order.
 fn two(
     network: &mut Network<'_>,
     unit: &Unit,
     options: Conv2d,
     op: &Conv2dOp,
     product: Product,
-) -> Result<Option<[Unit; 2]>> {
+) -> Option<[Unit; 2]> {
     let problem = &op.0;
     let (terms, output) = (problem.terms(), problem.output);
     let mut given = unit.given();
-    let Some(src) = given.iter().position(|(operand, ..)| *operand == Operand::Src) else { return Ok(None) };
+    let src = given.iter().position(|(operand, ..)| *operand == Operand::Src)?;
     let src = given.remove(src);
-    let Some(weights) = given.iter_mut().find(|(operand, ..)| *operand == Operand::Weights) else {
-        return Ok(None);
-    };
-    let Input::Constant(tensor, value) = &weights.1 else { return Ok(None) };
+    let weights = given.iter_mut().find(|(operand, ..)| *operand == Operand::Weights)?;
+    let Input::Constant(tensor, value) = &weights.1 else { return None };
     // The order of a window's weights is that of its elements: rows, columns, channels.
     let pixels = Dims::from(Shape::nhwc(output.n, output.h, output.w, terms));
     let between = network.add_value(pixels);
     let (sum, outputs): (Arc<dyn Operator>, _) = match product {
         Product::OfPixels => {
             let flat = Dims::from(Shape::nhwc(output.c, 1, 1, terms));
-            let mut tensor = tensor.clone().reshaped(flat)?;
+            let mut tensor = tensor.clone().reshaped(flat).ok()?;
             if planted("patches_order") {
-                tensor = HostTensor::new(flat, tensor.to_nhwc().iter().rev().copied().collect::<Vec<_>>())?;
+                tensor =
+                    HostTensor::new(flat, tensor.to_nhwc().iter().rev().copied().collect::<Vec<_>>()).ok()?;
             }
             *weights = (Operand::Weights, Input::Constant(tensor, *value), flat);
             given.push((Operand::Src, Input::Value(between), pixels));
             (Arc::new(Pointwise { activation: options.activation }), unit.outputs.clone())
         }
         Product::OfRows => {
-            let columns = columns(network.graph.derived(), tensor, [output.c, terms])?;
+            let columns = columns(network.graph.derived(), tensor, [output.c, terms]).ok()?;
             let (rows, dims) = (output.n * output.h * output.w, columns.dims());
             let value = network.add_constant(columns.clone());
             *weights = (Operand::B, Input::Constant(columns, Some(value)), dims);
-            given.push((Operand::A, Input::Value(between), Dims::new(&[rows, terms])?));
-            let written = network.add_value(Dims::new(&[rows, output.c])?);
+            given.push((Operand::A, Input::Value(between), Dims::new(&[rows, terms]).ok()?));
+            let written = network.add_value(Dims::new(&[rows, output.c]).ok()?);
             (Arc::new(Gemm { activation: options.activation, ..Gemm::default() }), vec![written])
         }
     };
@@ -157,12 +156,12 @@ fn two(
     own.precision = unit.precision.clone();
     let two = [Unit::of_node(name, moved, vec![src], vec![between]), own];
     if two.iter().any(|part| part.op(network.graph, Precision::F32).is_err()) {
-        return Ok(None);
+        return None;
     }
     for (&shown, &written) in unit.outputs.iter().zip(&two[1].outputs).filter(|(one, other)| one != other) {
         network.show(shown, written);
     }
-    Ok(Some(two))
+    Some(two)
 }
 
 /// Weights `oc terms` as the matrix `terms oc`, whose columns are those of the output channels.
