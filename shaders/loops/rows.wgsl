@@ -11,6 +11,7 @@ ${interface}
 //% set bits = "vec4<u32>" if WIDE else "u32"
 //% set element = "i32" if WORD == 1 else "u32" if WORD == 2 else floats
 //% if WORD == 0 and ("larger" in calls or "smaller" in calls)
+//# Not as `!is_nan(x)`: Oclgrind negates vectors of comparisons wrongly.
 fn is_number(x: ${floats}) -> ${bools} {
     return (bitcast<${bits}>(x) & ${bits}(0x7fffffffu)) <= ${bits}(0x7f800000u);
 }

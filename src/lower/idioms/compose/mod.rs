@@ -217,10 +217,8 @@ impl<'a, 'n, 'g> Composing<'a, 'n, 'g> {
         if writer.outputs.iter().skip(1).any(|&value| reads(value)) {
             return Ok(None);
         }
-        let mut others = writer.outputs.iter().flat_map(|&value| self.network.readers(value));
-        let is_first = !others.any(|other| other < reader);
-        drop(others);
-        let (gap, stays) = match is_first {
+        let behind = |&value: &Value| self.network.readers(value).all(|other| other >= reader);
+        let (gap, stays) = match writer.outputs.iter().all(behind) {
             true => (place, reader),
             false if self.is_known_before(place, writer, &own) => (reader, place),
             false => return Ok(None),

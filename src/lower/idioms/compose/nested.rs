@@ -1,6 +1,7 @@
 //! What units are as nests, and units of nests.
 
 use super::Times;
+use super::sources::SharedSources;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -45,28 +46,20 @@ pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<O
     let Some(OpNest { nest, operands, halves: stored }) = op.nest() else { return Ok(None) };
     let given = unit.given();
     let in_halves = op.precision().storage() == DType::F16;
-    let (mut sources, mut from) = (Vec::with_capacity(operands.len()), Vec::with_capacity(operands.len()));
-    let mut halves = OperandSet { sources: 0, results: if in_halves { stored.results & 1 } else { 0 } };
-    for (operand, bit) in operands.iter().zip(0u32..) {
+    // Several operands may be parts of one value.
+    let (mut shared, mut from) = (SharedSources::default(), Vec::with_capacity(operands.len()));
+    for (order, operand) in operands.iter().enumerate() {
         let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
-        let alias = input.value().map(|value| network.resolve(value));
-        let first = alias.filter(|_| !planted("loops_offset")).map_or(0, |alias| alias.offset);
-        let is_half = in_halves && stored.sources.checked_shr(bit).unwrap_or_default() & 1 != 0;
-        // Several operands may be parts of one value.
-        let known = alias.and_then(|alias| {
-            sources.iter().position(|(input, _): &(Input, Dims)| input.value() == Some(alias.of))
-        });
-        let known = known.filter(|place| (halves.sources & (1 << place) != 0) == is_half);
-        let place = known.unwrap_or(sources.len());
-        if known.is_none() {
-            halves.sources |= u32::from(is_half).checked_shl(place as u32).unwrap_or_default();
-            sources.push(match alias {
-                Some(alias) => (Input::Value(alias.of), network.dims(alias.of)?),
-                None => (input.clone(), *dims),
-            });
+        let (mut source, mut first) = ((input.clone(), *dims), 0);
+        if let Some(alias) = input.value().map(|value| network.resolve(value)) {
+            first = if planted("loops_offset") { 0 } else { alias.offset };
+            source = (Input::Value(alias.of), network.dims(alias.of)?);
         }
-        from.push(SourceAt { place, first });
+        let half = in_halves && stored.sources & (1 << order.min(31)) != 0;
+        from.push(SourceAt { place: shared.place_of(source.0, source.1, half), first });
     }
+    let SharedSources { sources, halves } = shared;
+    let halves = OperandSet { sources: halves, results: if in_halves { stored.results & 1 } else { 0 } };
     let all: Vec<Dims> = sources.iter().map(|(_, dims)| *dims).collect();
     let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
     let (assigned, outputs) = (unit.precision.clone(), vec![output]);

@@ -28,20 +28,25 @@ impl SharedSources {
             }
             known => known.clone(),
         };
+        SourceAt::whole(self.place_of(input, *dims, half))
+    }
+
+    /// The place of a source, which is added if it is new: what is read in f32 once is read so.
+    pub(super) fn place_of(&mut self, input: Input, dims: Dims, half: bool) -> usize {
         let value = |input: &Input| match input {
             Input::Value(value) | Input::Constant(_, Some(value)) => Some(*value),
             Input::Constant(_, None) => None,
         };
         let same = |(own, _): &(Input, Dims)| value(own).is_some() && value(own) == value(&input);
         let place = self.sources.iter().position(same).unwrap_or_else(|| {
-            self.sources.push((input, *dims));
+            self.sources.push((input, dims));
             self.halves |= u32::from(half) << (self.sources.len() - 1).min(31);
             self.sources.len() - 1
         });
         if !half {
             self.halves &= !(1 << place.min(31));
         }
-        SourceAt::whole(place)
+        place
     }
 
     /// All sources of a nest.

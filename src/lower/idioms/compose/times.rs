@@ -23,7 +23,7 @@ impl Times {
     /// The nest as it runs there.
     pub(super) fn simplified(self, nest: Nest) -> Nest {
         match self {
-            Times::Gpu(_) => nest.turned(),
+            Times::Gpu(_) => nest.rolled(),
             Times::Cpu => nest,
         }
     }

@@ -38,6 +38,7 @@ mod oracle;
 mod parts;
 mod plan;
 mod reads;
+mod rolled;
 mod rows;
 mod scalars;
 mod term;
@@ -45,7 +46,6 @@ mod term;
 mod tests;
 mod text;
 mod tidy;
-mod turned;
 mod words;
 mod written;
 

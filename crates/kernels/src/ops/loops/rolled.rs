@@ -1,16 +1,16 @@
-//! Elements of one source of which the last ones come first, as files write a shift of windows: `concat(x[s:], x[:s])` is
-//! `x[(i + s) % n]`, one read where else two are chosen from.
+//! Circular shifts, which files write as two slices and a concatenation: `concat(x[s:], x[:s])` is `x[(i + s) % n]`, one read
+//! instead of a choice of two.
 
 use super::index::{Index, Term};
 use super::nest::{Guard, Nest, Node};
 
 impl Nest {
-    /// The nest with one read in the place of each choice of two that go around an axis: for devices, since the CPU copies each
-    /// part at once.
+    /// The nest with one read in the place of each choice of two that are a circular shift along an axis. It is for devices: the
+    /// CPU copies the two parts faster, each as a whole.
     #[must_use]
-    pub fn turned(self) -> Nest {
+    pub fn rolled(self) -> Nest {
         let reads: Vec<(usize, Node)> =
-            (0..self.nodes.len()).filter_map(|id| Some((id, self.turn(id)?))).collect();
+            (0..self.nodes.len()).filter_map(|id| Some((id, self.roll(id)?))).collect();
         if reads.is_empty() {
             return self;
         }
@@ -22,7 +22,7 @@ impl Nest {
     }
 
     /// What choice `id` reads, if it is `x[i + s]` for the first places of an axis and `x[i + s - n]` for the others.
-    fn turn(&self, id: usize) -> Option<Node> {
+    fn roll(&self, id: usize) -> Option<Node> {
         let Node::Choose { guards, then, otherwise } = self.nodes.get(id)? else { return None };
         let [guard] = &guards[..] else { return None };
         let axis = guard.index.plus(&Index::number(guard.index.constant()), -1);
@@ -103,11 +103,11 @@ mod tests {
             if last { (guards, behind, ahead) } else { (guards_ahead, ahead, behind) };
         let value = nodes.add(Node::Choose { guards, then, otherwise });
         let dims = Dims::new(&extents).expect("small");
-        Nest::new(extents.clone(), vec![0, 1], vec![dims], nodes, value, dims).expect("a nest").turned()
+        Nest::new(extents.clone(), vec![0, 1], vec![dims], nodes, value, dims).expect("a nest").rolled()
     }
 
     #[test]
-    fn parts_of_one_source_that_go_around_are_one_read() {
+    fn a_circular_shift_is_one_read() {
         for (first, count, last) in [(3, 2, true), (3, 2, false), (1, 4, true), (4, 1, false), (2, 2, false)]
         {
             let n = first + count;
