@@ -6,6 +6,7 @@
 //! | `y` | `.. c` | rows of f32 |
 
 mod examples;
+mod nest;
 mod operator;
 mod rows;
 

@@ -1,16 +1,17 @@
-//! What `dequantize` is as an op of rows: a number per invocation.
+//! What `dequantize` is as an op of rows, whose kernel is its nest's.
 
 use super::{DequantizeOp, OP};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
-use crate::emit::{Operand, Scalar};
+use crate::emit::Operand;
 use crate::ops::bytes::{LANES, bytes};
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
 
 impl DequantizeOp {
@@ -32,7 +33,10 @@ impl DequantizeOp {
 
 impl RowsOp for DequantizeOp {
     const NAME: &'static str = OP;
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/dequantize/rows.wgsl");
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&AsNest::ELEMENTS]
+    }
 
     fn problem_key(&self) -> String {
         let options = self.options;
@@ -51,13 +55,8 @@ impl RowsOp for DequantizeOp {
         if operand == Operand::Src { DType::U32 } else { DType::F32 }
     }
 
-    fn params(&self) -> Params {
-        vec![
-            ("elements", unsigned(self.target.elements())),
-            ("channels", unsigned(self.options.channels)),
-            ("zero", Scalar::I32(self.options.zero.into())),
-            ("scale", Scalar::F32(self.options.scale.0)),
-        ]
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

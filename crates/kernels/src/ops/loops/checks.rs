@@ -2,7 +2,7 @@
 
 use super::OP;
 use super::index::Index;
-use super::nest::{Guard, Nest, Node};
+use super::nest::{Guard, Nest, Node, elements_in};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::integer::IntegerFunction;
@@ -16,7 +16,7 @@ fn refuse<T>(found: String, wanted: &str) -> Result<T> {
 }
 
 impl Nest {
-    /// The type of what each node gives: f32, or integers of 32 bits.
+    /// The type of what each node gives: f32, integers of 32 bits, or a byte.
     pub(in crate::ops) fn node_types(&self) -> Vec<DType> {
         let mut types: Vec<DType> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -25,9 +25,11 @@ impl Nest {
                 Node::Reduce { place: Some(_), .. } => DType::F32,
                 Node::Reduce { of, .. } => types.get(*of).copied().unwrap_or_default(),
                 Node::Integer { word, .. } => *word,
+                // A byte is read as a number.
                 Node::Read { source, .. } | Node::Gather { source, .. } => {
-                    self.types.get(*source).copied().unwrap_or_default()
+                    self.types.get(*source).copied().filter(|&own| own != DType::U8).unwrap_or_default()
                 }
+                Node::Byte(_) => DType::U8,
                 Node::ApplyIntegers { result, .. } => *result,
                 Node::Choose { then, .. } => types.get(*then).copied().unwrap_or_default(),
             });
@@ -41,11 +43,14 @@ impl Nest {
         value.and_then(|value| self.node_types().get(value).copied()).unwrap_or_default()
     }
 
-    /// Whether it has integers, or elements where nodes say.
+    /// Whether it has integers or bytes, or elements where nodes say.
     pub fn has_integers(&self) -> bool {
         self.types.iter().any(|&dtype| dtype != DType::F32)
             || self.nodes.iter().any(|node| {
-                matches!(node, Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. })
+                matches!(
+                    node,
+                    Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. } | Node::Byte(_)
+                )
             })
     }
 
@@ -75,9 +80,10 @@ impl Nest {
         };
         let [least, most] = at.range(&self.extents);
         let most = most.saturating_add(beyond);
-        if least < 0 || most >= dims.elements() as i64 {
+        let elements = elements_in(*dims, self.types.get(source).copied().unwrap_or_default());
+        if least < 0 || most >= elements as i64 {
             let found = format!("elements {least} to {most} of {dims}");
-            return refuse(found, &format!("0 to {}", dims.elements().saturating_sub(1)));
+            return refuse(found, &format!("0 to {}", elements.saturating_sub(1)));
         }
         Ok(())
     }
@@ -114,14 +120,17 @@ impl Nest {
     pub(super) fn check_types(&self) -> Result<()> {
         let types = self.node_types();
         let of = |id: usize| types.get(id).copied().unwrap_or_default();
-        let is_word = |dtype: DType| matches!(dtype, DType::F32 | DType::I32 | DType::U32);
+        let is_word = |dtype: DType| matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::U8);
         if self.types.len() != self.sources.len() || !types.iter().chain(&self.types).all(|&own| is_word(own))
         {
             let found = format!("sources of {:?} and nodes of {types:?}", self.types);
-            return refuse(found, "f32 or integers of 32 bits");
+            return refuse(found, "f32, integers of 32 bits, or bytes");
         }
         for node in &self.nodes {
+            let of_byte = |&own: &usize| of(own) == DType::U8;
             let fits = match node {
+                _ if node.arguments().iter().any(of_byte) => false,
+                Node::Byte(own) => of(*own) == DType::F32,
                 Node::Apply(_, arguments) => arguments.iter().all(|&own| of(own) == DType::F32),
                 // Local memory has numbers of one type.
                 Node::Reduce { of: own, reduction, place, .. } => {

@@ -96,7 +96,14 @@ impl Nest {
         let mut places: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         let mut known: HashMap<(Index, Vec<Guard>), NodeId> = HashMap::new();
         let mut once: Option<(Index, Places, NodeId)> = None;
-        let written_type = writer.node_types().get(writer.value).copied().unwrap_or_default();
+        let (written_type, value) = writer.number_written();
+        let other_words = |(&dtype, from): (&DType, &ReadFrom)| {
+            matches!(from, ReadFrom::Written(_)) && dtype != writer.result_type(0)
+        };
+        if self.types.iter().zip(sources.reader).any(other_words) {
+            let found = format!("words of {} as others", writer.result_type(0));
+            return Err(Error::unsupported(OP, found));
+        }
         for node in &self.nodes {
             let id = match node {
                 Node::Read { source, at, guards, otherwise } => match sources.reader.get(*source) {
@@ -118,7 +125,7 @@ impl Nest {
                                 }
                                 let own = self.places_of(writer, &key.0, guards, &mut extents);
                                 let id = writer.computed_of(
-                                    writer.value,
+                                    value,
                                     &own,
                                     guards,
                                     sources.writer,
@@ -157,11 +164,13 @@ impl Nest {
         let mut further: Vec<FurtherResult> =
             self.further.iter().map(|own| FurtherResult { value: new(own.value), ..own.clone() }).collect();
         if sources.keeps || !writer.further.is_empty() {
-            let Some((at, own, value)) = once else {
+            let Some((at, own, computed)) = once else {
                 let found = "elements of a result that is kept, which are not read once each";
                 return Err(Error::unsupported(OP, found));
             };
             if sources.keeps {
+                let is_byte = writer.result_type(0) == DType::U8;
+                let value = if is_byte { nodes.add(Node::Byte(computed)) } else { computed };
                 further.push(FurtherResult { value, at, target: writer.target });
             }
             for other in &writer.further {
@@ -187,6 +196,14 @@ impl Nest {
             apart: 0,
         };
         nest.tidied().checked()
+    }
+
+    /// The type of what it writes first, and the node that gives it: the number that a byte holds.
+    fn number_written(&self) -> (DType, NodeId) {
+        match self.nodes.get(self.value) {
+            Some(Node::Byte(of)) => (DType::F32, *of),
+            _ => (self.result_type(0), self.value),
+        }
     }
 
     /// The nest with the sources of `all`, where each of its own is `from`.

@@ -5,7 +5,7 @@
 //! cost are rough figures that serve any GPU, and were not fitted to one: most of what a composition saves is a launch.
 
 use super::index::{Index, Term};
-use super::nest::{Nest, Node, axes_of};
+use super::nest::{Nest, Node, axes_of, elements_in};
 use super::rows;
 use crate::limits::machine::Machine;
 use crate::ops::elementwise::Function;
@@ -68,7 +68,7 @@ impl Nest {
             .zip(self.once())
             .map(|(loops, once)| if once { 1 } else { loops })
             .collect();
-        let elements = self.target.elements() as f64;
+        let elements = elements_in(self.target, self.result_type(0)) as f64;
         let written = self.written.last().copied();
         let (mut moved, mut computed) = (elements, elements * self.written.len() as f64 * QUOTIENT);
         for own in &self.further {
@@ -86,8 +86,8 @@ impl Nest {
                 }
                 Node::Reduce { over, .. } => self.count(depends[id] | over) as f64,
                 Node::Read { source, at, .. } => {
-                    let read =
-                        times.min(self.count(at.axes()) as f64).min(self.sources[*source].elements() as f64);
+                    let elements = elements_in(self.sources[*source], self.types[*source]) as f64;
+                    let read = times.min(self.count(at.axes()) as f64).min(elements);
                     let in_line = |axis: usize| matches!(at.stride(axis), Some(0 | 1));
                     let along = axes_of(depends[id] & !row).any(|axis| at.stride(axis) == Some(1));
                     let apart = if written.is_none_or(in_line) || along { 1.0 } else { BROUGHT_ALONG };

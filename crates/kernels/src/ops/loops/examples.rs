@@ -326,6 +326,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         all.push(LoopsOp::new(Arc::new(nest), OperandSet::ALL, maps, precision)?);
     }
     all.extend(long_rows(precision)?);
+    all.extend(super::examples_of_bytes::examples(precision)?);
     for nest in [
         gathered(true, true)?,
         gathered(true, false)?,

@@ -1,10 +1,10 @@
 //! `flat`: an element of the result per invocation, or four where the last axis has whole vec4s, in lines.
 
 use super::index::Index;
-use super::nest::{Nest, Node, NodeId};
+use super::nest::{Nest, Node, NodeId, elements_in};
 use super::text::{Stored, Text, is_whole};
 use super::written::Written;
-use super::{LoopsOp, result_operand};
+use super::{LoopsOp, result_operand, rows};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Body, Element};
@@ -24,20 +24,22 @@ pub(super) fn lanes(nest: &Nest) -> Option<usize> {
     has_lanes(nest, axis).then_some(axis)
 }
 
-/// Whether an invocation may have four elements along `axis`: one of the nodes reads them in one piece, and integers are the
-/// same for all four.
+/// Whether an invocation may have four elements along `axis`: one of the nodes reads them in one piece, or they are the bytes of
+/// a word, and integers are the same for all four.
 pub(super) fn has_lanes(nest: &Nest, axis: usize) -> bool {
     let reads_whole =
-        |node: &Node| node.source().is_some_and(|source| is_whole_read(node, axis, nest.sources[source]));
-    if !nest.extents[axis].is_multiple_of(4) || !nest.nodes.iter().any(reads_whole) {
+        |node: &Node| node.source().is_some_and(|source| is_whole_read(nest, source, node, axis));
+    let (depends, types) = (nest.dependences(), nest.node_types());
+    let pays = nest.nodes.iter().any(reads_whole) || nest.values().any(|value| types[value] == DType::U8);
+    if !nest.extents[axis].is_multiple_of(4) || !pays {
         return false;
     }
-    let (depends, types) = (nest.dependences(), nest.node_types());
     let along = |id: NodeId| depends[id] & (1 << axis) != 0;
     let finds_integer =
         |node: &Node| matches!(node, Node::Reduce { of, place: Some(_), .. } if types[*of] != DType::F32);
     let scalar = |(id, node): (NodeId, &Node)| {
-        let of_integers = types[id] != DType::F32 || matches!(node, Node::ApplyIntegers { .. });
+        let of_integers =
+            matches!(types[id], DType::I32 | DType::U32) || matches!(node, Node::ApplyIntegers { .. });
         let by = match node {
             Node::Gather { at, guards, by, .. } => {
                 let guarded = guards.iter().any(|guard| guard.index.axes() & (1 << axis) != 0);
@@ -47,11 +49,12 @@ pub(super) fn has_lanes(nest: &Nest, axis: usize) -> bool {
         };
         by || of_integers && along(id) || finds_integer(node)
     };
-    !nest.nodes.iter().enumerate().any(scalar) && nest.values().all(|value| types[value] == DType::F32)
+    let is_number = |value: NodeId| matches!(types[value], DType::F32 | DType::U8);
+    !nest.nodes.iter().enumerate().any(scalar) && nest.values().all(is_number)
 }
 
-/// Whether four places along `axis` are four elements of a source of `dims` one behind the other.
-fn is_whole_read(node: &Node, axis: usize, dims: Dims) -> bool {
+/// Whether four places along `axis` are four elements of a source one behind the other.
+fn is_whole_read(nest: &Nest, source: usize, node: &Node, axis: usize) -> bool {
     let at_whole = match node {
         Node::Read { at, .. } => is_whole(at, axis),
         Node::Gather { at, by, .. } => {
@@ -59,7 +62,8 @@ fn is_whole_read(node: &Node, axis: usize, dims: Dims) -> bool {
         }
         _ => false,
     };
-    at_whole && dims.elements().is_multiple_of(4)
+    let (dims, dtype) = (nest.sources.get(source).copied(), nest.types.get(source).copied());
+    at_whole && dims.zip(dtype).is_some_and(|(dims, dtype)| elements_in(dims, dtype).is_multiple_of(4))
 }
 
 /// How each source is bound: in vec4s where all of its reads that depend on the lane are whole ones.
@@ -71,14 +75,14 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         let (mut some, mut all) = (false, true);
         for node in reads {
             let (Node::Read { at, guards, .. } | Node::Gather { at, guards, .. }) = node else { continue };
-            let whole = is_whole_read(node, axis, nest.sources[source])
+            let whole = is_whole_read(nest, source, node, axis)
                 && guards.iter().all(|guard| guard.index.axes() & (1 << axis) == 0);
             some |= whole;
             // A node that says where gives one element.
             let one = at.axes() & (1 << axis) == 0 && matches!(node, Node::Read { .. });
             all &= whole || one;
         }
-        some && all && nest.types.get(source) == Some(&DType::F32)
+        some && all && matches!(nest.types.get(source), Some(DType::F32 | DType::U8))
     };
     let stored = |source| Stored {
         operand: op.source(source),
@@ -89,7 +93,28 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
 }
 
 pub(super) const fn element(stored: Stored) -> Element {
+    // A word has four bytes.
+    if matches!(stored.dtype, DType::U8) {
+        return Element::Scalar(DType::U32);
+    }
     if stored.is_wide { Element::Vec4(stored.dtype) } else { Element::Scalar(stored.dtype) }
+}
+
+impl Nest {
+    /// Whether four places along `axis` are a word of each result of bytes.
+    pub(super) fn has_words_along(&self, axis: usize) -> bool {
+        let bytes = |(order, _): &(usize, _)| self.result_type(*order) == DType::U8;
+        self.results().enumerate().filter(bytes).all(|(_, (at, _))| is_whole(&at, axis))
+    }
+
+    /// Whether an invocation has all bytes of each word that it writes.
+    pub(super) fn has_words_of_bytes(&self) -> bool {
+        if !self.nodes.iter().any(|node| matches!(node, Node::Byte(_))) {
+            return true;
+        }
+        let lanes = if self.reduces() { rows::lanes_of(self) } else { lanes(self) };
+        lanes.is_some_and(|axis| self.has_words_along(axis))
+    }
 }
 
 /// The bindings of sources and results bound so.
@@ -100,13 +125,14 @@ pub(super) fn bindings(sources: &[Stored], results: &[Stored]) -> Vec<Binding> {
 
 /// How each result is bound: in vec4s where the four elements of an invocation lie behind each other.
 pub(super) fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
-    let wide = |(at, target): (Index, Dims)| {
-        lanes.is_some_and(|axis| is_whole(&at, axis)) && target.elements().is_multiple_of(4)
+    let wide = |place: usize, (at, target): (Index, Dims)| {
+        let elements = elements_in(target, op.stored.result_type(place));
+        lanes.is_some_and(|axis| is_whole(&at, axis)) && elements.is_multiple_of(4)
     };
     let stored = |(place, own)| Stored {
         operand: result_operand(place),
         dtype: op.stored_result(place),
-        is_wide: wide(own),
+        is_wide: wide(place, own),
     };
     op.stored.results().enumerate().map(stored).collect()
 }
@@ -124,7 +150,11 @@ pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize
                     Some(first) => first.to_owned(),
                     None => format!("{} / 4u", text.index(&at)),
                 };
-                let value = if stored.dtype == DType::F16 { format!("pack_half4({value})") } else { value };
+                let value = match stored.dtype {
+                    DType::F16 => format!("pack_half4({value})"),
+                    DType::U8 => format!("pack4xU8(vec4<u32>({value}))"),
+                    _ => value,
+                };
                 text.line(&format!("{name}[{at}] = {value};"));
             }
             // Four elements, each where it belongs.
@@ -147,6 +177,11 @@ pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize
 /// Elements of an invocation.
 fn width(op: &LoopsOp) -> usize {
     if lanes(&op.stored).is_some() { 4 } else { 1 }
+}
+
+/// What invocations have: elements, or fours of them.
+fn elements(op: &LoopsOp) -> usize {
+    elements_in(op.stored.target, op.stored.result_type(0)) / width(op)
 }
 
 /// One element as it is stored.
@@ -184,7 +219,7 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn grid(&self, op: &LoopsOp, _tile: [u32; 3]) -> [u32; 3] {
-        lines(op.stored.target.elements() / width(op))
+        lines(elements(op))
     }
 
     fn precision(&self, op: &LoopsOp) -> Option<Precision> {
@@ -197,7 +232,7 @@ impl Kernel<LoopsOp> for Flat {
     }
 
     fn params(&self, op: &LoopsOp, _choice: &Choice) -> Params {
-        let mut params = vec![("elements", unsigned(op.stored.target.elements() / width(op)))];
+        let mut params = vec![("elements", unsigned(elements(op)))];
         params.extend_from_slice(&text(op).params);
         params
     }

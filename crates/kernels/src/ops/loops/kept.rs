@@ -88,7 +88,11 @@ impl Nest {
         let mut kept = vec![false; self.nodes.len()];
         for (id, node) in self.nodes.iter().enumerate() {
             let cheap = match node {
-                Node::Number(_) | Node::Place(_) | Node::Integer { .. } | Node::Reduce { .. } => true,
+                Node::Number(_)
+                | Node::Place(_)
+                | Node::Integer { .. }
+                | Node::Reduce { .. }
+                | Node::Byte(_) => true,
                 Node::Apply(function, arguments) => {
                     is_cheap(*function) && arguments.iter().all(|&own| kept[own] || depends[own] & axes == 0)
                 }

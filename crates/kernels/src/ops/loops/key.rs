@@ -39,6 +39,7 @@ impl Nest {
                 }
                 Node::Reduce { reduction, of, .. } => format!("{}({})", reduction.name(), text(of)),
                 Node::Choose { then, otherwise, .. } => format!("either({},{})", text(then), text(otherwise)),
+                Node::Byte(of) => format!("byte({})", text(of)),
             };
             let name = format!("v{}", texts.len());
             let is_long = own.len() > 160;

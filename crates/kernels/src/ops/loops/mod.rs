@@ -20,6 +20,7 @@ mod compose;
 mod cpu;
 mod estimate;
 mod examples;
+mod examples_of_bytes;
 mod flat;
 mod index;
 #[cfg(test)]

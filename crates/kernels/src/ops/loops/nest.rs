@@ -2,7 +2,9 @@
 
 use super::OP;
 use super::index::{AxisSet, Index};
-pub(in crate::ops) use super::node::{FurtherResult, GatherAxis, Guard, Node, NodeId, Nodes, counted};
+pub(in crate::ops) use super::node::{
+    FurtherResult, GatherAxis, Guard, Node, NodeId, Nodes, counted, elements_in, word_of,
+};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::interface::MAX_RESULTS;
@@ -32,7 +34,7 @@ pub struct Nest {
     /// The result's axes, outermost first: its elements lie behind each other along them.
     pub(in crate::ops) written: Vec<usize>,
     pub(in crate::ops) sources: Vec<Dims>,
-    /// The type of each source's words: f32, or integers of 32 bits.
+    /// The type of each source's elements: f32, integers of 32 bits, or bytes, four in a word.
     pub(in crate::ops) types: Vec<DType>,
     pub(in crate::ops) nodes: Vec<Node>,
     /// The node that is written.
@@ -142,7 +144,7 @@ impl Nest {
         let elements = self.written.iter().try_fold(1usize, |product, &axis| {
             product.checked_mul(self.extents.get(axis).copied().unwrap_or_default())
         });
-        if elements != Some(self.target.elements()) {
+        if elements != Some(elements_in(self.target, self.result_type(0))) {
             return refuse(format!("{elements:?} elements along the axes"), self.target.to_string());
         }
         let written = self.written_axes();
@@ -171,10 +173,11 @@ impl Nest {
         }
         self.check_types()?;
         let row = self.row_axes();
-        for FurtherResult { value, at, target } in &self.further {
+        for (order, FurtherResult { value, at, target }) in self.further.iter().enumerate() {
             let places = counted(at, &self.written, &self.extents).map(|_| self.count(written));
             let of_result = depends.get(*value).is_some_and(|own| own & !written == 0);
-            if places != Some(target.elements()) || !of_result {
+            let elements = elements_in(*target, self.result_type(order + 1));
+            if places != Some(elements) || !of_result {
                 return refuse(format!("a result at {at}"), format!("each element of {target} once"));
             }
         }
@@ -183,6 +186,10 @@ impl Nest {
         if crossed || row & !written != 0 || depends.get(self.value).is_none_or(|own| own & !written != 0) {
             let found = "a reduction, or a result, that depends on an axis of a loop".to_owned();
             return refuse(found, "axes of the result".to_owned());
+        }
+        if !self.has_words_of_bytes() {
+            let found = "bytes of which no invocation has four that are one word".to_owned();
+            return refuse(found, "whole words along the last axis of the result".to_owned());
         }
         Ok(self)
     }

@@ -4,6 +4,7 @@ use super::index::{AxisSet, Index};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::emit::Bits;
+use crate::ops::bytes::LANES;
 use crate::ops::elementwise::Function;
 use crate::ops::integer::IntegerFunction;
 use crate::ops::reduce::Reduction;
@@ -77,6 +78,18 @@ pub(in crate::ops) enum Node {
         then: NodeId,
         otherwise: NodeId,
     },
+    /// A number that is whole and from 0 to 255, as a byte. It is a result, and no node reads it.
+    Byte(NodeId),
+}
+
+/// The type of the words that hold elements of this type: four bytes are one.
+pub(in crate::ops) fn word_of(dtype: DType) -> DType {
+    if dtype == DType::U8 { DType::U32 } else { dtype }
+}
+
+/// The elements in words of `dims`, which hold elements of this type.
+pub(in crate::ops) fn elements_in(dims: Dims, dtype: DType) -> usize {
+    dims.elements() * if dtype == DType::U8 { LANES } else { 1 }
 }
 
 impl Node {
@@ -106,6 +119,7 @@ impl Node {
             Node::Apply(_, arguments) | Node::ApplyIntegers { arguments, .. } => arguments.clone(),
             Node::Reduce { of, place, .. } => [*of].into_iter().chain(*place).collect(),
             Node::Choose { then, otherwise, .. } => vec![*then, *otherwise],
+            Node::Byte(of) => vec![*of],
         }
     }
 
@@ -165,6 +179,7 @@ impl Node {
                 then: argument(*then),
                 otherwise: argument(*otherwise),
             },
+            Node::Byte(of) => Node::Byte(argument(*of)),
         }
     }
 }

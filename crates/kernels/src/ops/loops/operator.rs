@@ -1,5 +1,6 @@
 //! A nest as a node of a network: `Arg(0)`, `Arg(1)`, ...
 
+use super::nest::word_of;
 use super::{LoopsOp, Nest, OP, OperandSet};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -70,7 +71,7 @@ impl Options for Loops {
 
     fn types(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<DType> {
         let count = self.nest.targets().count();
-        (0..count).rev().map(|order| self.nest.result_type(order)).collect()
+        (0..count).rev().map(|order| word_of(self.nest.result_type(order))).collect()
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

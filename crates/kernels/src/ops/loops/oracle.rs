@@ -8,9 +8,10 @@
 use super::LoopsOp;
 use super::index::AxisSet;
 use super::integers;
-use super::nest::{GatherAxis, Nest, Node, NodeId, axes_of};
+use super::nest::{GatherAxis, Nest, Node, NodeId, axes_of, elements_in};
 use crate::dtype::DType;
 use crate::emit::Operand;
+use crate::ops::bytes;
 use crate::ops::elementwise::{Function, Interval, Unit, applied};
 use crate::ops::integer::wrapped;
 use crate::ops::operands::{Operands, get};
@@ -25,7 +26,11 @@ pub(super) type Bounded = (f64, Interval);
 pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let nest = &*op.nest;
     let words = |(place, &dtype): (usize, &DType)| {
-        numbers(dtype, get(operands, Operand::Arg(place as u8)).unwrap_or_default())
+        let words = get(operands, Operand::Arg(place as u8)).unwrap_or_default();
+        match dtype {
+            DType::U8 => bytes::bytes(words).iter().map(|&byte| f64::from(byte)).collect(),
+            dtype => numbers(dtype, words),
+        }
     };
     let sources: Vec<Vec<f64>> = nest.types.iter().enumerate().map(words).collect();
     let half = |dtype: DType| (dtype == DType::F16).then(|| Unit::of(DType::F16));
@@ -44,7 +49,8 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     };
     let (mut value, mut bound) = (Vec::new(), Vec::new());
     let mut last = None;
-    for index in 0..nest.target.elements() {
+    let is_of_bytes = nest.result_type(0) == DType::U8;
+    for index in 0..elements_in(nest.target, nest.result_type(0)) {
         nest.place(index, &mut evaluation.at);
         let own: Vec<usize> = axes_of(row).map(|axis| evaluation.at[axis]).collect();
         let same = last.as_ref() == Some(&own);
@@ -52,9 +58,21 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
         last = Some(own);
         let (exact, interval) = evaluation.node(nest.value);
         let interval = store.map_or(interval, |unit| unit.rounded(interval));
-        value.push(exact);
         let is_exact = interval.is_exact() && interval.lo == exact;
-        bound.push(if is_exact { 0.0 } else { interval.distance(exact) });
+        let distance = if is_exact { 0.0 } else { interval.distance(exact) };
+        match (is_of_bytes, index % bytes::LANES) {
+            (false, _) | (true, 0) => {
+                value.push(exact);
+                bound.push(distance);
+            }
+            (true, lane) => {
+                // What a step of this byte is in its word.
+                let step = f64::from(1u32 << (8 * lane));
+                let [word, of_word] = [&mut value, &mut bound].map(|all| all.last_mut());
+                word.into_iter().for_each(|word| *word += step * exact);
+                of_word.into_iter().for_each(|bound| *bound += step * distance);
+            }
+        }
     }
     Reference::Bounded { value, bound }
 }
@@ -103,6 +121,7 @@ impl Evaluation<'_> {
                 }
             }
             Node::Place(at) => exactly(at.value(&self.at) as f64),
+            Node::Byte(of) => self.node(*of),
             Node::Integer { value, word } => exactly(wrapped(*word, *value) as f64),
             Node::Gather { source, at, guards, by } if holds(guards, &self.at) => {
                 let place = at.value(&self.at);

@@ -1,5 +1,6 @@
 //! What `loops` is, and its kernels.
 
+use super::nest::word_of;
 use super::{LoopsOp, Nest, OP, OpNest, OperandSet, cpu, flat, oracle, result_operand, rows, words};
 use crate::cpu::CpuKernel;
 use crate::cpu::shelf::Shelf;
@@ -59,11 +60,11 @@ impl Definition for LoopsOp {
     fn operands(&self) -> Vec<OperandInfo> {
         let source = |(place, dims): (usize, &Dims)| {
             let dtype = self.nest.types.get(place).copied().unwrap_or_default();
-            OperandInfo::new(self.source(place), dims.shape(), Role::Input).of(dtype)
+            OperandInfo::new(self.source(place), dims.shape(), Role::Input).of(word_of(dtype))
         };
         let result = |(place, dims): (usize, Dims)| {
             let dtype = self.nest.result_type(place);
-            OperandInfo::new(result_operand(place), dims.shape(), Role::Output).of(dtype)
+            OperandInfo::new(result_operand(place), dims.shape(), Role::Output).of(word_of(dtype))
         };
         // What is written last is the first result.
         let results = self.nest.targets().enumerate().map(result).collect::<Vec<_>>().into_iter().rev();

@@ -117,6 +117,9 @@ impl Text<'_> {
             Some(Stored { dtype: DType::F16, is_wide: true, .. }) => {
                 format!("unpack2x16float({name}[{at} / 4u][{at} % 4u / 2u])[{at} % 2u]")
             }
+            Some(Stored { dtype: DType::U8, .. }) => {
+                format!("f32(({name}[{at} / 4u] >> (8u * ({at} % 4u))) & 255u)")
+            }
             Some(Stored { is_wide: true, .. }) => format!("{name}[{at} / 4u][{at} % 4u]"),
             _ => format!("{name}[{at}]"),
         }
@@ -127,6 +130,7 @@ impl Text<'_> {
         let name = self.name_of(source);
         match self.sources.get(source) {
             Some(Stored { dtype: DType::F16, .. }) => format!("unpack_half4({name}[{at} / 4u])"),
+            Some(Stored { dtype: DType::U8, .. }) => format!("vec4<f32>(unpack4xU8({name}[{at} / 4u]))"),
             _ => format!("{name}[{at} / 4u]"),
         }
     }

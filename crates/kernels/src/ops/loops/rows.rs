@@ -67,7 +67,7 @@ impl Shape {
 /// lies, or the last one of the result, so that four rows are computed together.
 pub(super) fn lanes_of(nest: &Nest) -> Option<usize> {
     let shape = Shape::of(nest);
-    lanes_along(nest, &shape).or_else(|| {
+    lanes_along(nest, &shape).filter(|&axis| nest.has_words_along(axis)).or_else(|| {
         let &axis = nest.written.last()?;
         (shape.row & (1 << axis) != 0 && has_lanes(nest, axis)).then_some(axis)
     })

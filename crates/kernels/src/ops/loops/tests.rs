@@ -1,6 +1,7 @@
 //! Nests beside the ops that they stand for, and beside several of them one behind the other.
 
 use super::cpu::LoopsKernel;
+use super::nest::word_of;
 use super::{LoopsOp, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::cpu::CpuKernel;
 use crate::dims::Dims;
@@ -40,7 +41,7 @@ fn agrees(nest: &Nest, sources: &[Vec<f32>], wanted: &[f64], what: &str) {
     let run = |kernel: &dyn CpuKernel| {
         let mut found = vec![f32::NAN; wanted.len()];
         kernel.run(&given, &mut [(Operand::Dst, &mut found)]).expect("it runs");
-        word::numbers(nest.result_type(0), &found)
+        word::numbers(word_of(nest.result_type(0)), &found)
     };
     let cpu = run(&*Op::cpu(&op, &Operands::new()).expect("a kernel"));
     let in_tiles = if nest.has_integers() { cpu.clone() } else { run(&LoopsKernel::of_small_tiles(nest)) };
@@ -128,7 +129,7 @@ fn several_agree(nest: &Nest, sources: &[Vec<f32>], what: &str) {
             .collect();
         kernel.run(&given, &mut outputs).expect("it runs");
         let numbers = |(result, words): (usize, &Vec<f32>)| {
-            let numbers = word::numbers(nest.result_type(result), words);
+            let numbers = word::numbers(word_of(nest.result_type(result)), words);
             numbers.into_iter().map(|number| number as f32).collect()
         };
         written.iter().enumerate().map(numbers).collect::<Vec<Vec<f32>>>()

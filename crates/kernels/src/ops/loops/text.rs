@@ -218,6 +218,8 @@ impl<'a> Text<'a> {
                 };
                 self.line(&format!("let {name}: {ty} = {text};"));
             }
+            // It becomes a byte when it is written.
+            Node::Byte(of) => return self.value(of),
             // Its loop comes before all that reads it (`rows`).
             Node::Reduce { .. } => {}
         }

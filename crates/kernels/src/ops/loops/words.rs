@@ -1,4 +1,4 @@
-//! Nests with integers, or with elements where nodes say, on the CPU: element by element.
+//! Nests with integers or bytes, or with elements where nodes say, on the CPU: element by element.
 //!
 //! Sessions of the CPU run the ops that such nests are made of, which have vectors of their own: this is what they are compared
 //! with.
@@ -10,6 +10,7 @@ use crate::cpu::{CpuKernel, check_len, input, output};
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::ops::bytes::{bytes, bytes_mut};
 use crate::ops::integer::{IntegerFunction, Number, wrapped};
 use crate::ops::reduce::Reduction;
 use crate::word;
@@ -40,10 +41,14 @@ impl CpuKernel for WordsKernel {
             let mut elements =
                 Elements { nest, sources, at: vec![0; nest.extents.len()], types: nest.node_types() };
             let dtype = nest.result_type(0);
+            if dtype == DType::U8 {
+                for (index, byte) in bytes_mut(dst).iter_mut().enumerate() {
+                    *byte = elements.result(index).float as u8;
+                }
+                continue;
+            }
             for (index, slot) in dst.iter_mut().enumerate() {
-                nest.place(index, &mut elements.at);
-                let mut known = vec![None; nest.nodes.len()];
-                let value = elements.value(nest.value, &mut known);
+                let value = elements.result(index);
                 *slot = match dtype {
                     DType::F32 => value.float,
                     integer => word::of_integers(integer, [value.integer].into_iter())
@@ -61,6 +66,7 @@ impl CpuKernel for WordsKernel {
 fn numbers(dtype: DType, words: &[f32]) -> Vec<Number> {
     match dtype {
         DType::F32 => words.iter().map(|&float| Number { integer: 0, float }).collect(),
+        DType::U8 => bytes(words).iter().map(|&byte| Number { integer: 0, float: byte.into() }).collect(),
         integer => {
             let integers = word::integers(integer, words);
             integers.into_iter().map(|integer| Number { integer, float: 0.0 }).collect()
@@ -78,6 +84,12 @@ struct Elements<'a> {
 impl Elements<'_> {
     fn holds(&self, guards: &[Guard]) -> bool {
         guards.iter().all(|guard| (0..guard.below).contains(&guard.index.value(&self.at)))
+    }
+
+    /// Element `index` of the result.
+    fn result(&mut self, index: usize) -> Number {
+        self.nest.place(index, &mut self.at);
+        self.value(self.nest.value, &mut vec![None; self.nest.nodes.len()])
     }
 
     /// An element of a source, zero beyond it.
@@ -100,6 +112,7 @@ impl Elements<'_> {
         let value = match &nest.nodes[id] {
             Node::Number(number) => of(DType::F32, number.0),
             Node::Place(at) => of(DType::F32, at.value(&self.at) as f32),
+            Node::Byte(of) => self.value(*of, known),
             Node::Integer { value, word } => Number { integer: wrapped(*word, *value), float: 0.0 },
             Node::Read { source, at, guards, otherwise } => match self.holds(guards) {
                 true => self.element(*source, at.value(&self.at)),

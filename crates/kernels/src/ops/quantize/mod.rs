@@ -9,6 +9,7 @@
 //! beyond the channels are `zero`. The byte of a NaN is any.
 
 mod examples;
+mod nest;
 mod operator;
 mod rows;
 

@@ -1,16 +1,17 @@
-//! What `quantize` is as an op of rows: a word of four bytes per invocation.
+//! What `quantize` is as an op of rows, whose kernel is its nest's.
 
 use super::{OP, QuantizeOp};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
 use crate::dtype::DType;
-use crate::emit::{Operand, Scalar};
+use crate::emit::Operand;
 use crate::ops::bytes::{LANES, bytes_mut, numbers};
+use crate::ops::kernel::Kernel;
+use crate::ops::loops::{AsNest, OpNest};
 use crate::ops::operands::{Operands, get};
 use crate::ops::reference::Reference;
 use crate::ops::rows::RowsOp;
-use crate::ops::spec::{Params, unsigned};
 use crate::shape::Shape;
 
 impl QuantizeOp {
@@ -54,7 +55,10 @@ const AT_ONCE: usize = 768;
 
 impl RowsOp for QuantizeOp {
     const NAME: &'static str = OP;
-    const TEXT: &'static str = crate::emit::text!("../../../shaders/quantize/rows.wgsl");
+
+    fn kernels() -> &'static [&'static dyn Kernel<Self>] {
+        &[&AsNest::ELEMENTS]
+    }
 
     fn problem_key(&self) -> String {
         format!("from{} by{} {}", self.source, self.factor.0, self.range.key())
@@ -72,14 +76,8 @@ impl RowsOp for QuantizeOp {
         if operand == Operand::Dst { DType::U32 } else { DType::F32 }
     }
 
-    fn params(&self) -> Params {
-        let mut params = vec![
-            ("elements", unsigned(self.target.elements())),
-            ("channels", unsigned(self.channels())),
-            ("factor", Scalar::F32(self.factor.0)),
-        ];
-        params.extend(self.range.params());
-        params
+    fn nest(&self) -> Option<OpNest> {
+        Some(OpNest::new(self.as_nest()?, vec![Operand::Src]))
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -168,8 +168,10 @@ fn compiled(nest: &Nest) -> Vec<Compiled> {
             Compiled::Apply(*function, own, arguments.len())
         }
         Node::Place(at) => Compiled::Place(Offset::of(at, &nest.extents)),
-        // Nests with integers have a kernel of their own (`words`).
-        Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. } => Compiled::Number(f32::NAN),
+        // Nests with integers or bytes have a kernel of their own (`words`).
+        Node::Integer { .. } | Node::Gather { .. } | Node::ApplyIntegers { .. } | Node::Byte(_) => {
+            Compiled::Number(f32::NAN)
+        }
         Node::Reduce { .. } => Compiled::Reduce,
         Node::Choose { guards, then, otherwise } => {
             Compiled::Choose { within: Within::of(guards, &nest.extents), then: *then, otherwise: *otherwise }
