@@ -6,6 +6,7 @@ use super::axes::Part;
 use crate::dtype::{DType, Precision};
 use crate::emit::{Access, Binding, Element, Operand, Value};
 use crate::limits::Limits;
+use crate::limits::machine::Machine;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry, offers};
 use crate::ops::plan::Choice;
 use crate::ops::rows::wide_obstacle;
@@ -16,6 +17,9 @@ const SIDE: usize = 32;
 
 /// Lines of a tile that are read or written at once.
 const LINES: usize = 8;
+
+/// Elements from which on lines that are read in part are felt.
+const LARGE: usize = 1 << 18;
 
 /// Fewer rows or columns leave most of a tile empty.
 const LEAST: usize = 8;
@@ -59,8 +63,12 @@ impl Kernel<RemapOp> for Transpose {
         VariantEntry::wgsl("transpose", crate::emit::text!("../../../shaders/remap/transpose.wgsl")).in_rows()
     }
 
-    fn offers(&self, op: &RemapOp, _limits: &Limits) -> Vec<Offer> {
-        if Matrices::of(op).is_some() { offers(2, [[1, 1, 1]]) } else { Vec::new() }
+    fn offers(&self, op: &RemapOp, limits: &Limits) -> Vec<Offer> {
+        let Some(Matrices { rows, columns, batch, .. }) = Matrices::of(op) else { return Vec::new() };
+        // Where lines of memory that are read in part cost more than a barrier, and local memory is memory of its own.
+        let pays = rows.min(columns) >= SIDE && rows * columns * batch >= LARGE;
+        let is_local = Machine::of(limits).is_some_and(|machine| machine.local_is_known);
+        offers(if pays && is_local { 0 } else { 2 }, [[1, 1, 1]])
     }
 
     /// Columns, lines of tiles, batch.
