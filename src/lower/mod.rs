@@ -14,6 +14,7 @@
 //! | `host` | which units the CPU computes between two recordings |
 //! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |
 //! | `idioms::compose` | units that are nests of loops join those that read what they write, where that takes less time |
+//! | `idioms::follow` | a function of each element becomes a part of the kernel that writes these elements |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |
@@ -89,7 +90,7 @@ pub use by::By;
 pub(crate) use choose::on_cpu;
 pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
 pub(crate) use halves::op_on;
-pub(crate) use idioms::{compose, compose_on_cpu};
+pub(crate) use idioms::{compose, compose_on_cpu, follow};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use image_conversion::change_times;
 pub(crate) use known::{CompiledKernels, decisive};

@@ -57,6 +57,8 @@ pub enum Rewrite {
     /// On devices: moves, functions of each element, reductions, softmax and normalisations of rows become one kernel with those
     /// that read what they write, where that takes less time.
     Loops,
+    /// On devices: a function of each element becomes a part of the convolution or the product that it follows.
+    Epilogues,
     /// On devices: several products of one input become one product.
     Stacks,
     /// On devices: a normalisation of a large map, or an attention of few queries to many keys, becomes one of parts and
@@ -70,7 +72,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 22] = [
+    pub const ALL: [Rewrite; 23] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -89,6 +91,7 @@ impl Rewrite {
         Rewrite::GatedProducts,
         Rewrite::DenseLayers,
         Rewrite::Loops,
+        Rewrite::Epilogues,
         Rewrite::Stacks,
         Rewrite::Parts,
         Rewrite::Concatenations,
@@ -116,6 +119,7 @@ impl Rewrite {
             Rewrite::GatedProducts => "gated_products",
             Rewrite::DenseLayers => "dense_layers",
             Rewrite::Loops => "loops",
+            Rewrite::Epilogues => "epilogues",
             Rewrite::Stacks => "stacks",
             Rewrite::Parts => "parts",
             Rewrite::Concatenations => "concatenations",

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
-use crate::lower::{Rewrites, Unit, compose, has_halves, joined, multiple, op_on, simplified};
+use crate::lower::{Rewrites, Unit, compose, follow, has_halves, joined, multiple, op_on, simplified};
 use crate::ops::{Op, Purpose};
 use crate::tune::OpBench;
 use crate::tune::db::{self, Chosen, SharedDatabase, Source};
@@ -66,6 +66,7 @@ impl Work {
         joined(&mut network, &Rewrites::ALL, multiple(self.precision, alignment))?;
         let composed = if self.precision == Precision::Auto { Precision::F32 } else { self.precision };
         compose(&mut network, &|_| false, composed, &self.device.info().limits)?;
+        follow(&mut network, &|_| false, composed, &self.device.info().limits)?;
         // Stacks first: they are among the largest.
         let (stacks, nodes): (Vec<_>, Vec<_>) =
             network.units().iter().partition(|unit| !unit.parts().is_empty());

@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 24] = [
+pub(crate) const PATTERNS: [Pattern; 25] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -35,6 +35,7 @@ pub(crate) const PATTERNS: [Pattern; 24] = [
         draw: epilogue,
     },
     Pattern { name: "functions", rewrites: &[Rewrite::Functions], draw: functions },
+    Pattern { name: "functions behind", rewrites: &[Rewrite::Epilogues], draw: behind },
     Pattern { name: "factors", rewrites: &[Rewrite::Factors], draw: factors },
     Pattern { name: "moves", rewrites: &[Rewrite::Loops], draw: moves },
     Pattern { name: "patches", rewrites: &[Rewrite::Patches], draw: patches },
@@ -394,20 +395,21 @@ fn projections(draft: &mut Draft) -> Drawn {
     product(draft, y, c, Gemm::default())
 }
 
-fn epilogue(draft: &mut Draft) -> Drawn {
-    let y = match draft.random.below(4) {
+/// A product or a convolution.
+fn summed(draft: &mut Draft) -> Drawn {
+    match draft.random.below(4) {
         0 => {
             let (m, k) = (draft.random.pick(&[1, 2, 6]), draft.random.pick(&[1, 4, 7]));
             let x = input(draft, &[m, k])?;
             let options = rows_or_columns(draft);
             let n = draft.random.pick(&[1, 4, 5, 8, m, m]);
-            product(draft, x, n, options)?
+            product(draft, x, n, options)
         }
         1 => {
             let x = map(draft)?;
             let rows = draft.dims(x)[1];
             let (oc, bias) = (draft.random.pick(&[1, 3, 4, 8, rows, rows]), draft.random.one_in(2));
-            pointwise(draft, x, oc, Activation::None, bias)?
+            pointwise(draft, x, oc, Activation::None, bias)
         }
         2 => {
             let x = map(draft)?;
@@ -415,16 +417,20 @@ fn epilogue(draft: &mut Draft) -> Drawn {
             let options = Conv2d { padding: Padding::Same, ..Conv2d::default() };
             let oc = draft.random.pick(&[1, 3, 4, 8]);
             let weights = tensor(draft, &[oc, 3, 3, c], Kind::Small);
-            draft.add(Step { weights: Some(weights), ..Step::of(Make::Conv2d(options), vec![x]) })?
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Conv2d(options), vec![x]) })
         }
         _ => {
             let x = map(draft)?;
             let c = draft.dims(x)[3];
             let options = Depthwise { padding: Padding::Same, ..Depthwise::default() };
             let weights = tensor(draft, &[1, 3, 3, c], Kind::Small);
-            draft.add(Step { weights: Some(weights), ..Step::of(Make::Depthwise(options), vec![x]) })?
+            draft.add(Step { weights: Some(weights), ..Step::of(Make::Depthwise(options), vec![x]) })
         }
-    };
+    }
+}
+
+fn epilogue(draft: &mut Draft) -> Drawn {
+    let y = summed(draft)?;
     let dims = draft.dims(y);
     let c = *dims.last()?;
     // A vector for each channel, or a near miss: one for each place of another axis.
@@ -445,6 +451,46 @@ fn epilogue(draft: &mut Draft) -> Drawn {
         y = binary(draft, function, both[0], both[1])?;
     }
     if draft.random.one_in(2) { motifs::activated(draft, y) } else { Some(y) }
+}
+
+/// Functions of each element behind a product or a convolution that no epilogue has a place for: of numbers, of numbers for each
+/// channel, of elements of the same places, and where the result is seen in other dimensions.
+fn behind(draft: &mut Draft) -> Drawn {
+    let mut y = summed(draft)?;
+    if draft.random.one_in(2) {
+        y = motifs::activated(draft, y)?;
+    }
+    let mut dims = draft.dims(y);
+    if draft.random.one_in(3) {
+        dims.insert(0, 1);
+        y = draft.add(Step::of(Make::Reshape(dims.clone()), vec![y]))?;
+    }
+    let c = *dims.last()?;
+    for _ in 0..draft.random.within(1, 3) {
+        y = match draft.random.below(5) {
+            0 => {
+                let rectified = unary(draft, Function::Relu, y)?;
+                let squared = unary(draft, Function::Square, rectified)?;
+                let scaled = number(draft, Function::Mul, squared, 0.875)?;
+                number(draft, Function::Sub, scaled, 0.375)?
+            }
+            1 => {
+                // A number for each channel, or a near miss: one for each place of another axis.
+                let miss = dims.len() > 1 && draft.random.one_in(6);
+                let extents = if miss { vec![dims[dims.len() - 2], 1] } else { vec![c] };
+                affine(draft, y, &extents)?
+            }
+            2 => {
+                let other = input(draft, &dims)?;
+                let function = draft.random.pick(&[Function::Add, Function::Sub, Function::Mul]);
+                let both = if draft.random.one_in(2) { [y, other] } else { [other, y] };
+                binary(draft, function, both[0], both[1])?
+            }
+            3 => number(draft, Function::Sub, y, 0.75)?,
+            _ => motifs::activated(draft, y)?,
+        };
+    }
+    Some(y)
 }
 
 /// A sum, or a near miss of one.

@@ -6,6 +6,7 @@
 //! `cl/<op>/<variant>.cl`; a kernel that has such a text is not printed.
 
 pub mod dialect;
+pub mod element;
 pub mod epilogue;
 pub(crate) mod halves;
 pub mod interface;
@@ -31,6 +32,7 @@ pub mod words;
 pub use crate::text;
 pub use constants::Value;
 pub use dialect::Dialect;
+pub use element::ElementFunction;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use folded::Folded;
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
@@ -70,6 +72,8 @@ pub struct KernelSpec {
     pub between: Option<Epilogue>,
     /// What happens to a sum before it is stored.
     pub epilogue: Epilogue,
+    /// What happens to what the epilogue gives.
+    pub function: Option<ElementFunction>,
     /// What its op has it compute, where the text leaves that open.
     pub body: Body,
     /// How its grid is launched, where that is not work-group by work-group along each axis.
@@ -115,7 +119,8 @@ impl KernelSpec {
         let [tx, ty, tz] = self.tile;
         let [x, y, z] = self.work_group;
         let between = self.between.map(|between| between.label());
-        let parts = [between.unwrap_or_default(), self.epilogue.label()];
+        let function = if self.function.is_some() { "function" } else { "" };
+        let parts = [between.unwrap_or_default(), self.epilogue.label(), function.to_owned()];
         let epilogue =
             parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("_then_");
         let separator = if epilogue.is_empty() { "" } else { "_" };

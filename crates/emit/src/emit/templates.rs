@@ -135,6 +135,17 @@ fn enabled(text: &str) -> usize {
     text.split_inclusive('\n').take_while(|line| line.starts_with("enable ")).map(str::len).sum()
 }
 
+/// A function in OpenCL C, with what it calls.
+#[cfg(feature = "shaders")]
+fn printed(function: &super::ElementFunction, called: &str) -> Result<String> {
+    function.opencl(called)
+}
+
+#[cfg(not(feature = "shaders"))]
+fn printed(_: &super::ElementFunction, _: &str) -> Result<String> {
+    Err(Error::unsupported("a function in OpenCL C", "no GPU backend is compiled in"))
+}
+
 fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> Result<KernelSource> {
     let (folder, ending) = dialect.folder_and_ending();
     let name = format!("{folder}/{}/{}.{ending}", spec.op, spec.variant);
@@ -165,13 +176,24 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
     let body = template::render(text, names, &words, piece).map_err(fail)?;
     let epilogues = [spec.between, Some(spec.epilogue)].into_iter().flatten();
     let mut calls: Vec<&str> = epilogues.filter_map(|epilogue| epilogue.activation.call()).collect();
-    calls.dedup();
-    let functions = if calls.is_empty() {
-        String::new()
-    } else {
-        let shared = if dialect == Dialect::Wgsl { "shared/functions" } else { "shared/activations" };
-        let names = vec![("calls", calls.into_iter().collect()), ("wide", true.into())];
-        template::render(piece(shared).unwrap_or_default(), names, &words, piece).map_err(fail)?
+    let shared = |text: &str, calls: &[&str]| {
+        if calls.is_empty() {
+            return Ok(String::new());
+        }
+        let names = vec![("calls", calls.iter().copied().collect()), ("wide", true.into())];
+        template::render(piece(text).unwrap_or_default(), names, &words, piece).map_err(fail)
+    };
+    let functions = match (&spec.function, dialect) {
+        (None, Dialect::Wgsl) => shared("shared/functions", &calls)?,
+        (None, Dialect::OpenClC) => shared("shared/activations", &calls)?,
+        (Some(function), Dialect::Wgsl) => {
+            calls.extend(&function.calls);
+            shared("shared/functions", &calls)? + &function.wgsl()
+        }
+        (Some(function), Dialect::OpenClC) => {
+            let own = printed(function, &shared("shared/functions", &function.calls)?)?;
+            shared("shared/activations", &calls)? + &own
+        }
     };
     let body = match &spec.copies {
         Some(copies) => turns::unrolled(&body, &spec.entry(), copies),

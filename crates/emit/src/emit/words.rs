@@ -23,6 +23,7 @@
 mod between;
 mod declared;
 
+use super::element::{NAME, SCALARS};
 use super::{Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
 use crate::dtype::{DType, Precision};
 
@@ -320,6 +321,7 @@ impl Words {
         let in_f32 = |function: &str, x: &str| self.in_f32(function, x);
         let is_nan = |x: &str| self.is_nan(x);
         let mut lines = steps.statements(x, &bias, &slope, &residual, &splat, &in_f32, &is_nan);
+        lines.extend(self.of_element(x, slice, [index, column, row])?);
         if self.spec.interface.params.iter().any(|param| param.name == CHANNELS) {
             let zero = self.constant4(0.0);
             let lanes = match self.dialect {
@@ -333,6 +335,33 @@ impl Words {
             lines.push(format!("{x} = select({zero}, {x}, {lanes});"));
         }
         Ok(lines)
+    }
+
+    /// The statement that makes of the accumulator variable `x` what the kernel's element function gives.
+    fn of_element(
+        &self,
+        x: &str,
+        slice: &str,
+        [index, column, row]: [&str; 3],
+    ) -> Result<Option<String>, String> {
+        let Some(function) = &self.spec.function else { return Ok(None) };
+        let narrow = self.accumulator() == DType::F16;
+        let in_f32 = |text: String| if narrow { format!("vec4<f32>({text})") } else { text };
+        let mut arguments = vec![in_f32(x.to_owned())];
+        for operand in &function.channels {
+            arguments.push(in_f32(self.load4(operand.name(), slice, "", "")?));
+        }
+        for operand in &function.elements {
+            arguments.push(in_f32(self.load4(operand.name(), index, column, row)?));
+        }
+        let scalars = SCALARS.iter().take(function.scalars);
+        arguments.extend(scalars.map(|name| match self.dialect {
+            Dialect::Wgsl => format!("params.{name}"),
+            Dialect::OpenClC => (*name).to_owned(),
+        }));
+        let result = format!("{NAME}({})", arguments.join(", "));
+        let result = if narrow { self.splat(&result) } else { result };
+        Ok(Some(format!("{x} = {result};")))
     }
 
     /// The named constants, one a line, last the work-group's extents where `template` names them.

@@ -81,6 +81,16 @@ pub trait BoundKernel: fmt::Debug {
     /// If the op has no such operand.
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>>;
 
+    /// Whether its text can call a function of what it is about to store, and of elements of the same places if it is to be `of_elements`.
+    fn calls_function(&self, _of_elements: bool) -> bool {
+        false
+    }
+
+    /// How many buffers it binds with `choice`.
+    fn buffers(&self, _choice: &Choice) -> usize {
+        0
+    }
+
     /// `reference` with the bound of its own sums, if it sums other terms; as it is, for the others.
     ///
     /// # Errors

@@ -111,6 +111,10 @@ impl<O: Definition> Op for O {
         Definition::in_place(self)
     }
 
+    fn calls_function(&self) -> bool {
+        O::CALLS_FUNCTION
+    }
+
     fn nest(&self) -> Option<OpNest> {
         Definition::nest(self)
     }
@@ -364,6 +368,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             native_half: precision == Precision::F16 || entry.native_half,
             between: op.between(),
             epilogue,
+            function: None,
             body: kernel.body(op, choice),
             foreign: None,
             folded: folded(choice.work_group, grid, limits),
@@ -382,6 +387,24 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             // A constant that is read as it is.
             _ => data.to_vec(),
         })
+    }
+
+    /// Not one that has another bound, or stores numbers one by one where it reads others of the same places, such as a residual,
+    /// which it adds behind its epilogue.
+    fn calls_function(&self, of_elements: bool) -> bool {
+        let result = Definition::operands(self.op).last().map(|info| info.operand);
+        let one_by_one = |binding: &Binding| {
+            let of_result =
+                binding.operand == Operand::Residual || of_elements && Some(binding.operand) == result;
+            of_result && matches!(binding.element, Element::Scalar(_))
+        };
+        let bindings = || self.kernel.bindings(self.op, &self.choice([1; 3], [1; 3]));
+        O::CALLS_FUNCTION && !self.kernel.entry().sums_otherwise && !bindings().iter().any(one_by_one)
+    }
+
+    fn buffers(&self, choice: &Choice) -> usize {
+        let bindings = self.kernel.bindings(self.op, choice);
+        bindings.iter().filter(|binding| !matches!(binding.element, Element::Image2d(_))).count()
     }
 
     fn reference(&self, operands: &Operands<'_>, reference: Reference) -> Result<Reference> {

@@ -31,6 +31,10 @@ pub(crate) trait Definition: fmt::Debug + Clone + Send + Sync + 'static {
     /// Whether its values may be stored in halves, as [`Op::halves`] says.
     const HALVES: bool = false;
 
+    /// Whether its kernels can call a function of what they are about to store: their texts have an epilogue before each store
+    /// of the result.
+    const CALLS_FUNCTION: bool = false;
+
     /// Its kernels are kept busy by an invocation where others need so many.
     const SHARE: u64 = 1;
 

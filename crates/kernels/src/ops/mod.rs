@@ -21,6 +21,7 @@ pub mod dynamic_conv2d;
 pub mod dynamic_quantize;
 pub mod dynamic_range;
 pub mod elementwise;
+pub mod followed;
 pub mod gate;
 pub mod gather;
 pub mod gemm;

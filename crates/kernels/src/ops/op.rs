@@ -148,6 +148,11 @@ pub trait Op: Sealed + fmt::Debug + Send + Sync + 'static {
         Layout::C4
     }
 
+    /// Whether its kernels can call a function of what they are about to store ([`followed`](super::followed)).
+    fn calls_function(&self) -> bool {
+        false
+    }
+
     /// What it computes as a nest of loops; none of what is no such nest.
     fn nest(&self) -> Option<OpNest> {
         None

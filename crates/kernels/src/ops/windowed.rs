@@ -136,6 +136,7 @@ impl<O: ConvolutionOptions> Definition for Windowed<O> {
     const HALVES: bool = true;
     const SHARE: u64 = O::SHARE;
     const MIXES_CHANNELS: bool = O::MIXES_CHANNELS;
+    const CALLS_FUNCTION: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         O::kernels()

@@ -5,6 +5,7 @@ use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::examples::{ACTIVATIONS, Numbers};
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::shape::{Border, Padding, Shape};
 use std::sync::Arc;
@@ -47,6 +48,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             precision,
         )?));
     }
+    let options = Conv2d { padding: Padding::Same, activation: Activation::Relu6, ..Default::default() };
+    let (input, weights) = (Shape::nhwc(1, 7, 9, 12), Shape::nhwc(10, 3, 3, 12));
+    let op = Conv2dOp::new(input, weights, &options, true, false, precision)?;
+    examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
     Ok(examples)
 }
 

@@ -193,6 +193,7 @@ impl BoundKernel for CustomKernel<'_> {
             native_half: false,
             between: None,
             epilogue: Epilogue::default(),
+            function: None,
             body: Body::default(),
             interface: self.op.interface.clone(),
             template: None,

@@ -5,6 +5,7 @@ use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::ops::row_place::RowPlace;
 use crate::shape::{Padding, Shape};
@@ -27,14 +28,19 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         DepthwiseOp::new(wide, Shape::nhwc(1, 3, 3, 8), options, true, residual, precision)?.in_rows(place)
     };
     let same = Depthwise { padding: Padding::Same, ..Default::default() };
-    Ok(vec![
+    let mut examples: Vec<Box<dyn Op>> = vec![
         Box::new(in_rows(&same, true)?),
         Box::new(in_rows(&down, false)?),
         Box::new(in_rows(&dilated, false)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &down, true, false, precision)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &dilated, false, true, precision)?),
         Box::new(DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 18), &down, true, true, precision)?),
-    ])
+    ];
+    let plain = DepthwiseOp::new(input, Shape::nhwc(1, 3, 3, 6), &same, true, false, precision)?;
+    for op in [plain, in_rows(&same, false)?] {
+        examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
+    }
+    Ok(examples)
 }
 
 const NAMES: &str = "n,h,w,c,oc,kh,kw,stride";

@@ -61,7 +61,7 @@ fn is_narrow(step: &Step) -> bool {
 
 impl Program {
     /// Whether the result may be stored in halves: not where a step magnifies what rounding its arguments changes.
-    pub(super) fn halves(&self) -> bool {
+    pub(in crate::ops) fn halves(&self) -> bool {
         self.steps.iter().all(is_narrow)
     }
 

@@ -11,12 +11,12 @@ use crate::ops::halves::{Reach, Reaches};
 
 impl Program {
     /// Where the result lies.
-    pub(super) fn reach(&self, inputs: &Reaches<'_>) -> Reach {
+    pub(in crate::ops) fn reach(&self, inputs: &Reaches<'_>) -> Reach {
         self.reaches(inputs, &mut |_, _| {}).pop().unwrap_or(Reach::ALL)
     }
 
     /// Whether the argument of a function may lie where its result is infinite or none.
-    pub(super) fn is_singular(&self, inputs: &Reaches<'_>) -> bool {
+    pub(in crate::ops) fn is_singular(&self, inputs: &Reaches<'_>) -> bool {
         let mut singular = false;
         self.reaches(inputs, &mut |step, arguments| singular |= is_singular(step.function, arguments));
         singular

@@ -5,6 +5,7 @@ use crate::dtype::Precision;
 use crate::emit::{Activation, Bits};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         ldc: Some(40),
         ..Default::default()
     };
-    Ok(vec![
+    let mut examples: Vec<Box<dyn Op>> = vec![
         Box::new(GemmOp { precision, ..GemmOp::packed(32, 32, 32) }),
         Box::new(heads(12, 8, false, precision)?),
         Box::new(heads(9, 5, true, precision)?),
@@ -30,7 +31,12 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         Box::new(GemmOp::new(7, 31, 5, 1, &transposed, true, true, precision)?),
         Box::new(GemmOp::new(33, 42, 131, 2, &Gemm { ldc: None, ..transposed }, true, true, precision)?),
         Box::new(GemmOp::new(2, 7, 130, 1, &Gemm { ldc: None, ..transposed }, true, true, precision)?),
-    ])
+    ];
+    for (n, bias) in [(64, true), (31, true), (32, false)] {
+        let op = GemmOp::new(37, n, 64, 1, &Gemm::default(), bias, bias && n == 64, precision)?;
+        examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
+    }
+    Ok(examples)
 }
 
 /// The shares of two images with three heads each, times values that lie among queries and keys; the results of heads lie side

@@ -27,6 +27,7 @@ impl Definition for GemmOp {
     const NAME: &'static str = OP;
     const ROWS: bool = true;
     const HALVES: bool = true;
+    const CALLS_FUNCTION: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[

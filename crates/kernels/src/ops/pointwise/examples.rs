@@ -5,6 +5,7 @@ use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -14,10 +15,16 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let input = Shape::nhwc(1, 9, 9, 30);
     let relu6 = Pointwise { activation: Activation::Relu6 };
     let weights = Shape::nhwc(17, 1, 1, 30);
-    Ok(vec![
+    let mut examples: Vec<Box<dyn Op>> = vec![
         Box::new(PointwiseOp::new(input, weights, &relu6, true, false, precision)?),
         Box::new(PointwiseOp::new(input, weights, &Pointwise::default(), false, true, precision)?),
-    ])
+    ];
+    for (channels, residual) in [(17, false), (32, true)] {
+        let weights = Shape::nhwc(channels, 1, 1, 30);
+        let op = PointwiseOp::new(input, weights, &Pointwise::default(), true, residual, precision)?;
+        examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
+    }
+    Ok(examples)
 }
 
 const NAMES: &str = "n,h,w,c,oc";

@@ -4,6 +4,7 @@ use super::{OP, TransposedConv2d, TransposedConv2dOp};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::ops::examples::{ACTIVATIONS, Numbers};
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::shape::{Padding, Shape};
 use std::sync::Arc;
@@ -19,6 +20,16 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         let options = TransposedConv2d { stride, padding: Padding::Same, output: None, activation };
         examples.push(Box::new(TransposedConv2dOp::new(input, weights, &options, true, true, precision)?));
     }
+    let options = TransposedConv2d { padding: Padding::Same, ..Default::default() };
+    let op = TransposedConv2dOp::new(
+        Shape::nhwc(1, 5, 4, 8),
+        Shape::nhwc(6, 3, 3, 8),
+        &options,
+        true,
+        false,
+        precision,
+    )?;
+    examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
     Ok(examples)
 }
 
