@@ -72,10 +72,12 @@ impl Nest {
         nest.tidied().checked()
     }
 
-    /// For each axis of another nest one of this nest that is as long and of the same use: those in the same place first.
+    /// For each axis of another nest one of this nest that is as long and of the same use: those in the same place first. One that
+    /// reduces nothing goes along the rows and the loops of one that does.
     fn axes_like(&self, other: &Nest) -> Option<Vec<usize>> {
+        let reduce = self.reduces() && other.reduces();
         let uses = |nest: &Nest, axis: usize| {
-            let of = |set: AxisSet| set & (1 << axis) != 0;
+            let of = |set: AxisSet| reduce && set & (1 << axis) != 0;
             (nest.extents[axis], nest.written.contains(&axis), of(nest.row_axes()), of(nest.loop_axes()))
         };
         let count = self.extents.len();
