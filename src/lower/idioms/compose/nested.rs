@@ -90,14 +90,17 @@ pub(super) fn is_free(
         return Ok(false);
     }
     let mut writers = Vec::with_capacity(unit.inputs.len());
+    let is_part =
+        |value: Value| unit.reads().any(|part| network.resolve(part).of == network.resolve(value).of);
     for (_, input) in &unit.inputs {
         let Some(value) = input.value() else { return Ok(false) };
         let alias = network.resolve(value);
         let all = network.dims(alias.of)?.elements() == network.dims(value)?.elements();
         let whole = all && !network.leaves(alias.of);
         match network.writer(alias.of).filter(|&writer| whole && matches!(nested.get(writer), Some(None))) {
-            Some(writer) => writers.push(writer),
-            None => return Ok(false),
+            // No kernel writes a piece of what it reads another piece of.
+            Some(writer) if !network.units()[writer].reads().any(is_part) => writers.push(writer),
+            _ => return Ok(false),
         }
     }
     for layout in layouts {
