@@ -52,11 +52,14 @@ fn resize_maps(@builtin(global_invocation_id) gid: vec3<u32>) {
     let back: ${acc4} = ${splat(acc ~ "(1.0f)")} - across;
     let above: ${acc4} = ${fma4(load4("src", "upper + right"), "across", load4("src", "upper + left") ~ " * back")};
     let below: ${acc4} = ${fma4(load4("src", "lower + right"), "across", load4("src", "lower + left") ~ " * back")};
-    let mixed: ${acc4} = ${fma4("below", "down", "above * up")};
-    ${store4("dst", "dst_index", "mixed")}
+    var resized: ${acc4} = ${fma4("below", "down", "above * up")};
     //% else
     let row: u32 = params.src_w * nearest(gid.y, params.scale_h, params.src_h);
     let column: u32 = nearest(gid.x, params.scale_w, params.src_w);
-    ${store4("dst", "dst_index", load4("src", "first + row + column"))}
+    var resized: ${acc4} = ${load4("src", "first + row + column")};
     //% endif
+    //% for line in epilogue("resized", "gid.z % params.dst_c4", "dst_index")
+    ${line}
+    //% endfor
+    ${store4("dst", "dst_index", "resized")}
 }

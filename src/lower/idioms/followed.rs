@@ -131,11 +131,12 @@ fn followed(
     let Ok(program) = with_sources(program, &sources) else { return Ok(None) };
     let mut given = first.given();
     let vector = Dims::new(&[channels])?;
-    // Numbers of channels are packed as a bias is.
-    if count > 0 && !operator.adds_bias() {
+    // Numbers of channels are packed as a bias is, where there are weights.
+    let has_weights = given.iter().any(|(operand, ..)| *operand != Operand::Src);
+    if count > 0 && has_weights && !operator.adds_bias() {
         return Ok(None);
     }
-    if count > 0 && given.iter().all(|(operand, ..)| *operand != Operand::Bias) {
+    if count > 0 && has_weights && given.iter().all(|(operand, ..)| *operand != Operand::Bias) {
         let zeros = HostTensor::new(vector, vec![0.0; channels])?;
         given.push((Operand::Bias, Input::Constant(zeros, None), vector));
     }

@@ -1,9 +1,10 @@
 //! A kernel of an op, which calls a function of what it is about to store.
 
-use super::{FollowedOp, operand};
+use super::{FollowedOp, is_plain, operand};
+use crate::dtype::DType;
 use crate::emit::element::SCALARS;
 use crate::emit::words::CHANNELS;
-use crate::emit::{Access, Binding, ElementFunction, Operand, Param, Scalar};
+use crate::emit::{Access, Binding, Element, ElementFunction, Least, Operand, Param, Scalar};
 use crate::error::Result;
 use crate::layout::Form;
 use crate::limits::Limits;
@@ -137,6 +138,9 @@ impl BoundKernel for FollowedKernel<'_> {
         let like = |own: Option<Binding>| {
             move |place| Some(Binding { operand: operand(place), access: Access::Read, ..own? })
         };
+        let vector = Binding::new(Operand::Bias, Element::Vec4(DType::F32), Access::Read);
+        let bytes = 4 * result.map.c.next_multiple_of(4) as u64;
+        let bias = bias.or(Some(Binding { least: Least::Bytes(bytes), ..vector }));
         let more: Vec<Binding> =
             channels.filter_map(like(bias)).chain(elements.filter_map(like(written))).collect();
         let at = spec.interface.bindings.iter().position(|own| own.operand == result.operand);
@@ -164,6 +168,11 @@ impl BoundKernel for FollowedKernel<'_> {
     fn pack(&self, choice: &Choice, operand: Operand, data: &[f32]) -> Result<Vec<f32>> {
         let [mut channels, _] = self.op.inputs();
         let is_vector = channels.any(|place| self::operand(place) == operand);
+        if is_vector && is_plain(&self.op.op.operands()) {
+            let mut packed = data.to_vec();
+            packed.resize(data.len().next_multiple_of(4), 0.0);
+            return Ok(packed);
+        }
         // Numbers of channels lie as a bias does.
         self.kernel.pack(choice, if is_vector { Operand::Bias } else { operand }, data)
     }

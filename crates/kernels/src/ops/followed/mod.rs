@@ -3,7 +3,7 @@
 //! | operand | shape | order |
 //! |---|---|---|
 //! | the op's operands | | |
-//! | `v1`, ... (`arg1`, ...) | one number for each channel of the result | packed as a bias is |
+//! | `v1`, ... (`arg1`, ...) | one number for each channel of the result | packed as a bias is, or as they are |
 //! | `z1`, ... (behind these) | as the result | as the result |
 //!
 //! `y[.., c] = f(x[.., c], v1[c], ..., z1[.., c], ...)`, where `x` is what the op gives. The function is a [`Program`]; kernels are
@@ -43,6 +43,11 @@ pub(super) const fn operand(place: usize) -> Operand {
     Operand::Arg(place as u8)
 }
 
+/// Whether an op has no weights: then numbers of channels lie as they are.
+fn is_plain(infos: &[OperandInfo]) -> bool {
+    infos.iter().all(|info| matches!(info.operand, Operand::Src | Operand::Dst))
+}
+
 impl FollowedOp {
     /// `op` followed by `program`, whose first input is the op's result; the next ones are numbers of `channels`, the others are
     /// elements of the same places.
@@ -59,10 +64,13 @@ impl FollowedOp {
             return refuse(format!("a function behind {results} results"), "an op with an epilogue");
         }
         let others = program.inputs() - 1;
-        let has_bias = infos.iter().any(|info| info.operand == Operand::Bias);
-        if channels > others || channels > 0 && !has_bias {
+        let is_packed = infos.iter().any(|info| info.operand == Operand::Bias) || is_plain(&infos);
+        if channels > others || channels > 0 && !is_packed {
             let found = format!("{channels} of {others} inputs that are numbers of channels");
-            return refuse(found, "as many as there are, behind an op with a bias, as which they are packed");
+            return refuse(
+                found,
+                "as many as there are, behind an op without weights, or with a bias, as which they are packed",
+            );
         }
         Ok(FollowedOp { op, program, channels })
     }
@@ -81,8 +89,8 @@ impl FollowedOp {
     /// The operands that it reads beside those of the op.
     fn others(&self) -> Result<Vec<OperandInfo>> {
         let bias = self.op.operands().into_iter().find(|info| info.operand == Operand::Bias);
-        let count = bias.map_or(0, |bias| bias.elements());
         let result = self.result()?;
+        let count = bias.map_or(result.map.c, |bias| bias.elements());
         let [channels, elements] = self.inputs();
         let vectors = channels.map(|place| OperandInfo::vector(operand(place), count));
         let elements =

@@ -5,6 +5,7 @@ use crate::dtype::Precision;
 use crate::emit::Activation;
 use crate::error::Result;
 use crate::ops::examples::{ACTIVATIONS, Numbers};
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::shape::{Padding, Shape};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
                 Pool { stride: [2, 1], padding: Padding::Same, activation, ..Pool::new(pooling, [3, 2]) };
             examples.push(Box::new(PoolOp::new(input, &options, precision)?));
         }
+    }
+    for mode in [Pooling::Max, Pooling::Average] {
+        let op = PoolOp::new(input, &Pool::new(mode, [3, 2]), precision)?;
+        examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
     }
     Ok(examples)
 }

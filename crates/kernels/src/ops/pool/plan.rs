@@ -21,6 +21,7 @@ impl Definition for PoolOp {
     /// A window is short, as a depthwise convolution's.
     const SHARE: u64 = 4;
     const HALVES: bool = true;
+    const CALLS_FUNCTION: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&direct::Direct]

@@ -4,6 +4,7 @@ use super::{OP, Resize, ResizeMode, ResizeOp};
 use crate::dtype::Precision;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
+use crate::ops::followed::behind;
 use crate::ops::op::Op;
 use crate::shape::Shape;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             let options = Resize { align_corners, half_pixel_centers, ..Resize::new(mode, [9, 4]) };
             examples.push(Box::new(ResizeOp::new(input, &options, precision)?));
         }
+    }
+    for mode in [ResizeMode::Bilinear, ResizeMode::Nearest] {
+        let op = ResizeOp::new(input, &Resize::new(mode, [9, 4]), precision)?;
+        examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
     }
     Ok(examples)
 }

@@ -30,6 +30,7 @@ impl Kernel<ResizeOp> for Maps {
             ("src_h", unsigned(op.input.h)),
             ("dst_w", unsigned(op.output.w)),
             ("dst_h", unsigned(op.output.h)),
+            ("dst_c4", unsigned(op.output.slices())),
             ("planes", unsigned(op.output.slices() * op.output.n)),
             ("scale_h", Scalar::F32(op.scale(0))),
             ("scale_w", Scalar::F32(op.scale(1))),

@@ -16,6 +16,7 @@ use crate::ops::spec::extent;
 impl Definition for ResizeOp {
     const NAME: &'static str = OP;
     const HALVES: bool = true;
+    const CALLS_FUNCTION: bool = true;
 
     fn kernels() -> &'static [&'static dyn Kernel<Self>] {
         &[&maps::Maps]
