@@ -379,8 +379,14 @@ fn projections(draft: &mut Draft) -> Drawn {
     let c = draft.random.pick(&[4, 5, 8]);
     let x = input(draft, &[batch, rows, c])?;
     let other = if draft.random.one_in(4) { input(draft, &[batch, rows, c])? } else { x };
+    // The first row alone may ask.
+    let queries = if draft.random.one_in(4) { 1 } else { rows };
+    let first = match queries < rows {
+        true => draft.add(Step::of(Make::Slice(1, [0, queries]), vec![x]))?,
+        false => x,
+    };
     let mut sides = Vec::new();
-    for from in [x, other, other] {
+    for (from, rows) in [(first, queries), (other, rows), (other, rows)] {
         let turned = draft.random.one_in(4);
         let y = product(draft, from, wide, Gemm { transpose_b: turned, ..Gemm::default() })?;
         let heads_apart = vec![batch, rows, heads, depth];
@@ -389,9 +395,9 @@ fn projections(draft: &mut Draft) -> Drawn {
         sides.push(draft.add(Step::of(Make::Reshape(vec![batch * heads, rows, depth]), vec![y]))?);
     }
     let y = attend(draft, [sides[0], sides[1], sides[2]], true)?;
-    let y = draft.add(Step::of(Make::Reshape(vec![batch, heads, rows, depth]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, heads, queries, depth]), vec![y]))?;
     let y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3]), vec![y]))?;
-    let y = draft.add(Step::of(Make::Reshape(vec![batch, rows, wide]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, queries, wide]), vec![y]))?;
     product(draft, y, c, Gemm::default())
 }
 

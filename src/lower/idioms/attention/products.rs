@@ -37,9 +37,14 @@ struct Columns {
 pub(in crate::lower) fn join_products(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     for index in 0..network.units().len() {
         let Some(all) = columns(network, index, alone) else { continue };
-        // Keys and values of other rows than queries are two products of one input.
+        // Keys and values of other rows than queries, or of more of them, are two products of one input.
+        let extents = |op: &GemmOp| (op.m, op.k, op.batch);
         let alike = |sides: &[Columns]| {
-            sides.len() > 1 && (planted("projections_input") || sides.iter().all(|side| side.x == sides[0].x))
+            let same = |side: &Columns| {
+                (planted("projections_input") || side.x == sides[0].x)
+                    && extents(&side.op) == extents(&sides[0].op)
+            };
+            sides.len() > 1 && sides.iter().all(same)
         };
         let sides = [&all[..], &all[..2], &all[1..]].into_iter().find(|sides| alike(sides));
         if let Some(sides) = sides
@@ -143,15 +148,11 @@ fn within(place: RowStrides, [own, first, all]: [usize; 3]) -> Option<RowStrides
 /// The products of `sides`, in unit `index`'s attention, as one.
 fn joined(network: &mut Network<'_>, index: usize, sides: &[Columns]) -> Result<Option<JoinedProducts>> {
     let Some(Columns { op, x, .. }) = sides.first() else { return Ok(None) };
-    let alike = |other: &Columns| (other.op.m, other.op.k, other.op.batch) == (op.m, op.k, op.batch);
     let unit = &network.units()[index];
     let Some(strided) = unit.operator().and_then(|own| (own as &dyn Any).downcast_ref::<Strided>()).cloned()
     else {
         return Ok(None);
     };
-    if !sides.iter().all(alike) {
-        return Ok(None);
-    }
     let all: usize = sides.iter().map(|side| side.op.n).sum();
     let (mut strided, mut given) = (strided, unit.given());
     let rows = Dims::new(&[op.batch, 1, op.m, all])?;
