@@ -3,6 +3,7 @@
 
 use super::OnGpu;
 use super::nested::{found, is_free};
+use super::own_input::without_its_input;
 use super::products::{Neighbour, OperandPlace};
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -105,6 +106,8 @@ impl OnGpu<'_, '_, '_> {
         if unit.host.is_some() || !unit.parts().is_empty() || (self.alone)(&unit.name) {
             return Ok(None);
         }
+        let without = without_its_input(network, unit)?;
+        let unit = without.as_ref().unwrap_or(unit);
         let op = op_on(network.graph, unit, self.precision, Layout::C4, self.limits)?;
         let Some(&op) = op.as_any().downcast_ref::<DepthwiseOp>() else { return Ok(None) };
         let input = op.convolution().input;
@@ -144,8 +147,11 @@ impl OnGpu<'_, '_, '_> {
         }
         let (gone, before) = match neighbour {
             Neighbour::Goes(unit) => (Some(unit), true),
-            // A nest writes slices as it writes rows, unless another unit wants rows.
-            _ => (None, self.is_written_in_rows(value)? || self.is_read_by(value, place, Has::Rows)?),
+            // A nest writes slices as it writes rows, unless another unit wants rows, or more than the map.
+            _ => {
+                let part = at.elements != input.elements();
+                (None, part || self.is_written_in_rows(value)? || self.is_read_by(value, place, Has::Rows)?)
+            }
         };
         let behind = network.leaves(output) || self.is_read_by(output, place, Has::Rows)?;
         if !before && !behind {

@@ -11,6 +11,7 @@
 mod convolutions;
 mod maps;
 mod nested;
+mod own_input;
 mod parts;
 mod products;
 mod sources;
