@@ -897,10 +897,15 @@ fn loops_of_indices(draft: &mut Draft) -> Drawn {
 fn loops_of_rows(draft: &mut Draft) -> Drawn {
     let (n, h, w) = (draft.random.pick(&[1, 1, 2]), draft.random.within(1, 5), draft.random.within(2, 6));
     let (c, parts) = (draft.random.pick(&[4, 8, 12, 5]), draft.random.pick(&[1, 2, 3]));
-    let x = input(draft, &[n, h * w, 8])?;
+    // Rows ahead of the map, such as that of a class.
+    let ahead = draft.random.pick(&[0, 0, 1]);
+    let x = input(draft, &[n, ahead + h * w, 8])?;
     let mut y = product(draft, x, c * parts, Gemm::default())?;
     if draft.random.one_in(4) {
         y = unary(draft, Function::Tanh, y)?;
+    }
+    if ahead > 0 {
+        y = draft.add(Step::of(Make::Slice(1, [ahead, ahead + h * w]), vec![y]))?;
     }
     if parts > 1 {
         let begin = c * draft.random.below(parts);
