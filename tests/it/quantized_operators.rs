@@ -98,7 +98,9 @@ fn check(name: &str, graph: &Graph, ops: &[&str], steps: Quantization, most: f32
             let options = SessionOptions::new().with_precision(precision);
             let (found, values) = run(&context, graph, options, &inputs);
             for op in ops {
-                assert!(found.contains(op), "{name} on {backend} in {precision}: no {op} in {found:?}");
+                let composed = ["quantize", "dequantize"].contains(op) && found.contains(&"loops");
+                let there = composed || found.contains(op);
+                assert!(there, "{name} on {backend} in {precision}: no {op} in {found:?}");
             }
             // Halves of what enters are rounded before they are quantized.
             let allowed = if precision == Precision::F32 { 0.0 } else { 3.0 };

@@ -164,7 +164,8 @@ fn is_float(network: &Network<'_>, input: &Input) -> bool {
 
 /// Whether a constant of `dims` has a number for each channel.
 fn is_of_channels(dims: Dims, channels: usize) -> bool {
-    dims.elements() == channels && (dims.extents().last() == Some(&channels) || planted("functions_behind_channels"))
+    dims.elements() == channels
+        && (dims.extents().last() == Some(&channels) || planted("functions_behind_channels"))
 }
 
 /// The kernel that an untuned session takes first: not every kernel calls functions.

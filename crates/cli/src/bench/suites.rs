@@ -27,7 +27,7 @@ pub const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F16Storage];
 pub type Layer<'a> = (&'a str, &'a [usize]);
 
 /// The layers.
-pub const LAYERS: [Layer<'_>; 30] = [
+pub const LAYERS: [Layer<'_>; 33] = [
     NODE_27,
     ("pointwise", &[1, 17, 17, 512, 512]),
     ("pointwise", &[1, 33, 33, 256, 256]),
