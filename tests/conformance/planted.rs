@@ -922,7 +922,7 @@ fn mistakes() -> Vec<Mistake> {
             "vec4<i32>(half), centred",
             "vec4<i32>(0), centred",
         ),
-        ("no zero point", quantized(), "rows", [1; 3], "+ @zero", "+ 0 * @zero"),
+        ("the zero point subtracted", quantized(), "rows", [1; 3], "v6 + ", "v6 - "),
         ("zeros outside", bytes_of_ranges(), "direct", [1, 4, 1], "select(outside, ", "select(0u, "),
         (
             "the range of the first image",

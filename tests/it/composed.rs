@@ -4,7 +4,7 @@ use crate::machine::{in_turns, noise};
 use diptych::{
     Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Precision,
     Rewrite, Right, Session, SessionOptions, Term, Value,
-    nn::{AxisRange, IntegerFunction},
+    nn::{AxisRange, ByteRange, IntegerFunction},
 };
 use half::f16;
 use std::collections::BTreeSet;
@@ -149,6 +149,41 @@ fn constants_of_every_type_say_where_elements_are() -> diptych::Result<()> {
                             format!("{word} {halves} {turned} {precision} on {}", context.info().backend);
                         assert!(found.len() == wanted.len() && off <= most, "{what}: {off} off");
                     }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn bytes_are_read_where_they_begin_and_as_words_beside() -> diptych::Result<()> {
+    for channels in [8, 5] {
+        let dims = Dims::new(&[4, channels])?;
+        let mut graph = Graph::new();
+        let x = graph.input("x", dims)?;
+        let bytes = graph.quantize("bytes", x, 0.02, ByteRange::all(128))?;
+        // Rows behind the first one, and the words of all, which are moved.
+        let part = graph.slice("part", bytes, 0, 1..3)?;
+        let numbers = graph.dequantize("numbers", part, 0.02, 128, channels)?;
+        let y = graph.elementwise("shares", Function::Sigmoid, &[numbers.into()])?;
+        let turned = graph.transpose("turned", bytes, &[1, 0])?;
+        let back = graph.transpose("back", turned, &[1, 0])?;
+        let last = graph.slice("last", back, 0, 2..4)?;
+        let last = graph.dequantize("numbers of words", last, 0.02, 128, channels)?;
+        let y = graph.elementwise("y", Function::Add, &[y.into(), last.into()])?;
+        graph.output(y)?;
+        let x = tensor(&[4, channels], 9);
+        let step = |value: f32| (value / 0.02).round_ties_even().clamp(-128.0, 127.0) * 0.02;
+        let rows: Vec<f32> = x.to_f32().iter().map(|&value| step(value)).collect();
+        for context in in_turns() {
+            for without in [BTreeSet::new(), [Rewrite::Loops].into()] {
+                let options = SessionOptions { without_rewrites: without, ..SessionOptions::default() };
+                let (found, steps) = run(&context, &graph, &[("x", &x)], options);
+                for (place, found) in found.iter().enumerate() {
+                    let wanted = 1.0 / (1.0 + (-rows[channels + place]).exp()) + rows[2 * channels + place];
+                    let what = format!("{} {channels} channels, {place}, {steps:?}", context.info().backend);
+                    assert!((found - wanted).abs() <= 1e-5, "{what}: {found} for {wanted}");
                 }
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<O
         let Some((_, input, dims)) = given.iter().find(|(own, ..)| own == operand) else { return Ok(None) };
         let (mut source, mut first) = ((input.clone(), *dims), 0);
         if let Some(alias) = input.value().map(|value| network.resolve(value)) {
-            first = if planted("loops_offset") { 0 } else { alias.offset };
+            first = if planted("loops_offset") { 0 } else { alias.offset * nest.elements_of_word(order) };
             source = (Input::Value(alias.of), network.dims(alias.of)?);
         }
         let half = in_halves && stored.sources & (1 << order.min(31)) != 0;

@@ -67,7 +67,7 @@ impl Nest {
         });
         let further = self.further.iter().cloned().chain([first]).chain(others).collect();
         let of_other = other.types.iter().zip(from).map(|(&dtype, from)| (from.place, dtype));
-        let types = types_of(all.len(), self.types.iter().copied().enumerate().chain(of_other));
+        let types = types_of(all.len(), self.types.iter().copied().enumerate().chain(of_other))?;
         let nest = Nest { sources: all.to_vec(), types, nodes: nodes.nodes, further, ..self.clone() };
         nest.tidied().checked()
     }

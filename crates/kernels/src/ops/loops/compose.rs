@@ -53,14 +53,20 @@ pub(super) fn moved(node: Node, from: &[SourceAt]) -> Node {
 }
 
 /// The types of `count` sources, some of which are known by their places.
-pub(super) fn types_of(count: usize, known: impl Iterator<Item = (usize, DType)>) -> Vec<DType> {
-    let mut types = vec![DType::F32; count];
+///
+/// # Errors
+/// If one is read as elements of two types: as words and as their bytes.
+pub(super) fn types_of(count: usize, known: impl Iterator<Item = (usize, DType)>) -> Result<Vec<DType>> {
+    let mut types = vec![None; count];
     for (place, dtype) in known {
-        if let Some(own) = types.get_mut(place) {
-            *own = dtype;
+        let Some(own) = types.get_mut(place) else { continue };
+        if own.is_some_and(|own| own != dtype) {
+            let found = format!("a source that is read as {dtype} and as another type");
+            return Err(Error::unsupported(OP, found));
         }
+        *own = Some(dtype);
     }
-    types
+    Ok(types.into_iter().map(Option::unwrap_or_default).collect())
 }
 
 /// Where a source of a reader is, once its writer is a part of the nest.
@@ -187,7 +193,7 @@ impl Nest {
         let nest = Nest {
             extents,
             written: self.written.clone(),
-            types: types_of(sources.all.len(), of_reader.chain(of_writer)),
+            types: types_of(sources.all.len(), of_reader.chain(of_writer))?,
             sources: sources.all.to_vec(),
             nodes: nodes.nodes,
             value,
@@ -216,7 +222,7 @@ impl Nest {
             *node = moved(node.clone(), from);
         }
         let types = self.types.iter().zip(from).map(|(&dtype, from)| (from.place, dtype));
-        nest.types = types_of(all.len(), types);
+        nest.types = types_of(all.len(), types)?;
         nest.sources = all.to_vec();
         nest.tidied().checked()
     }

@@ -199,6 +199,11 @@ impl Nest {
         &self.sources
     }
 
+    /// How many elements of a source a word holds: of bytes four.
+    pub fn elements_of_word(&self, source: usize) -> usize {
+        self.types.get(source).map_or(1, |&dtype| elements_in(Dims::SCALAR, dtype))
+    }
+
     /// The dimensions of its result.
     pub fn target(&self) -> Dims {
         self.target
