@@ -972,14 +972,7 @@ fn mistakes() -> Vec<Mistake> {
             "highs[0] - lows[0]",
             "highs[0]",
         ),
-        (
-            "the next word's channels",
-            dequantized(),
-            "rows",
-            [1; 3],
-            "channel / 4u",
-            "min(channel / 4u + 1u, words - 1u)",
-        ),
+        ("another byte of a word", dequantized(), "rows", [1; 3], "a1 % 4u", "a1 % 3u"),
         ("the place of the first batch", update(), "rows", [1; 3], "outer / @outer]", "0u * outer]"),
         (
             "all rows at one place, in place",
