@@ -1,9 +1,10 @@
-//! A function of each element as a part of the kernel that writes these elements: of a convolution or a product, whose kernels
-//! call it of what they are about to store.
+//! Puts a function of each element into the kernel that writes these elements: that of a convolution, a product, a pooling or a
+//! resize, which calls the function with each value before it stores the result.
 //!
-//! `y[.., c] = f(x[.., c], v[c], z[.., c], ...)`, where `x` is what the unit before gives, `v` are constants, numbers for all elements or
-//! one for each channel, and `z` are values of the same extents. Epilogues have a place for a few functions of this kind (`lower/chain.rs`); this is for all others, and
-//! runs last, so that whatever knows a convolution or a product by its options saw it before.
+//! `y[.., c] = f(x[.., c], v[c], z[.., c], ...)`, where `x` is what the unit before gives, `v` are constants, one number for all
+//! elements or one for each channel, and `z` are values of the same extents. Epilogues have a place for a few functions of this
+//! kind (`lower/chain.rs`). This pass takes all others. It runs last: earlier passes recognise convolutions and products by
+//! their options and would not recognise one with a function behind it.
 
 use crate::dims::Dims;
 use crate::dtype::Precision;
@@ -55,8 +56,8 @@ struct FollowedUnit {
     seen: Option<Dims>,
 }
 
-/// The only unit that reads the result of unit `place`, as one that reads and writes it in its own dimensions, and whether it
-/// does: its place, itself, and whether it reads the value and no view of it.
+/// Returns the only unit that reads the result of unit `place`: its place, the unit in the dimensions of that result, and
+/// whether it reads the value itself rather than a view of it.
 fn reader<'n>(network: &'n Network<'_>, place: usize) -> Result<Option<(usize, Cow<'n, Unit>, bool)>> {
     let &[between] = &network.units()[place].outputs[..] else { return Ok(None) };
     let mut readers = network.readers(between);

@@ -1,8 +1,8 @@
-//! A function of each element of a result, behind what an epilogue makes of it.
+//! A function of each element of a result, which a kernel calls behind its epilogue.
 
 use super::Operand;
 
-/// A function of vec4s in f32 that a kernel calls of what it stores. `x0` is what its epilogue gives, `x1`, `x2`, ... are
+/// A function of vec4s in f32 that a kernel calls with each value before it stores it. `x0` is what its epilogue gives, `x1`, `x2`, ... are
 /// numbers of the same channels and then elements of the same places, `f0`, `f1`, ... are scalars of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ElementFunction {
@@ -68,8 +68,8 @@ impl ElementFunction {
         );
         let options = super::opencl::Options { checked: false, halves: true, fixed_work_group: true };
         let printed = super::opencl::print(NAME, &(text + &entry), &format!("{NAME}_caller"), options)?;
+        // The functions stand before the entry point.
         let before = printed.text.split("__kernel").next().unwrap_or_default();
-        // The attribute of the entry point's work-group stands before it.
         Ok(before.to_owned())
     }
 }

@@ -6,11 +6,11 @@
 //! | `v1`, ... (`arg1`, ...) | one number for each channel of the result | packed as a bias is, or as they are |
 //! | `z1`, ... (behind these) | as the result | as the result |
 //!
-//! `y[.., c] = f(x[.., c], v1[c], ..., z1[.., c], ...)`, where `x` is what the op gives. The function is a [`Program`]; kernels are
-//! the op's own, which call it of what they are about to store, in f32. So a function that no epilogue has a place for takes no kernel
-//! of its own.
+//! `y[.., c] = f(x[.., c], v1[c], ..., z1[.., c], ...)`, where `x` is what the op gives. The function is a [`Program`]. The op's own
+//! kernels call it in f32 with each value before they store the result, so a function that no epilogue has a place for takes no
+//! kernel of its own.
 //!
-//! It has the name of the op, whose texts it runs.
+//! A followed op has the name of its op, whose texts it runs.
 
 mod cpu;
 mod examples;
@@ -53,7 +53,8 @@ impl FollowedOp {
     /// elements of the same places.
     ///
     /// # Errors
-    /// If kernels of `op` call no such function, or the program has too many inputs.
+    /// If kernels of `op` call no such function, if fewer than `channels` inputs stand behind the first, or if the function reads
+    /// numbers of channels and `op` has weights but no bias.
     pub fn new(op: Arc<dyn Op>, program: Program, channels: usize) -> Result<Self> {
         let refuse = |found: String, wanted: &str| {
             Err(Error::unsupported(op.name(), format!("{found}, wanted {wanted}")))
@@ -61,7 +62,10 @@ impl FollowedOp {
         let infos = op.operands();
         let results = infos.iter().filter(|info| info.role.writes()).count();
         if !op.calls_function() || results != 1 {
-            return refuse(format!("a function behind {results} results"), "an op with an epilogue");
+            return refuse(
+                format!("a function behind an op of {results} results"),
+                "an op of one result whose kernels call a function of each element",
+            );
         }
         let others = program.inputs() - 1;
         let is_packed = infos.iter().any(|info| info.operand == Operand::Bias) || is_plain(&infos);
@@ -69,7 +73,7 @@ impl FollowedOp {
             let found = format!("{channels} of {others} inputs that are numbers of channels");
             return refuse(
                 found,
-                "as many as there are, behind an op without weights, or with a bias, as which they are packed",
+                "at most as many as there are, and an op that has no weights, or that packs them as it packs its bias",
             );
         }
         Ok(FollowedOp { op, program, channels })

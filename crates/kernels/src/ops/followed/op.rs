@@ -31,7 +31,7 @@ impl FollowedOp {
             .collect()
     }
 
-    /// What the function gives of `reference`, which has these `rows` of the result, or all.
+    /// What the function gives of `reference`, which has all rows of the result, or those that `answer` names.
     fn followed(
         &self,
         reference: &Reference,
