@@ -3,7 +3,7 @@
 use crate::machine::{in_turns, noise};
 use diptych::{
     Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Precision,
-    Rewrite, Right, Session, SessionOptions, Term, Value,
+    Reduction, Rewrite, Right, Session, SessionOptions, Softmax, Term, Value,
     nn::{AxisRange, ByteRange, IntegerFunction},
 };
 use half::f16;
@@ -187,6 +187,38 @@ fn bytes_are_read_where_they_begin_and_as_words_beside() -> diptych::Result<()> 
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// `relu(v) sum_l(k softmax_l(q))` of rows that hold `q`, `k` and `v` beside each other.
+fn linear_attention([groups, places, channels]: [usize; 3]) -> diptych::Result<Graph> {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[1, groups, places, 1 + 2 * channels])?)?;
+    let part = |graph: &mut Graph, name: &str, from: usize, to: usize| {
+        let ranges =
+            [AxisRange::ALL, AxisRange::ALL, AxisRange::ALL, AxisRange::new(from as isize, to as isize)];
+        graph.strided_slice(name, x, &ranges)
+    };
+    let q = part(&mut graph, "q", 0, 1)?;
+    let k = part(&mut graph, "k", 1, 1 + channels)?;
+    let v = part(&mut graph, "v", 1 + channels, 1 + 2 * channels)?;
+    let shares = graph.softmax("shares", q, Softmax { axis: 2, ..Softmax::default() })?;
+    let weighted = graph.elementwise("weighted", Function::Mul, &[k.into(), shares.into()])?;
+    let sum = graph.reduce("sum", weighted, Reduction::Sum, &[2], true)?;
+    let v = graph.elementwise("relu", Function::Relu, &[v.into()])?;
+    let y = graph.elementwise("y", Function::Mul, &[v.into(), sum.into()])?;
+    graph.output(y)?;
+    Ok(graph)
+}
+
+#[test]
+fn sums_of_channels_by_shares_of_rows_are_right() -> diptych::Result<()> {
+    for extents in [[1, 4, 16], [2, 7, 12], [4, 64, 64], [1, 16, 256], [1, 64, 192], [4, 128, 192]] {
+        let graph = linear_attention(extents)?;
+        let [groups, places, channels] = extents;
+        let x = tensor(&[1, groups, places, 1 + 2 * channels], 5);
+        check(&graph, &[("x", &x)], &["loops"]);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::cpu::LoopsKernel;
 use super::nest::word_of;
-use super::{LoopsOp, Nest, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
+use super::{Index, LoopsOp, Nest, Nodes, OpNest, OperandSet, ReadFrom, SourceAt, Sources};
 use crate::cpu::CpuKernel;
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -189,6 +189,49 @@ fn nests_of_ops_compute_what_the_ops_compute() {
         }
     }
     assert!(found > 100, "{found} nests");
+}
+
+/// `y[l, c] = relu(v[l, c]) sum_l(k[l, c] softmax_l(q[l]))` with `q`, `k` and `v` beside each other: what the shares sum up and find
+/// depends on no axis of a row, of which there are as many as columns.
+#[test]
+fn what_is_reduced_alike_for_all_columns_is_known_once() {
+    for [places, columns] in [[16, 256], [7, 64], [64, 192], [3, 5]] {
+        let row = 1 + 2 * columns;
+        let at = |first: usize, axis: Option<usize>| {
+            let begin = Index::axis(0).times(row as i64).plus(&Index::number(first as i64), 1);
+            axis.map_or(begin.clone(), |axis| begin.plus(&Index::axis(axis), 1))
+        };
+        let mut nodes = Nodes::default();
+        let q = nodes.read(0, at(0, None));
+        let [k, v] = [1, 1 + columns].map(|first| nodes.read(0, at(first, Some(1))));
+        let largest = nodes.reduce(Reduction::Max, q, 1);
+        let distance = nodes.apply(Function::Sub, &[q, largest]);
+        let power = nodes.apply(Function::Exp, &[distance]);
+        let sum = nodes.reduce(Reduction::Sum, power, 1);
+        let share = nodes.apply(Function::Div, &[power, sum]);
+        let weighted = nodes.apply(Function::Mul, &[k, share]);
+        let context = nodes.reduce(Reduction::Sum, weighted, 1);
+        let v = nodes.apply(Function::Relu, &[v]);
+        let y = nodes.apply(Function::Mul, &[v, context]);
+        let dims = |extents: &[usize]| Dims::new(extents).expect("small");
+        let [source, target] = [dims(&[places, row]), dims(&[places, columns])];
+        let nest =
+            Nest::new(vec![places, columns], vec![0, 1], vec![source], nodes, y, target).expect("a nest");
+        let x = noise(3, places * row);
+        let number = |place: usize, at: usize| f64::from(x[place * row + at]);
+        let powers: Vec<f64> = (0..places).map(|place| number(place, 0).exp()).collect();
+        let all: f64 = powers.iter().sum();
+        let context = |column: usize| {
+            (0..places).map(|place| number(place, 1 + column) * powers[place] / all).sum::<f64>()
+        };
+        let contexts: Vec<f64> = (0..columns).map(context).collect();
+        let element = |index: usize| {
+            let (place, column) = (index / columns, index % columns);
+            number(place, 1 + columns + column).max(0.0) * contexts[column]
+        };
+        let wanted: Vec<f64> = (0..places * columns).map(element).collect();
+        agrees(&nest, &[x], &wanted, &format!("{places} places of {columns} columns"));
+    }
 }
 
 #[test]

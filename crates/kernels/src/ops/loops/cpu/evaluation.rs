@@ -245,7 +245,8 @@ impl<'a, S: Simd> Evaluation<'a, S> {
         }
     }
 
-    fn count(&self, kind: Kind) -> usize {
+    /// How many values nodes of a kind have in the tile.
+    pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Single => 1,
             Kind::Rows => self.rows,

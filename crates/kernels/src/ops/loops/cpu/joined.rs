@@ -84,7 +84,9 @@ impl<S: Simd> Evaluation<'_, S> {
         }
         let count: usize = sweep.axes.iter().map(|&axis| self.program.extents[axis]).product();
         for (place, reducing) in sweep.reductions.iter().enumerate() {
-            let (id, own) = (reducing.node, place * self.rows..(place + 1) * self.rows);
+            let id = reducing.node;
+            // What is the same for all rows was found of each of them.
+            let own = place * self.rows..place * self.rows + self.count(self.program.kinds[id]);
             let by = if reducing.reduction == Reduction::Mean { count as f64 } else { 1.0 };
             let values = &mut *self.registers[self.program.registers[id]];
             match (reducing.place(), parts_alone) {
