@@ -10,11 +10,13 @@ use super::kernel::Kernel;
 use super::step::Part;
 use super::stored_as::{Kind, same_kind, stored_bytes};
 use super::unit::{Input, Unit};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Value;
 use crate::layout::Form;
 use crate::lower::mistakes::planted;
 use crate::ops::copy::CopyOp;
+use crate::shape::Shape;
 use std::collections::HashMap;
 
 /// An input of a concatenation, and its piece of the result.
@@ -151,9 +153,11 @@ impl Builder<'_, '_> {
             if found == part {
                 continue;
             }
-            if !kind.0.is_rows() {
-                return Err(Error::Internal(format!("a map of {:?} that is joined elsewhere", unit.name)));
-            }
+            // A map that was written in another form, and so not where it belongs, is copied as the words that it is stored in.
+            let kind = match kind.0 {
+                form if form.is_rows() => kind,
+                _ => (Form::Rows, Shape::nhwc(1, 1, 1, stored_bytes(kind) / 4), DType::U32),
+            };
             let name = format!("{} (copy)", self.network.name(value)?);
             // A kernel may not read another piece of the buffer that it writes.
             let mut from = found;
