@@ -45,13 +45,14 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Resul
 /// The passes that only devices run: fewer dispatches for more work. A binding may begin at a channel of a pixel
 /// that is a multiple of `multiple`.
 pub(crate) fn joined(network: &mut Network<'_>, rewrites: &Rewrites<'_>, multiple: usize) -> Result<()> {
-    type Pass = fn(&mut Network<'_>, &dyn Fn(&str) -> bool) -> Result<()>;
-    let passes: [(Rewrite, Pass); 5] = [
-        (Rewrite::Patches, idioms::split_patches),
-        (Rewrite::Gates, idioms::gates),
-        (Rewrite::Squeezes, idioms::squeezes),
-        (Rewrite::GatedProducts, idioms::gated_products),
-        (Rewrite::DenseLayers, idioms::dense_layers),
+    type Pass<'a> = &'a dyn Fn(&mut Network<'_>, &dyn Fn(&str) -> bool) -> Result<()>;
+    let passes: [(Rewrite, Pass<'_>); 6] = [
+        (Rewrite::Patches, &idioms::split_patches),
+        (Rewrite::Gates, &idioms::gates),
+        (Rewrite::Squeezes, &idioms::squeezes),
+        (Rewrite::GatedProducts, &idioms::gated_products),
+        (Rewrite::Stacks, &|network, alone| idioms::join_rows(network, alone, multiple)),
+        (Rewrite::DenseLayers, &idioms::dense_layers),
     ];
     for (_, pass) in passes.into_iter().filter(|(rewrite, _)| rewrites.has(*rewrite)) {
         pass(network, rewrites.alone)?;

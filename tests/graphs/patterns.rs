@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 25] = [
+pub(crate) const PATTERNS: [Pattern; 26] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -50,6 +50,7 @@ pub(crate) const PATTERNS: [Pattern; 25] = [
     Pattern { name: "loops of indices", rewrites: &[Rewrite::Loops], draw: loops_of_indices },
     Pattern { name: "loops of rows", rewrites: &[Rewrite::Loops], draw: loops_of_rows },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
+    Pattern { name: "one row", rewrites: &[Rewrite::Stacks], draw: one_row },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
 ];
@@ -1076,6 +1077,41 @@ fn gated(draft: &mut Draft) -> Drawn {
     let function = draft.random.pick(&[Function::Mul, Function::Sub]);
     let both = if draft.random.one_in(2) { [gate, up] } else { [up, gate] };
     binary(draft, function, both[0], both[1])
+}
+
+/// Products of one row, mostly of one input, each read as it is or behind a move, by functions, products or moves.
+fn one_row(draft: &mut Draft) -> Drawn {
+    let k = draft.random.pick(&[4, 8, 16]);
+    let dims = draft.random.pick(&[vec![1, k], vec![1, 1, k]]);
+    let x = input(draft, &dims)?;
+    let axis = dims.len() as isize - 1;
+    let options = rows_or_columns(draft);
+    let bits = draft.random.pick(&[0, 0, 4, 8]);
+    let mut parts = Vec::new();
+    for _ in 0..draft.random.pick(&[2, 3, 4]) {
+        let from = if draft.random.one_in(8) { input(draft, &dims)? } else { x };
+        let n = draft.random.pick(&[64, 64, 128, 192, 20]);
+        let own = if draft.random.one_in(8) { rows_or_columns(draft) } else { options };
+        let y = match bits {
+            4 | 8 if k.is_multiple_of(8) => packed(draft, from, n, bits)?,
+            _ => product(draft, from, n, own)?,
+        };
+        let y = match draft.random.below(4) {
+            0 => motifs::activated(draft, y)?,
+            1 => product(draft, y, 5, Gemm::default())?,
+            2 => {
+                let heads = [&dims[..dims.len() - 1], &[4, n / 4]].concat();
+                let y = draft.add(Step::of(Make::Reshape(heads.clone()), vec![y]))?;
+                let last = heads.len() - 1;
+                let permutation: Vec<usize> = (0..last - 1).chain([last, last - 1]).collect();
+                let y = draft.add(Step::of(Make::Transpose(permutation), vec![y]))?;
+                draft.add(Step::of(Make::Reshape([&dims[..dims.len() - 1], &[n]].concat()), vec![y]))?
+            }
+            _ => y,
+        };
+        parts.push(y);
+    }
+    draft.add(Step::of(Make::Concat(axis), parts))
 }
 
 fn layers(draft: &mut Draft) -> Drawn {

@@ -222,3 +222,34 @@ fn sums_of_channels_by_shares_of_rows_are_right() -> diptych::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn products_in_several_forms_are_one_behind_the_other() -> diptych::Result<()> {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[1, 4])?)?;
+    let right = graph.input("right", Dims::new(&[4, 192])?)?;
+    let z = graph.input("z", Dims::new(&[1, 1])?)?;
+    let wide = graph.gemm("wide", x, Right::Value(right), Extras::default(), Gemm::default())?;
+    let options = Gemm { transpose_b: true, ..Gemm::default() };
+    let narrow = graph.gemm("narrow", z, Right::Constant(tensor(&[4, 1], 1)), Extras::default(), options)?;
+    let both = graph.concat("both", &[wide, narrow], 1)?;
+    graph.output(both)?;
+    let (x, right, z) = (tensor(&[1, 4], 2), tensor(&[4, 192], 3), tensor(&[1, 1], 4));
+    let inputs = [("x", &x), ("right", &right), ("z", &z)];
+    let cpu = Context::builder().backend(Backend::Cpu).open()?;
+    let (wanted, _) = run(&cpu, &graph, &inputs, SessionOptions::default());
+    for context in in_turns() {
+        for precision in [Precision::F32, Precision::F16Storage] {
+            let options = SessionOptions { precision, ..Default::default() };
+            let (found, _) = run(&context, &graph, &inputs, options);
+            let off =
+                found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f32::max);
+            assert!(
+                found.len() == wanted.len() && off <= 4e-3,
+                "{} {precision}: {off}",
+                context.info().backend
+            );
+        }
+    }
+    Ok(())
+}

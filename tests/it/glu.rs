@@ -135,6 +135,30 @@ fn packed_weights_of_a_gate_are_one_product_too() {
 }
 
 #[test]
+fn zero_points_of_one_side_keep_two_products_apart() {
+    for second in [false, true] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", dims(&[M, K])).expect("an input");
+        let mut product = |name: &str, zeros: bool| {
+            let integers: Vec<u8> = (0..N * K).map(|place| (5 * place + name.len()) as u8 % 16).collect();
+            let scales = noise(Shape::nhwc(1, 1, N, 2), 7).to_f32().into_owned();
+            let mut weights = QuantizedMatrix::pack(4, [N, K], &integers, scales).expect("a matrix");
+            if zeros {
+                let zeros: Vec<u8> = (0..2 * N).map(|place| place as u8 % 5).collect();
+                weights = weights.with_zeros(4, &zeros).expect("as many");
+            }
+            let options = QuantizedGemm { block: Some(16), ..QuantizedGemm::new(4) };
+            graph.quantized_gemm(name, x, weights, Extras::default(), options).expect("a product")
+        };
+        let (gate, up) = (product("gate", !second), product("up", second));
+        let gate = node(&mut graph, "act", Function::Tanh, &[gate]);
+        let y = node(&mut graph, "y", Function::Mul, &[gate, up]);
+        graph.output(y).expect("an output");
+        check(&graph, &["quantized_gemm", "quantized_gemm", "elementwise"]);
+    }
+}
+
+#[test]
 fn products_of_two_inputs_or_that_are_read_elsewhere_stay_two() {
     for shown in [false, true] {
         let mut graph = Graph::new();

@@ -56,13 +56,13 @@ struct Halves {
 }
 
 /// The product of an input with constants.
-struct Side {
-    index: usize,
-    operator: Arc<dyn Operator>,
-    activation: Activation,
+pub(super) struct Side {
+    pub(super) index: usize,
+    pub(super) operator: Arc<dyn Operator>,
+    pub(super) activation: Activation,
     /// What it reads, and its constants.
     given: Vec<(Operand, Input, Dims)>,
-    output: Dims,
+    pub(super) output: Dims,
 }
 
 impl Side {
@@ -77,8 +77,16 @@ impl Side {
         }
     }
 
+    /// Whether `other` is a product of the same kind, with constants of the same kinds; one of both may have a bias alone.
+    pub(super) fn is_like(&self, other: &Side) -> bool {
+        let has_all = |one: &Side, other: &Side| {
+            one.given.iter().all(|(operand, ..)| *operand == Operand::Bias || other.find(*operand).is_some())
+        };
+        self.operator.same(&*other.operator) && has_all(self, other) && has_all(other, self)
+    }
+
     /// The input and its dimensions.
-    fn source(&self) -> Option<(Operand, Value, Dims)> {
+    pub(super) fn source(&self) -> Option<(Operand, Value, Dims)> {
         let all =
             self.given.iter().filter_map(|(operand, input, dims)| Some((*operand, input.value()?, *dims)));
         let all: Vec<_> = all.collect();
@@ -148,14 +156,8 @@ impl Finder<'_, '_> {
             program = behind(&program, place as u8, activation)?;
         }
         let [first, second] = &sides;
-        // Views of one value in the same dimensions are one input.
-        let source = |side: &Side| {
-            let (operand, value, dims) = side.source()?;
-            let alias = self.network.resolve(value);
-            Some((operand, alias.of, alias.offset, dims))
-        };
-        let alike = (source(first) == source(second) || planted("gated_input"))
-            && first.operator.same(&*second.operator)
+        let alike = (self.read_alike(first, second) || planted("gated_input"))
+            && first.is_like(second)
             && first.output.extents() == second.output.extents()
             && first.output.elements() == dims.elements()
             && first.output.extents().last() == dims.extents().last()
@@ -207,8 +209,18 @@ impl Finder<'_, '_> {
         (rows && whole && closed).then_some(Halves { program, x, slices: [one, other] })
     }
 
+    /// Whether two products read one input: views of one value in the same dimensions are one.
+    pub(super) fn read_alike(&self, one: &Side, other: &Side) -> bool {
+        let source = |side: &Side| {
+            let (operand, value, dims) = side.source()?;
+            let alias = self.network.resolve(value);
+            Some((operand, alias.of, alias.offset, dims))
+        };
+        source(one) == source(other)
+    }
+
     /// The product that writes `value`, without its activation.
-    fn side(&self, value: Value) -> Option<Side> {
+    pub(super) fn side(&self, value: Value) -> Option<Side> {
         let alias = self.network.resolve(value);
         let index = self.network.writer(alias.of)?;
         let unit = &self.network.units()[index];
@@ -237,19 +249,33 @@ impl Finder<'_, '_> {
     }
 }
 
-/// What `operand` of both sides is as one: columns side by side where they are columns, else one behind the other.
-fn constant(network: &Network<'_>, sides: &[Side; 2], operand: Operand) -> Result<Option<HostTensor>> {
-    let derived = network.graph.derived();
-    let own = [&sides[0], &sides[1]].map(|side| side.constant(operand));
-    if operand == Operand::Bias {
-        let columns = sides[0].output.extents().last().copied().unwrap_or(1);
-        return vectors(derived, &own.map(|vector| (vector, columns)));
+/// The constants of products of one input as those of one product, whose columns are theirs side by side: of matrices of columns
+/// side by side, else one behind the other. None if the products have no constants of one kind.
+pub(super) fn constants(network: &mut Network<'_>, sides: &[Side]) -> Result<Vec<(Operand, Input, Dims)>> {
+    let mut inputs = Vec::new();
+    for operand in [Operand::B, Operand::Weights, Operand::Scales, Operand::Zeros, Operand::Bias] {
+        if let Some(tensor) = constant(network, sides, operand)? {
+            let dims = tensor.dims();
+            // What kernels read as it is, and not packed, is a value.
+            let value = (operand != Operand::Bias).then(|| network.add_constant(tensor.clone()));
+            inputs.push((operand, Input::Constant(tensor, value), dims));
+        }
     }
-    let [Some(one), Some(other)] = own else { return Ok(None) };
-    let plain = (&*sides[0].operator as &dyn Any).downcast_ref::<Gemm>();
+    Ok(inputs)
+}
+
+/// What `operand` of all sides is as one.
+fn constant(network: &Network<'_>, sides: &[Side], operand: Operand) -> Result<Option<HostTensor>> {
+    let derived = network.graph.derived();
+    let own: Vec<Option<&HostTensor>> = sides.iter().map(|side| side.constant(operand)).collect();
+    if operand == Operand::Bias {
+        let columns = sides.iter().map(|side| side.output.extents().last().copied().unwrap_or(1));
+        return vectors(derived, &own.into_iter().zip(columns).collect::<Vec<_>>());
+    }
+    let Some(own) = own.into_iter().collect::<Option<Vec<&HostTensor>>>() else { return Ok(None) };
+    let plain = sides.first().and_then(|side| (&*side.operator as &dyn Any).downcast_ref::<Gemm>());
     let across = operand == Operand::B && plain.is_some_and(|gemm| !gemm.transpose_b);
-    let whole =
-        if across { side_by_side(derived, &[one, other]) } else { end_to_end(derived, &[one, other]) };
+    let whole = if across { side_by_side(derived, &own) } else { end_to_end(derived, &own) };
     whole.map(Some)
 }
 
@@ -291,14 +317,7 @@ fn joined(
     let dims = doubled(first.output)?;
     let Some((operand, x, of_x)) = first.source() else { return Ok(None) };
     let mut inputs = vec![(operand, Input::Value(x), of_x)];
-    for operand in [Operand::B, Operand::Weights, Operand::Scales, Operand::Zeros, Operand::Bias] {
-        if let Some(tensor) = constant(network, &sides, operand)? {
-            let dims = tensor.dims();
-            // What kernels read as it is, and not packed, is a value.
-            let value = (operand != Operand::Bias).then(|| network.add_constant(tensor.clone()));
-            inputs.push((operand, Input::Constant(tensor, value), dims));
-        }
-    }
+    inputs.extend(constants(network, &sides)?);
     let name = |at: usize| network.units()[at].name.clone();
     let product = format!("{} + {}", name(first.index), name(second.index));
     let value = network.add_value(dims);
