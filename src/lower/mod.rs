@@ -15,6 +15,7 @@
 //! | `precision`, `cut` | which units store f16, where the session or the caller asks for several precisions |
 //! | `idioms::compose` | units that are nests of loops join those that read what they write, where that takes less time |
 //! | `idioms::follow` | a function of each element becomes a part of the kernel that writes these elements |
+//! | `idioms::precede` | a nest that a product of few rows or an update of a state reads becomes a part of the reader's kernel |
 //! | `forms` | the layout of the units that compute in several |
 //! | `choose` | the kernel of each unit: by hand, by preference, by measured times, by rule |
 //! | `known` | kernels that are compiled for other extents, in place of those that the rule chose |

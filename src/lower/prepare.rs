@@ -46,6 +46,9 @@ pub(super) fn prepared<'g>(
         if !options.without_rewrites.contains(&Rewrite::Epilogues) {
             idioms::follow(&mut network, &|name| options.names(name), options.precision, limits)?;
         }
+        if !options.without_rewrites.contains(&Rewrite::Prologues) {
+            idioms::precede(&mut network, &|name| options.names(name), options.precision, limits)?;
+        }
         Ok(network)
     };
     let mut network: Network<'g> = placed(asked)?;

@@ -59,6 +59,9 @@ pub enum Rewrite {
     Loops,
     /// On devices: a function of each element becomes a part of the convolution or the product that it follows.
     Epilogues,
+    /// On devices: moves and functions of each element become a part of the product of few rows that reads them, or of the update of a
+    /// state.
+    Prologues,
     /// On devices: several products of one input become one product.
     Stacks,
     /// On devices: a normalisation of a large map, or an attention of few queries to many keys, becomes one of parts and
@@ -72,7 +75,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 23] = [
+    pub const ALL: [Rewrite; 24] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -92,6 +95,7 @@ impl Rewrite {
         Rewrite::DenseLayers,
         Rewrite::Loops,
         Rewrite::Epilogues,
+        Rewrite::Prologues,
         Rewrite::Stacks,
         Rewrite::Parts,
         Rewrite::Concatenations,
@@ -120,6 +124,7 @@ impl Rewrite {
             Rewrite::DenseLayers => "dense_layers",
             Rewrite::Loops => "loops",
             Rewrite::Epilogues => "epilogues",
+            Rewrite::Prologues => "prologues",
             Rewrite::Stacks => "stacks",
             Rewrite::Parts => "parts",
             Rewrite::Concatenations => "concatenations",

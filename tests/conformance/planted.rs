@@ -54,6 +54,15 @@ fn conv2d_of(batch: usize, options: Conv2d) -> Problem {
     Arc::new(op.expect("a valid op"))
 }
 
+/// The product among the examples whose key has this word.
+fn composed(word: &str) -> Problem {
+    let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == "gemm").expect("the op");
+    let examples = (entry.examples)(Precision::F32).expect("examples").into_iter();
+    let found =
+        examples.filter(|op| op.problem_key().contains(word)).find(|op| !op.problem_key().starts_with("m1 "));
+    Problem::from(found.expect("such an example"))
+}
+
 fn random() -> Problem {
     let dims = Dims::new(&[37]).expect("small");
     Arc::new(RandomOp::new(Random::uniform(0.0, 1.0), 5, dims).expect("a distribution"))
@@ -679,6 +688,15 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("another row of A", gemm([8, 8, 64], scaled), "thin", [1, 8, 8], "+ 3u * WINDOW", "+ 2u * WINDOW"),
         ("a window not summed", gemm([4, 8, 64], scaled), "thin", [1, 4, 8], "@k4 + WINDOW", "@k4"),
+        ("another number in the nest before", composed(" from "), "thin", [1, 4, 8], "@g0", "(0.5f * @g0)"),
+        (
+            "another number behind the sum",
+            composed(" then"),
+            "tiled",
+            [2, 8, 1],
+            "- vec4<f32>(f1)",
+            "+ vec4<f32>(f1)",
+        ),
         (
             "a group of terms twice",
             gemm([1, 8, 64], scaled),

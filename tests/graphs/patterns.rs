@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 26] = [
+pub(crate) const PATTERNS: [Pattern; 27] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -50,6 +50,7 @@ pub(crate) const PATTERNS: [Pattern; 26] = [
     Pattern { name: "loops of indices", rewrites: &[Rewrite::Loops], draw: loops_of_indices },
     Pattern { name: "loops of rows", rewrites: &[Rewrite::Loops], draw: loops_of_rows },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
+    Pattern { name: "prologues", rewrites: &[Rewrite::Prologues], draw: prologues },
     Pattern { name: "one row", rewrites: &[Rewrite::Stacks], draw: one_row },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
@@ -1077,6 +1078,45 @@ fn gated(draft: &mut Draft) -> Drawn {
     let function = draft.random.pick(&[Function::Mul, Function::Sub]);
     let both = if draft.random.one_in(2) { [gate, up] } else { [up, gate] };
     binary(draft, function, both[0], both[1])
+}
+
+/// Products of few rows of what moves and functions of each element give, by constants and by values.
+fn prologues(draft: &mut Draft) -> Drawn {
+    let (m, k) = (draft.random.pick(&[1, 1, 2, 4]), draft.random.pick(&[4, 8, 20, 64]));
+    let n = draft.random.pick(&[4, 8, 36]);
+    let x = match draft.random.below(4) {
+        // A gate beside what it lets through.
+        0 => {
+            let both = input(draft, &[m, 2 * k])?;
+            let mut halves = [0, 1];
+            for half in &mut halves {
+                *half = draft.add(Step::of(Make::Split(1, vec![k, k], *half), vec![both]))?;
+            }
+            let gate = motifs::activated(draft, halves[0])?;
+            binary(draft, Function::Mul, gate, halves[1])?
+        }
+        // Rows that lay the other way.
+        1 => {
+            let x = input(draft, &[k, m])?;
+            let x = motifs::activated(draft, x)?;
+            draft.add(Step::of(Make::Transpose(vec![1, 0]), vec![x]))?
+        }
+        2 => {
+            let first = 4 * draft.random.below(k / 4);
+            let (x, y) = (input(draft, &[m, k - first])?, input(draft, &[m, 1 + first])?);
+            let y = draft.add(Step::of(Make::Slice(1, [0, first.max(1)]), vec![y]))?;
+            let x = motifs::activated(draft, x)?;
+            if first == 0 { x } else { draft.add(Step::of(Make::Concat(1), vec![y, x]))? }
+        }
+        _ => {
+            let (x, y) = (input(draft, &[m, k])?, input(draft, &[m, k])?);
+            let x = motifs::activated(draft, x)?;
+            let function = draft.random.pick(&[Function::Add, Function::Mul, Function::Maximum]);
+            binary(draft, function, x, y)?
+        }
+    };
+    let y = product(draft, x, n, Gemm::default())?;
+    if draft.random.one_in(2) { motifs::activated(draft, y) } else { Some(y) }
 }
 
 /// Products of one row, mostly of one input, each read as it is or behind a move, by functions, products or moves.

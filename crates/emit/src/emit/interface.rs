@@ -59,6 +59,8 @@ pub enum Operand {
     Output(u8),
     /// A result beside `Dst` of an op that has several, counted from 1.
     Result(u8),
+    /// What a kernel reads in the place of an operand that it computes, counted from 0.
+    Read(u8),
 }
 
 const ARGS: [&str; MAX_ARGS] = ["arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6"];
@@ -72,6 +74,9 @@ const INPUTS: [&str; 8] =
     ["input 0", "input 1", "input 2", "input 3", "input 4", "input 5", "input 6", "input 7"];
 /// Names of results beside the first.
 const RESULTS: [&str; MAX_RESULTS - 1] = ["dst1", "dst2", "dst3"];
+
+/// Names of what is read in the place of an operand.
+const READS: [&str; MAX_ARGS] = ["read0", "read1", "read2", "read3", "read4", "read5", "read6"];
 
 /// The most results of an op.
 pub const MAX_RESULTS: usize = 4;
@@ -114,6 +119,8 @@ impl Operand {
                 RESULTS[index as usize - 1]
             }
             Operand::Result(_) => "a result",
+            Operand::Read(index) if (index as usize) < READS.len() => READS[index as usize],
+            Operand::Read(_) => "what is read",
         }
     }
 
@@ -146,6 +153,7 @@ impl Operand {
             Operand::Input(index) => 256 + index as u64,
             Operand::Output(index) => 512 + index as u64,
             Operand::Result(index) => 768 + index as u64,
+            Operand::Read(index) => 1024 + index as u64,
         }
     }
 

@@ -20,6 +20,7 @@ mod folded;
 #[cfg(feature = "shaders")]
 pub mod opencl;
 mod order;
+mod prologue;
 mod template;
 mod templates;
 #[doc(hidden)]
@@ -36,6 +37,7 @@ pub use element::ElementFunction;
 pub use epilogue::{Activation, Bits, Epilogue, Residual};
 pub use folded::Folded;
 pub use interface::{Access, Binding, Element, Interface, Least, Operand, Param, ParamType, Scalar};
+pub use prologue::Prologue;
 
 use crate::dtype::Precision;
 use crate::error::Result;
@@ -74,6 +76,8 @@ pub struct KernelSpec {
     pub epilogue: Epilogue,
     /// What happens to what the epilogue gives.
     pub function: Option<ElementFunction>,
+    /// What it computes in the place of an operand.
+    pub prologue: Option<Prologue>,
     /// What its op has it compute, where the text leaves that open.
     pub body: Body,
     /// How its grid is launched, where that is not work-group by work-group along each axis.
@@ -120,7 +124,9 @@ impl KernelSpec {
         let [x, y, z] = self.work_group;
         let between = self.between.map(|between| between.label());
         let function = if self.function.is_some() { "function" } else { "" };
-        let parts = [between.unwrap_or_default(), self.epilogue.label(), function.to_owned()];
+        let prologue = if self.prologue.is_some() { "prologue" } else { "" };
+        let parts =
+            [prologue.to_owned(), between.unwrap_or_default(), self.epilogue.label(), function.to_owned()];
         let epilogue =
             parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("_then_");
         let separator = if epilogue.is_empty() { "" } else { "_" };

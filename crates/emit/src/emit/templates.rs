@@ -176,6 +176,7 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
     let body = template::render(text, names, &words, piece).map_err(fail)?;
     let epilogues = [spec.between, Some(spec.epilogue)].into_iter().flatten();
     let mut calls: Vec<&str> = epilogues.filter_map(|epilogue| epilogue.activation.call()).collect();
+    calls.extend(spec.prologue.iter().flat_map(|own| &own.calls));
     let shared = |text: &str, calls: &[&str]| {
         if calls.is_empty() {
             return Ok(String::new());
@@ -195,6 +196,14 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
             shared("shared/activations", &calls)? + &own
         }
     };
+    let prologue = match (&spec.prologue, dialect) {
+        (None, _) => String::new(),
+        (Some(own), Dialect::Wgsl) => own.wgsl(),
+        (Some(_), Dialect::OpenClC) => {
+            return Err(fail("it computes no operand, wanted one in WGSL".to_owned()));
+        }
+    };
+    let functions = functions + &prologue;
     let body = match &spec.copies {
         Some(copies) => turns::unrolled(&body, &spec.entry(), copies),
         None => body,

@@ -24,7 +24,7 @@ mod between;
 mod declared;
 
 use super::element::{NAME, SCALARS};
-use super::{Binding, Dialect, Element, KernelSpec, Operand, Residual, halves, winograd};
+use super::{Binding, Dialect, Element, KernelSpec, Operand, Prologue, Residual, halves, winograd};
 use crate::dtype::{DType, Precision};
 
 /// The parameter of kernels that must not store what their sum or activation is in the lanes beyond the
@@ -93,7 +93,15 @@ impl Words {
         self.splat(&format!("{value:?}{suffix}"))
     }
 
+    /// What the kernel computes in the place of the operand of this name, if it does.
+    fn prologue(&self, name: &str) -> Option<&Prologue> {
+        self.spec.prologue.as_ref().filter(|own| own.operand.name() == name)
+    }
+
     fn element(&self, name: &str) -> Option<Element> {
+        if let Some(own) = self.prologue(name) {
+            return Some(own.element);
+        }
         self.spec
             .interface
             .bindings
@@ -106,6 +114,12 @@ impl Words {
     pub(crate) fn load4(&self, name: &str, index: &str, column: &str, row: &str) -> Result<String, String> {
         let (acc4, element) = (self.acc4(), self.element(name));
         let narrow = self.accumulator() == DType::F16;
+        if let (Some(own), Dialect::Wgsl, Some(Element::Vec4(_))) =
+            (self.prologue(name), self.dialect, element)
+        {
+            let value = own.call(index);
+            return Ok(if narrow { format!("{acc4}({value})") } else { value });
+        }
         Ok(match (self.dialect, element) {
             (Dialect::OpenClC, Some(Element::Vec4(DType::F32))) => format!("{name}[{index}]"),
             (Dialect::OpenClC, Some(Element::Vec4(DType::F16))) => format!("load_half4({name}, {index})"),

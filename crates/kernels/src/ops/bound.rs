@@ -12,6 +12,9 @@ use crate::limits::Limits;
 use crate::sorted;
 use std::fmt;
 
+/// The most buffers that a kernel binds: WebGPU has no more.
+pub(super) const MAX_BUFFERS: usize = 8;
+
 /// A kernel of an op of concrete shapes. Each choice that it is given is one of its own.
 pub trait BoundKernel: fmt::Debug {
     /// What it is whatever the shapes.
@@ -83,6 +86,12 @@ pub trait BoundKernel: fmt::Debug {
 
     /// Whether its text can call a function of what it is about to store, and of elements of the same places if it is to be `of_elements`.
     fn calls_function(&self, _of_elements: bool) -> bool {
+        false
+    }
+
+    /// Whether its text may compute the input `operand` where it would load it, four elements at once as they lie, without taking longer for
+    /// that than a launch does.
+    fn takes_prologue(&self, _operand: Operand, _choice: &Choice) -> bool {
         false
     }
 

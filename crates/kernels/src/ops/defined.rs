@@ -369,6 +369,7 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
             between: op.between(),
             epilogue,
             function: None,
+            prologue: None,
             body: kernel.body(op, choice),
             foreign: None,
             folded: folded(choice.work_group, grid, limits),
@@ -400,6 +401,10 @@ impl<O: Definition> BoundKernel for Bound<'_, O> {
         };
         let bindings = || self.kernel.bindings(self.op, &self.choice([1; 3], [1; 3]));
         O::CALLS_FUNCTION && !self.kernel.entry().sums_otherwise && !bindings().iter().any(one_by_one)
+    }
+
+    fn takes_prologue(&self, operand: Operand, choice: &Choice) -> bool {
+        self.kernel.takes_prologue(self.op, operand, choice)
     }
 
     fn buffers(&self, choice: &Choice) -> usize {

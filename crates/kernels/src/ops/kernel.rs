@@ -265,6 +265,11 @@ pub(crate) trait Kernel<O: Definition>: fmt::Debug + Sync {
         self.grid(op, choice.tile).iter().map(|&extent| u64::from(extent)).product()
     }
 
+    /// Whether its text may compute the input `operand` where it would load it ([`BoundKernel::takes_prologue`](super::BoundKernel::takes_prologue)).
+    fn takes_prologue(&self, _op: &O, _operand: Operand, _choice: &Choice) -> bool {
+        false
+    }
+
     /// `reference` with the bound of its own sums, if it sums other terms. `operands` were checked.
     fn reference(&self, _op: &O, _operands: &Operands<'_>, reference: Reference) -> Result<Reference> {
         Ok(reference)

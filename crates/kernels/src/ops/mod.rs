@@ -34,6 +34,7 @@ pub mod one_hot;
 pub mod operator;
 pub mod pointwise;
 pub mod pool;
+pub mod prologue;
 pub mod quantization;
 pub mod quantize;
 pub mod quantized_binary;

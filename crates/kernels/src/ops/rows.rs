@@ -103,6 +103,11 @@ pub(super) trait RowsOp: fmt::Debug + Clone + Send + Sync + 'static {
         None
     }
 
+    /// Whether its kernel may compute the input `operand` where it would load it.
+    fn takes_prologue(&self, _operand: Operand) -> bool {
+        false
+    }
+
     /// Floating-point operations of one run ([`Op::flops`]).
     fn flops(&self) -> u64 {
         0
@@ -227,6 +232,10 @@ impl<O: RowsOp> Kernel<O> for Rows {
 
     fn offers(&self, op: &O, limits: &Limits) -> Vec<Offer> {
         op.offers(limits)
+    }
+
+    fn takes_prologue(&self, op: &O, operand: Operand, _choice: &Choice) -> bool {
+        op.takes_prologue(operand)
     }
 
     fn grid(&self, op: &O, _tile: [u32; 3]) -> [u32; 3] {

@@ -14,6 +14,7 @@ mod nested;
 mod own_input;
 mod parts;
 mod products;
+mod prologues;
 mod sources;
 mod times;
 
@@ -29,6 +30,7 @@ use crate::lower::unit::Input;
 use crate::ops::loops::{Nest, OperandSet, ReadFrom, Sources};
 use nested::{Nested, found, is_free};
 pub(super) use parts::reduction_in_parts;
+pub(crate) use prologues::precede;
 use sources::SharedSources;
 use std::ops::{Deref, DerefMut};
 use times::Times;

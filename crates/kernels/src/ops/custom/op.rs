@@ -194,6 +194,7 @@ impl BoundKernel for CustomKernel<'_> {
             between: None,
             epilogue: Epilogue::default(),
             function: None,
+            prologue: None,
             body: Body::default(),
             interface: self.op.interface.clone(),
             template: None,

@@ -8,7 +8,7 @@ use crate::emit::{Access, Binding, Element, ElementFunction, Least, Operand, Par
 use crate::error::Result;
 use crate::layout::Form;
 use crate::limits::Limits;
-use crate::ops::bound::BoundKernel;
+use crate::ops::bound::{BoundKernel, MAX_BUFFERS};
 use crate::ops::effort::Effort;
 use crate::ops::elementwise::Source;
 use crate::ops::kernel::{Offer, VariantEntry};
@@ -16,9 +16,6 @@ use crate::ops::operands::Operands;
 use crate::ops::plan::{Choice, Launch};
 use crate::ops::reference::Reference;
 use crate::ops::spec::{self, unsigned};
-
-/// The most buffers that a kernel binds: WebGPU has no more.
-const MAX_BUFFERS: usize = 8;
 
 /// A kernel with the function.
 #[derive(Debug)]

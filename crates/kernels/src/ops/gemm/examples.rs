@@ -2,11 +2,12 @@
 
 use super::{Gemm, GemmOp, OP, Place, Places};
 use crate::dtype::Precision;
-use crate::emit::{Activation, Bits};
+use crate::emit::{Activation, Bits, Operand};
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::followed::behind;
 use crate::ops::op::Op;
+use crate::ops::prologue::before;
 use std::sync::Arc;
 
 /// The examples in `precision`.
@@ -35,6 +36,10 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     for (n, bias) in [(64, true), (31, true), (32, false)] {
         let op = GemmOp::new(37, n, 64, 1, &Gemm::default(), bias, bias && n == 64, precision)?;
         examples.extend(behind(&(Arc::new(op) as Arc<dyn Op>))?);
+    }
+    for (m, n, k) in [(1, 36, 20), (3, 64, 132)] {
+        let op: Arc<dyn Op> = Arc::new(GemmOp::new(m, n, k, 2, &Gemm::default(), true, true, precision)?);
+        examples.extend(before(&op, Operand::A)?);
     }
     Ok(examples)
 }

@@ -6,7 +6,7 @@
 use super::arguments::{preference, staged};
 use super::staging::{ahead, shared};
 use super::{GemmOp, effort};
-use crate::emit::Dialect;
+use crate::emit::{Dialect, Operand};
 use crate::layout::Layout;
 use crate::limits::{Family, Limits};
 use crate::ops::effort::Effort;
@@ -79,6 +79,11 @@ impl Kernel<GemmOp> for Thin {
 
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {
         op.grid_of(tile, [4, 1, 1])
+    }
+
+    /// What there is of `A` is computed while `B` is waited for.
+    fn takes_prologue(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> bool {
+        operand == Operand::A
     }
 
     fn obstacle(&self, op: &GemmOp, _limits: &Limits) -> Option<String> {

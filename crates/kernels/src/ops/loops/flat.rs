@@ -15,6 +15,9 @@ use crate::ops::rows::{line_width, lines};
 use crate::ops::spec::{Params, binding, unsigned};
 use std::sync::Arc;
 
+/// Its name.
+pub(super) const NAME: &str = "flat";
+
 #[derive(Debug)]
 pub(super) struct Flat;
 
@@ -209,7 +212,7 @@ pub(super) fn has_scalars_for_all(op: &LoopsOp) -> bool {
 
 impl Kernel<LoopsOp> for Flat {
     fn entry(&self) -> VariantEntry {
-        VariantEntry::wgsl("flat", crate::emit::text!("../../../shaders/loops/flat.wgsl"))
+        VariantEntry::wgsl(NAME, crate::emit::text!("../../../shaders/loops/flat.wgsl"))
             .in_rows()
             .with_ordinary(Ordinary::Size([64, 1, 1]))
     }

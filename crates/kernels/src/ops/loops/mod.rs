@@ -38,6 +38,7 @@ mod operator;
 mod oracle;
 mod parts;
 mod plan;
+mod prologue;
 mod reads;
 mod rolled;
 mod rows;
@@ -158,7 +159,12 @@ impl LoopsOp {
     ///
     /// # Errors
     /// If there are no kernels of the nest with its operands so.
-    fn new(nest: Arc<Nest>, halves: OperandSet, maps: OperandSet, precision: Precision) -> Result<Self> {
+    pub(super) fn new(
+        nest: Arc<Nest>,
+        halves: OperandSet,
+        maps: OperandSet,
+        precision: Precision,
+    ) -> Result<Self> {
         let stored = match maps {
             OperandSet::NONE => Arc::clone(&nest),
             _ => Arc::new(nest.in_maps(maps)?),

@@ -39,7 +39,8 @@ impl Loops {
         Loops { nest: Arc::new(nest), halves: OperandSet::NONE, maps: OperandSet::NONE }
     }
 
-    fn op(&self, precision: Precision) -> Result<LoopsOp> {
+    /// The op.
+    pub(in crate::ops) fn op(&self, precision: Precision) -> Result<LoopsOp> {
         LoopsOp::new(Arc::clone(&self.nest), self.halves, self.maps, precision)
     }
 

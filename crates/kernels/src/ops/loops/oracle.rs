@@ -10,7 +10,6 @@ use super::index::AxisSet;
 use super::integers;
 use super::nest::{GatherAxis, Nest, Node, NodeId, axes_of, elements_in};
 use crate::dtype::DType;
-use crate::emit::Operand;
 use crate::ops::bytes;
 use crate::ops::elementwise::{Function, Interval, Unit, applied};
 use crate::ops::integer::wrapped;
@@ -26,7 +25,7 @@ pub(super) type Bounded = (f64, Interval);
 pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let nest = &*op.nest;
     let words = |(place, &dtype): (usize, &DType)| {
-        let words = get(operands, Operand::Arg(place as u8)).unwrap_or_default();
+        let words = get(operands, op.source(place)).unwrap_or_default();
         match dtype {
             DType::U8 => bytes::bytes(words).iter().map(|&byte| f64::from(byte)).collect(),
             dtype => numbers(dtype, words),

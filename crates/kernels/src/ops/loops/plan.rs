@@ -48,8 +48,9 @@ impl Definition for LoopsOp {
     }
 
     fn form(&self, operand: Operand, _choice: &Choice) -> Form {
+        let source = self.sources.iter().position(|&own| own == operand);
         let of_maps = match operand {
-            Operand::Arg(source) => self.maps.has_source(usize::from(source)),
+            _ if source.is_some() => source.is_some_and(|source| self.maps.has_source(source)),
             Operand::Dst => self.maps.has_result(0),
             Operand::Result(result) => self.maps.has_result(usize::from(result)),
             _ => false,

@@ -114,6 +114,9 @@ impl Text<'_> {
         let name = self.name_of(source);
         match self.sources.get(source) {
             Some(Stored { dtype: DType::F16, is_wide: false, .. }) => format!("f32({name}[{at}])"),
+            Some(Stored { dtype: DType::F16, is_wide: true, .. }) if self.native_half => {
+                format!("f32({name}[{at} / 4u][{at} % 4u])")
+            }
             Some(Stored { dtype: DType::F16, is_wide: true, .. }) => {
                 format!("unpack2x16float({name}[{at} / 4u][{at} % 4u / 2u])[{at} % 2u]")
             }
@@ -129,6 +132,9 @@ impl Text<'_> {
     fn four(&self, source: usize, at: &str) -> String {
         let name = self.name_of(source);
         match self.sources.get(source) {
+            Some(Stored { dtype: DType::F16, .. }) if self.native_half => {
+                format!("vec4<f32>({name}[{at} / 4u])")
+            }
             Some(Stored { dtype: DType::F16, .. }) => format!("unpack_half4({name}[{at} / 4u])"),
             Some(Stored { dtype: DType::U8, .. }) => format!("vec4<f32>(unpack4xU8({name}[{at} / 4u]))"),
             _ => format!("{name}[{at} / 4u]"),

@@ -17,3 +17,7 @@ pub(super) const FLOATS: [&str; 32] = names!(
     "f0" "f1" "f2" "f3" "f4" "f5" "f6" "f7" "f8" "f9" "f10" "f11" "f12" "f13" "f14" "f15" "f16" "f17" "f18" "f19"
     "f20" "f21" "f22" "f23" "f24" "f25" "f26" "f27" "f28" "f29" "f30" "f31"
 );
+
+/// Names of the numbers of a formula within the kernel of another op.
+pub(super) const FLOATS_WITHIN: [&str; 16] =
+    names!("g0" "g1" "g2" "g3" "g4" "g5" "g6" "g7" "g8" "g9" "g10" "g11" "g12" "g13" "g14" "g15");

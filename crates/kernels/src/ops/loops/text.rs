@@ -13,7 +13,7 @@
 
 use super::index::{AxisSet, Index, Term};
 use super::nest::{Nest, Node, NodeId, axes_of};
-use super::scalars::{FLOATS, WHOLE};
+use super::scalars::{FLOATS, FLOATS_WITHIN, WHOLE};
 use super::written::Written;
 use crate::dtype::DType;
 use crate::emit::{Bits, Body, Operand, Scalar};
@@ -40,6 +40,10 @@ pub(super) struct Text<'a> {
     pub(super) body: Body,
     whole: Vec<u32>,
     floats: Vec<Bits>,
+    /// Names of the scalars that are numbers of the formula.
+    floats_named: &'static [&'static str],
+    /// Whether vec4s of halves are bound as such.
+    pub(super) native_half: bool,
     pub(super) scope: Scope,
     depth: usize,
     count: usize,
@@ -61,14 +65,35 @@ impl<'a> Text<'a> {
         }
         let (whole, floats, scope) = (Vec::new(), Vec::new(), Scope::default());
         let types = nest.node_types();
-        Text { nest, lanes, sources, types, body, whole, floats, scope, depth: 0, count: 0 }
+        let (floats_named, native_half) = (&FLOATS[..], false);
+        Text {
+            nest,
+            lanes,
+            sources,
+            types,
+            body,
+            whole,
+            floats,
+            floats_named,
+            native_half,
+            scope,
+            depth: 0,
+            count: 0,
+        }
+    }
+
+    /// The text as that of a function in the kernel of another op, which binds vec4s of halves as such if it has a `native_half`
+    /// type, and may have scalars of its own.
+    pub(super) fn within_another(self, native_half: bool) -> Self {
+        Text { floats_named: &FLOATS_WITHIN, native_half, ..self }
     }
 
     /// What was written.
     pub(super) fn written(self) -> Written {
-        let has_all = self.whole.len() <= WHOLE.len() && self.floats.len() <= FLOATS.len();
+        let has_all = self.whole.len() <= WHOLE.len() && self.floats.len() <= self.floats_named.len();
         let whole = WHOLE.into_iter().zip(&self.whole).map(|(name, &number)| (name, Scalar::U32(number)));
-        let floats = FLOATS.into_iter().zip(&self.floats).map(|(name, number)| (name, Scalar::F32(number.0)));
+        let floats = self.floats_named.iter().copied().zip(&self.floats);
+        let floats = floats.map(|(name, number)| (name, Scalar::F32(number.0)));
         Written { params: whole.chain(floats).collect(), body: self.body, has_all }
     }
 
@@ -118,7 +143,9 @@ impl<'a> Text<'a> {
             self.floats.push(number);
             self.floats.len() - 1
         });
-        FLOATS.get(place).map_or_else(|| format!("{:?}f", number.0), |name| format!("params.{name}"))
+        self.floats_named
+            .get(place)
+            .map_or_else(|| format!("{:?}f", number.0), |name| format!("params.{name}"))
     }
 
     /// Gives each of these axes its place: `flat` counts them, the last one fastest, and may be counted in fours along the

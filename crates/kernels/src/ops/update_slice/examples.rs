@@ -3,9 +3,11 @@
 use super::{OP, UpdateSlice, UpdateSliceOp};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::examples::Numbers;
 use crate::ops::op::Op;
+use crate::ops::prologue::before;
 use std::sync::Arc;
 
 /// The examples in `precision`.
@@ -25,6 +27,11 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         for word in [DType::F32, DType::I32, DType::U32] {
             examples.push(Box::new(op.of(word)));
             examples.push(Box::new(op.of(word).updating()));
+        }
+        if part.last() == Some(&8) {
+            for op in [op, op.updating()] {
+                examples.extend(before(&(Arc::new(op) as Arc<dyn Op>), Operand::Arg(0))?);
+            }
         }
     }
     Ok(examples)

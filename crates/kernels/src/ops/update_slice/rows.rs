@@ -55,6 +55,11 @@ impl RowsOp for UpdateSliceOp {
         (!self.in_place).then(|| (Arc::new(self.updating()) as Arc<dyn Op>, Operand::Src))
     }
 
+    /// Rows that are written, of which each element is loaded once.
+    fn takes_prologue(&self, operand: Operand) -> bool {
+        operand == Operand::Arg(0) && self.width() == 4 && self.dtype == DType::F32
+    }
+
     fn invocations(&self) -> usize {
         self.moved() / self.width()
     }
