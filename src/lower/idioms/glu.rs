@@ -250,7 +250,7 @@ impl Finder<'_, '_> {
 }
 
 /// The constants of products of one input as those of one product, whose columns are theirs side by side: of matrices of columns
-/// side by side, else one behind the other. None if the products have no constants of one kind.
+/// side by side, else one behind the other. An operand that one of the products lacks is left out, but for a bias, which is zeros there.
 pub(super) fn constants(network: &mut Network<'_>, sides: &[Side]) -> Result<Vec<(Operand, Input, Dims)>> {
     let mut inputs = Vec::new();
     for operand in [Operand::B, Operand::Weights, Operand::Scales, Operand::Zeros, Operand::Bias] {

@@ -89,8 +89,8 @@ pub trait BoundKernel: fmt::Debug {
         false
     }
 
-    /// Whether its text may compute the input `operand` where it would load it, four elements at once as they lie, without taking longer for
-    /// that than a launch does.
+    /// Whether its text may compute the input `operand` where it would load it, four elements at once as they lie, and takes less time for
+    /// that than a launch.
     fn takes_prologue(&self, _operand: Operand, _choice: &Choice) -> bool {
         false
     }

@@ -18,6 +18,12 @@ pub(super) const FLOATS: [&str; 32] = names!(
     "f20" "f21" "f22" "f23" "f24" "f25" "f26" "f27" "f28" "f29" "f30" "f31"
 );
 
+/// Names of whole numbers within the kernel of another op, which has scalars such as `n4` itself.
+pub(super) const WHOLE_WITHIN: [&str; 32] = names!(
+    "w0" "w1" "w2" "w3" "w4" "w5" "w6" "w7" "w8" "w9" "w10" "w11" "w12" "w13" "w14" "w15"
+    "w16" "w17" "w18" "w19" "w20" "w21" "w22" "w23" "w24" "w25" "w26" "w27" "w28" "w29" "w30" "w31"
+);
+
 /// Names of the numbers of a formula within the kernel of another op.
 pub(super) const FLOATS_WITHIN: [&str; 16] =
     names!("g0" "g1" "g2" "g3" "g4" "g5" "g6" "g7" "g8" "g9" "g10" "g11" "g12" "g13" "g14" "g15");

@@ -13,7 +13,7 @@
 
 use super::index::{AxisSet, Index, Term};
 use super::nest::{Nest, Node, NodeId, axes_of};
-use super::scalars::{FLOATS, FLOATS_WITHIN, WHOLE};
+use super::scalars::{FLOATS, FLOATS_WITHIN, WHOLE, WHOLE_WITHIN};
 use super::written::Written;
 use crate::dtype::DType;
 use crate::emit::{Bits, Body, Operand, Scalar};
@@ -40,7 +40,8 @@ pub(super) struct Text<'a> {
     pub(super) body: Body,
     whole: Vec<u32>,
     floats: Vec<Bits>,
-    /// Names of the scalars that are numbers of the formula.
+    /// Names of the scalars that are whole numbers, and of those that are numbers of the formula.
+    whole_named: &'static [&'static str],
     floats_named: &'static [&'static str],
     /// Whether vec4s of halves are bound as such.
     pub(super) native_half: bool,
@@ -65,7 +66,7 @@ impl<'a> Text<'a> {
         }
         let (whole, floats, scope) = (Vec::new(), Vec::new(), Scope::default());
         let types = nest.node_types();
-        let (floats_named, native_half) = (&FLOATS[..], false);
+        let (whole_named, floats_named, native_half) = (&WHOLE[..], &FLOATS[..], false);
         Text {
             nest,
             lanes,
@@ -74,6 +75,7 @@ impl<'a> Text<'a> {
             body,
             whole,
             floats,
+            whole_named,
             floats_named,
             native_half,
             scope,
@@ -85,13 +87,15 @@ impl<'a> Text<'a> {
     /// The text as that of a function in the kernel of another op, which binds vec4s of halves as such if it has a `native_half`
     /// type, and may have scalars of its own.
     pub(super) fn within_another(self, native_half: bool) -> Self {
-        Text { floats_named: &FLOATS_WITHIN, native_half, ..self }
+        Text { whole_named: &WHOLE_WITHIN, floats_named: &FLOATS_WITHIN, native_half, ..self }
     }
 
     /// What was written.
     pub(super) fn written(self) -> Written {
-        let has_all = self.whole.len() <= WHOLE.len() && self.floats.len() <= self.floats_named.len();
-        let whole = WHOLE.into_iter().zip(&self.whole).map(|(name, &number)| (name, Scalar::U32(number)));
+        let has_all =
+            self.whole.len() <= self.whole_named.len() && self.floats.len() <= self.floats_named.len();
+        let whole = self.whole_named.iter().copied().zip(&self.whole);
+        let whole = whole.map(|(name, &number)| (name, Scalar::U32(number)));
         let floats = self.floats_named.iter().copied().zip(&self.floats);
         let floats = floats.map(|(name, number)| (name, Scalar::F32(number.0)));
         Written { params: whole.chain(floats).collect(), body: self.body, has_all }
@@ -131,7 +135,7 @@ impl<'a> Text<'a> {
             self.whole.len() - 1
         });
         // Beyond as many as a kernel takes they are written out.
-        WHOLE.get(place).map_or_else(|| format!("{number}u"), |name| format!("params.{name}"))
+        self.whole_named.get(place).map_or_else(|| format!("{number}u"), |name| format!("params.{name}"))
     }
 
     /// A number of the formula.
