@@ -20,7 +20,7 @@ use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Input, Unit};
 use crate::ops::loops::{Loops, OperandSet};
 use crate::ops::prologue::Prologue;
-use crate::ops::{Choice, Op};
+use crate::ops::{BoundKernel, Choice, Op};
 use crate::tune::work_group::{WorkGroup, untuned_in};
 use std::any::Any;
 use std::sync::Arc;
@@ -110,10 +110,11 @@ impl Preceding<'_> {
             return Ok(None);
         }
         let own = second.op(network.graph, self.precision)?;
-        let takes = |choice: &Choice| {
-            own.kernel(choice.variant).is_ok_and(|kernel| kernel.takes_prologue(operand, choice))
-        };
-        let Some(choice) = self.choice(&*own).filter(takes) else { return Ok(None) };
+        // Most units are none whose kernels can: a choice takes longer to find.
+        let can = |kernel: &dyn BoundKernel| kernel.takes_prologue(operand, &kernel.choice([1; 3], [1; 3]));
+        if !own.kernels().iter().any(can) {
+            return Ok(None);
+        }
         let op = first.op(network.graph, self.precision)?;
         let Some(Given { nest, inputs }) = given(network, first, &*op)? else { return Ok(None) };
         let others = second.given().into_iter().filter(|(own, ..)| *own != operand);
@@ -124,7 +125,9 @@ impl Preceding<'_> {
         let mut unit = Unit::of_node(name, operator, all, second.outputs.clone());
         unit.precision = second.precision.clone();
         let Ok(both) = unit.op(network.graph, self.precision) else { return Ok(None) };
-        Ok((self.choice(&*both) == Some(choice)).then_some((reader, unit)))
+        let Some(choice) = self.choice(&*own) else { return Ok(None) };
+        let takes = own.kernel(choice.variant)?.takes_prologue(operand, &choice);
+        Ok((takes && self.choice(&*both) == Some(choice)).then_some((reader, unit)))
     }
 
     /// What a session that measured nothing runs.
