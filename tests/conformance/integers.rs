@@ -3,7 +3,7 @@
 use crate::cases::Breadth;
 use crate::problem::Problem;
 use diptych::Precision;
-use diptych_kernels::ops::{self, Op};
+use diptych_kernels::ops;
 
 /// Each problem with its name.
 pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
@@ -13,18 +13,15 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
             let examples = (entry.examples)(precision).expect("examples");
             for problem in examples.into_iter().map(Problem::from) {
                 let of_integers = problem.operands().iter().any(|info| !info.dtype.is_float());
-                if is_composed(&*problem) || of_integers && precision == Precision::F32 {
+                let [before, behind] = [" from ", " then"].map(|word| problem.problem_key().contains(word));
+                if before || behind || of_integers && precision == Precision::F32 {
                     let name = format!("{} {} {precision}", entry.name, problem.problem_key());
-                    rows.push((name, problem, Breadth::Variants));
+                    // The kernels that take a nest offer tiles for it that no other row may have.
+                    let breadth = if before { Breadth::Tiles } else { Breadth::Variants };
+                    rows.push((name, problem, breadth));
                 }
             }
         }
     }
     rows
-}
-
-/// Whether a nest comes before an op, or a function behind it.
-fn is_composed(op: &dyn Op) -> bool {
-    let key = op.problem_key();
-    key.contains(" then") || key.contains(" from ")
 }

@@ -4,7 +4,7 @@ use crate::machine::{in_turns, noise};
 use diptych::nn::QuantizedGemm;
 use diptych::{
     Activation, Backend, Context, Dim, Dims, Extras, Function, Gemm, Graph, HostTensor, QuantizedMatrix,
-    Right, Session, SessionOptions, Shape, Value,
+    Rewrite, Right, Session, SessionOptions, Shape, Value,
 };
 
 /// Rows, terms and columns.
@@ -31,7 +31,9 @@ fn node(graph: &mut Graph, name: &str, function: Function, inputs: &[Value]) -> 
 }
 
 fn run(context: &Context, graph: &Graph, x: &HostTensor) -> (Vec<&'static str>, Vec<f32>) {
-    let mut session = Session::new(context, graph, SessionOptions::default()).expect("a session");
+    // What comes before the products stays apart.
+    let options = SessionOptions { without_rewrites: [Rewrite::Prologues].into(), ..Default::default() };
+    let mut session = Session::new(context, graph, options).expect("a session");
     let ops = session.steps().iter().map(|step| step.op).collect();
     (ops, session.run(&[("x", x)]).expect("a run")[0].to_f32().into_owned())
 }
