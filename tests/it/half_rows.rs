@@ -164,7 +164,7 @@ fn by_powers(rows: usize, width: usize) -> Graph {
 fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversions() {
     let options = SessionOptions {
         precision: Precision::F16Storage,
-        without_rewrites: [Rewrite::Loops, Rewrite::Epilogues].into(),
+        without_rewrites: [Rewrite::Loops, Rewrite::Epilogues, Rewrite::Prologues].into(),
         ..SessionOptions::default()
     };
     for context in gpus() {
