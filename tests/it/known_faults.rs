@@ -198,7 +198,8 @@ fn every_op_still_has_a_kernel_on_devices_with_faults() {
     for fault in FAULTS {
         let limits = limits(devices_of(fault)[0]);
         let plain = Limits { faults: Faults::NONE, ..limits.clone() };
-        for op in examples(Precision::F32) {
+        // Networks have a nest before an op only where the kernel that they choose for the op takes it.
+        for op in examples(Precision::F32).into_iter().filter(|op| !op.problem_key().contains(" from ")) {
             for layout in [Layout::C4, Layout::Nhwc] {
                 let on = |limits| untuned_in(&*op, WorkGroup::Table, layout, limits);
                 let Ok(before) = on(&plain) else { continue };
