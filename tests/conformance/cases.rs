@@ -250,7 +250,7 @@ pub(crate) fn full_table() -> Vec<Case> {
     for (name, problem, breadth) in crate::squeezes::rows().into_iter().chain(crate::mlps::rows()) {
         table.push(name, problem, breadth);
     }
-    for (name, problem, breadth) in crate::integers::rows() {
+    for (name, problem, breadth) in crate::composed::rows() {
         table.push(name, problem, breadth);
     }
     for (name, problem, breadth) in crate::quantized::rows().into_iter().chain(crate::dynamic::rows()) {

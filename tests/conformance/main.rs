@@ -15,6 +15,7 @@
 
 mod attention;
 mod cases;
+mod composed;
 mod cover;
 mod cpu;
 mod dynamic;
@@ -23,7 +24,6 @@ mod elementwise;
 mod ends;
 mod gates;
 mod gpu;
-mod integers;
 mod large;
 mod loops;
 mod mlps;

@@ -1080,10 +1080,11 @@ fn gated(draft: &mut Draft) -> Drawn {
     binary(draft, function, both[0], both[1])
 }
 
-/// Products of few rows of what moves and functions of each element give, by constants and by values.
+/// Products of few rows of what moves and functions of each element give.
 fn prologues(draft: &mut Draft) -> Drawn {
-    let (m, k) = (draft.random.pick(&[1, 1, 2, 4]), draft.random.pick(&[4, 8, 20, 64]));
-    let n = draft.random.pick(&[4, 8, 36]);
+    let m = draft.random.pick(&[1, 1, 2, 4]);
+    // Of many terms also where nothing is known of the device the kernel for few rows is taken.
+    let (k, n) = draft.random.pick(&[(4, 4), (20, 8), (64, 36), (768, 256)]);
     let x = match draft.random.below(4) {
         // A gate beside what it lets through.
         0 => {

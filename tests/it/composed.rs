@@ -1,6 +1,6 @@
 //! What composition makes of convolutions among products, and of integers that say where elements are.
 
-use crate::machine::{in_turns, noise};
+use crate::machine::{everywhere, in_turns, noise};
 use diptych::{
     Backend, Context, DType, Depthwise, Dims, Extras, Function, Gemm, Graph, HostTensor, Padding, Precision,
     Reduction, Rewrite, Right, Session, SessionOptions, Softmax, Term, Value,
@@ -238,7 +238,7 @@ fn products_in_several_forms_are_one_behind_the_other() -> diptych::Result<()> {
     let inputs = [("x", &x), ("right", &right), ("z", &z)];
     let cpu = Context::builder().backend(Backend::Cpu).open()?;
     let (wanted, _) = run(&cpu, &graph, &inputs, SessionOptions::default());
-    for context in in_turns() {
+    for context in everywhere() {
         for precision in [Precision::F32, Precision::F16Storage] {
             let options = SessionOptions { precision, ..Default::default() };
             let (found, _) = run(&context, &graph, &inputs, options);
@@ -249,40 +249,6 @@ fn products_in_several_forms_are_one_behind_the_other() -> diptych::Result<()> {
                 "{} {precision}: {off}",
                 context.info().backend
             );
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn what_a_product_of_one_row_reads_is_a_part_of_it() -> diptych::Result<()> {
-    let cpu = Context::builder().backend(Backend::Cpu).open()?;
-    for halves in [false, true] {
-        let mut graph = Graph::new();
-        let x = graph.input("x", Dims::new(&[1, 1536])?)?;
-        let parts = graph.split("parts", x, 1, &[768, 768])?;
-        let gate = graph.elementwise("gate", Function::Sigmoid, &[parts[0].into()])?;
-        let y = graph.elementwise("gated", Function::Mul, &[gate.into(), parts[1].into()])?;
-        let mut weights = tensor(&[768, 256], 3);
-        if halves {
-            let values: Vec<f16> = weights.to_f32().iter().map(|&weight| f16::from_f32(weight)).collect();
-            weights = HostTensor::of(weights.dims(), values)?;
-        }
-        let y = graph.gemm("product", y, Right::Constant(weights), Extras::default(), Gemm::default())?;
-        graph.output(y)?;
-        let x = tensor(&[1, 1536], 4);
-        let apart = SessionOptions { without_rewrites: [Rewrite::Prologues].into(), ..Default::default() };
-        let (wanted, _) = run(&cpu, &graph, &[("x", &x)], apart);
-        for context in in_turns() {
-            let (found, steps) = run(&context, &graph, &[("x", &x)], SessionOptions::default());
-            let backend = context.info().backend;
-            // The kernel for few rows, which others than this one take by other rules.
-            if backend == Backend::Wgpu {
-                assert_eq!(steps, ["gemm"]);
-            }
-            let off =
-                found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f32::max);
-            assert!(found.len() == wanted.len() && off <= 1e-4, "{backend}: {off}");
         }
     }
     Ok(())

@@ -37,6 +37,7 @@ mod memory;
 mod mlps;
 mod moves;
 mod on_cpu;
+mod one_row;
 mod open;
 mod open_graphs;
 #[cfg(all(feature = "onnx", feature = "tflite"))]

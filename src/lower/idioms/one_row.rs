@@ -59,10 +59,9 @@ fn sides(finder: &Finder<'_, '_>, index: usize, multiple: usize) -> Option<Vec<S
     let alike =
         |other: &Side| (finder.read_alike(&first, other) || planted("one_row_input")) && first.is_like(other);
     let others: Vec<Side> = others.filter_map(|other| side(finder, other)).filter(alike).collect();
-    let mut all: Vec<Side> = [first].into_iter().chain(others).collect();
-    // One of another width is the last.
     let is_whole = |side: &Side| side.output.elements().is_multiple_of(multiple);
-    let (mut whole, ragged): (Vec<Side>, Vec<Side>) = all.drain(..).partition(is_whole);
+    let (mut whole, ragged): (Vec<Side>, Vec<Side>) = [first].into_iter().chain(others).partition(is_whole);
+    // Nothing begins behind the last one.
     whole.extend(ragged.into_iter().take(1));
     (whole.len() > 1).then_some(whole)
 }

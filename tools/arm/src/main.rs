@@ -16,6 +16,8 @@
 mod attention;
 #[path = "../../../tests/conformance/cases.rs"]
 mod cases;
+#[path = "../../../tests/conformance/composed.rs"]
+mod composed;
 #[path = "../../../tests/conformance/cover.rs"]
 mod cover;
 #[path = "../../../tests/conformance/cpu.rs"]
@@ -30,8 +32,6 @@ mod elementwise;
 mod gates;
 #[path = "../../../tests/conformance/gpu.rs"]
 mod gpu;
-#[path = "../../../tests/conformance/integers.rs"]
-mod integers;
 #[path = "../../../tests/conformance/loops.rs"]
 mod loops;
 #[path = "../../../tests/conformance/mlps.rs"]

@@ -7,6 +7,8 @@ mod attention;
 #[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../../tests/conformance/cases.rs"]
 mod cases;
+#[path = "../../../../tests/conformance/composed.rs"]
+mod composed;
 #[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../../tests/conformance/cover.rs"]
 mod cover;
@@ -24,8 +26,6 @@ mod gates;
 #[expect(dead_code, reason = "its native tests are not built here")]
 #[path = "../../../../tests/conformance/gpu.rs"]
 mod gpu;
-#[path = "../../../../tests/conformance/integers.rs"]
-mod integers;
 #[path = "../../../../tests/conformance/loops.rs"]
 mod loops;
 #[path = "../../../../tests/conformance/mlps.rs"]

@@ -23,6 +23,11 @@ const MAX_ROWS: usize = 4 * ROWS;
 /// Invocations of a work-group side by side, the default first.
 const WIDTHS: [u32; 5] = [4, 8, 2, 16, 1];
 
+/// The most rows of `A` that are computed where they are read. A work-group of 16 columns computes a row's element for 16 weights. A
+/// gate takes some 40 operations, so that four rows take 10 for each weight beside the 8 of its products. An H200 does 28 while
+/// it reads a half, and most GPUs do more: beyond this, what is computed anew would take longer than the weights.
+const COMPUTED_ROWS: usize = 4;
+
 /// The most invocations of a work-group that is offered: what drivers compile kernels for.
 const INVOCATIONS: u32 = 256;
 
@@ -81,9 +86,9 @@ impl Kernel<GemmOp> for Thin {
         op.grid_of(tile, [4, 1, 1])
     }
 
-    /// What there is of `A` is computed while `B` is waited for.
-    fn takes_prologue(&self, _op: &GemmOp, operand: Operand, _choice: &Choice) -> bool {
-        operand == Operand::A
+    /// Elements of `A` are computed while `B` is waited for, by each work-group anew.
+    fn takes_prologue(&self, op: &GemmOp, operand: Operand, _choice: &Choice) -> bool {
+        operand == Operand::A && op.m <= COMPUTED_ROWS
     }
 
     fn obstacle(&self, op: &GemmOp, _limits: &Limits) -> Option<String> {

@@ -25,14 +25,15 @@ pub(in crate::ops) struct NestWithin {
 }
 
 impl LoopsOp {
-    /// Whether four elements of its only result follow from what it reads without a reduction.
+    /// Whether four elements of its only result, which lies in rows, follow from what it reads without a reduction.
     pub(in crate::ops) fn gives_vectors(&self) -> bool {
         let float = self.stored.result_type(0) == DType::F32;
         self.results() == 1
             && float
+            && !self.maps.has_result(0)
             && !self.stored.reduces()
             && lanes(&self.stored).is_some()
-            && self.within(false).1
+            && self.within(false).has_all
     }
 
     /// How many elements it gives.
@@ -45,11 +46,6 @@ impl LoopsOp {
     pub(in crate::ops) fn with_sources(&self, name: impl Fn(usize) -> Operand) -> Self {
         let sources = (0..self.nest.sources.len()).map(name).collect();
         LoopsOp { sources, ..self.clone() }
-    }
-
-    /// Whether it gives a feature map in slices of four channels.
-    pub(in crate::ops) const fn gives_slices(&self) -> bool {
-        self.maps.has_result(0)
     }
 
     /// The form of one of its sources.
@@ -65,17 +61,15 @@ impl LoopsOp {
         op.kernel(flat::NAME).is_ok_and(|kernel| !kernel.offers(limits).is_empty())
     }
 
-    /// Its function's statements and scalars, and whether these are all of its numbers.
-    fn within(&self, native_half: bool) -> (Written, bool) {
+    /// Its function's statements and scalars.
+    fn within(&self, native_half: bool) -> Written {
         let (nest, lanes) = (&*self.stored, lanes(&self.stored));
         let sources = sources(self, lanes);
         let mut text = Text::new(nest, lanes, &sources).within_another(native_half);
         text.places(&nest.written.clone(), "i");
         let value = text.value(nest.value);
         text.line(&format!("return {value};"));
-        let written = text.written();
-        let has_all = written.has_all;
-        (written, has_all)
+        text.written()
     }
 
     /// The nest as what a kernel computes in the place of `operand`, which would be bound as `element`.
@@ -85,7 +79,7 @@ impl LoopsOp {
         element: Element,
         native_half: bool,
     ) -> NestWithin {
-        let (written, _) = self.within(native_half);
+        let written = self.within(native_half);
         let sources = sources(self, lanes(&self.stored));
         let infos: Vec<OperandInfo> = Definition::operands(self);
         let form = |operand: Operand| self.source_form(operand).unwrap_or(Form::Rows);

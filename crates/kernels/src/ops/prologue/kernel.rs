@@ -27,15 +27,13 @@ impl PrologueKernel<'_> {
         if !self.kernel.takes_prologue(*operand, choice) {
             return Some(format!("its text computes no {}", operand.name()));
         }
-        let in_slices = |form: Form| form == Form::C4;
-        let wanted = self.kernel.form(*operand, choice);
-        if wanted.is_none_or(|form| form == Form::Image || in_slices(form) != nest.gives_slices()) {
-            return Some(format!("the nest gives {} in another layout", operand.name()));
+        if !self.kernel.form(*operand, choice).is_some_and(Form::is_rows) {
+            return Some(format!("it reads {} in another layout than rows", operand.name()));
         }
         if !nest.runs_on(limits) {
             return Some("single halves in a buffer need native half arithmetic".to_owned());
         }
-        let buffers = self.kernel.buffers(choice).saturating_sub(1) + self.op.reads().len();
+        let buffers = self.buffers(choice);
         (buffers > MAX_BUFFERS).then(|| format!("{buffers} buffers, wanted at most {MAX_BUFFERS}"))
     }
 }
@@ -125,10 +123,6 @@ impl BoundKernel for PrologueKernel<'_> {
             Operand::Read(_) => Ok(data.to_vec()),
             _ => self.kernel.pack(choice, operand, data),
         }
-    }
-
-    fn calls_function(&self, of_elements: bool) -> bool {
-        self.kernel.calls_function(of_elements)
     }
 
     fn buffers(&self, choice: &Choice) -> usize {

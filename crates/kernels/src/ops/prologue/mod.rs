@@ -54,8 +54,11 @@ impl PrologueOp {
             );
         };
         if !nest.gives_vectors() {
-            let wanted = "one that gives four elements without a reduction".to_owned();
-            return refuse("a nest of reductions, integers or single elements".to_owned(), wanted);
+            let wanted = "one that gives four elements in rows without a reduction".to_owned();
+            return refuse(
+                "a nest of reductions, integers, single elements or slices of channels".to_owned(),
+                wanted,
+            );
         }
         let found = nest.elements();
         if found != input.elements() || input.pitch != input.shape.c {

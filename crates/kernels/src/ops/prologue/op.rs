@@ -157,10 +157,6 @@ impl Op for PrologueOp {
         self.op.record_layout()
     }
 
-    fn calls_function(&self) -> bool {
-        self.op.calls_function()
-    }
-
     fn kernels(&self) -> Kernels<'_> {
         let names: Vec<&'static str> = self.op.kernels().iter().map(BoundKernel::name).collect();
         Kernels::new(names.into_iter().filter_map(|name| self.kernel(name).ok()))

@@ -1,4 +1,4 @@
-//! Problems of all ops' examples that read or write integers of 32 bits, or that are an op with a nest before it or a function behind it.
+//! Problems of all ops' examples that are an op with a nest before it or a function behind it, or that read or write integers of 32 bits.
 
 use crate::cases::Breadth;
 use crate::problem::Problem;
