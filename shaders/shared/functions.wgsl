@@ -1,8 +1,9 @@
 //# Functions that the statements of an op call (`calls`), in f32 whatever the kernel computes in: of vec4s if
-//# `wide`, else of scalars.
+//# `wide`, else of scalars. None if they are `declared` already.
 //% set floats = "vec4<f32>" if wide else "f32"
 //% set bits = "vec4<u32>" if wide else "u32"
 //% set bools = "vec4<bool>" if wide else "bool"
+//% if not declared
 //% if "is_nan" in calls or "power" in calls
 //# By its bits, because WGSL lets an implementation assume that there is none.
 fn is_nan(x: ${floats}) -> ${bools} {
@@ -98,4 +99,5 @@ fn gelu_tanh(x: ${floats}) -> ${floats} {
     return 0.5f * x * (1.0f + select(tanh(clamp(z, ${floats}(-10.0f), ${floats}(10.0f))), sign(z), abs(z) > ${floats}(10.0f)));
 }
 
+//% endif
 //% endif

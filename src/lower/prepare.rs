@@ -43,6 +43,9 @@ pub(super) fn prepared<'g>(
         if !options.without_rewrites.contains(&Rewrite::Loops) {
             idioms::compose(&mut network, &|name| options.names(name), options.precision, limits)?;
         }
+        if !options.without_rewrites.contains(&Rewrite::ProductRows) {
+            idioms::reduce_rows(&mut network, &|name| options.names(name), options.precision, limits)?;
+        }
         if !options.without_rewrites.contains(&Rewrite::Epilogues) {
             idioms::follow(&mut network, &|name| options.names(name), options.precision, limits)?;
         }

@@ -57,6 +57,8 @@ pub enum Rewrite {
     /// On devices: moves, functions of each element, reductions, softmax and normalisations of rows become one kernel with those
     /// that read what they write, where that takes less time.
     Loops,
+    /// On devices: a normalisation, a softmax or another reduction of a product's rows becomes a part of that product.
+    ProductRows,
     /// On devices: a function of each element becomes a part of the convolution or the product that it follows.
     Epilogues,
     /// On devices: moves and functions of each element become a part of the product of few rows that reads them, or of the update of a
@@ -75,7 +77,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 24] = [
+    pub const ALL: [Rewrite; 25] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -94,6 +96,7 @@ impl Rewrite {
         Rewrite::GatedProducts,
         Rewrite::DenseLayers,
         Rewrite::Loops,
+        Rewrite::ProductRows,
         Rewrite::Epilogues,
         Rewrite::Prologues,
         Rewrite::Stacks,
@@ -123,6 +126,7 @@ impl Rewrite {
             Rewrite::GatedProducts => "gated_products",
             Rewrite::DenseLayers => "dense_layers",
             Rewrite::Loops => "loops",
+            Rewrite::ProductRows => "product_rows",
             Rewrite::Epilogues => "epilogues",
             Rewrite::Prologues => "prologues",
             Rewrite::Stacks => "stacks",

@@ -218,7 +218,12 @@ impl<'a> Search<'a> {
     fn new(context: &'a Context, graph: &'a Graph, options: &SessionOptions, tolerance: f32) -> Result<Self> {
         // What each unit gives is looked at, and not what several give together.
         let mut options = SessionOptions { dimensions: [].into(), ..options.clone() };
-        options.without_rewrites.extend([Rewrite::Loops, Rewrite::Epilogues, Rewrite::Prologues]);
+        options.without_rewrites.extend([
+            Rewrite::Loops,
+            Rewrite::ProductRows,
+            Rewrite::Epilogues,
+            Rewrite::Prologues,
+        ]);
         let alignment = context.engine.device()?.info().limits.binding_alignment;
         let units = observed(graph, &options, alignment)?;
         let kept = vec![None; units.len()];

@@ -14,6 +14,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
             for problem in examples.into_iter().map(Problem::from) {
                 let of_integers = problem.operands().iter().any(|info| !info.dtype.is_float());
                 let [before, behind] = [" from ", " then"].map(|word| problem.problem_key().contains(word));
+                let before = before || entry.name == "gemm_rows";
                 if before || behind || of_integers && precision == Precision::F32 {
                     let name = format!("{} {} {precision}", entry.name, problem.problem_key());
                     // The kernels that take a nest offer tiles for it that no other row may have.

@@ -96,7 +96,7 @@ macro_rules! every_kernel {
 }
 
 every_kernel!(
-    attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm convert copy remap concat gather
+    attention attention_join conv2d depthwise pointwise pool transposed_conv2d gemm gemm_rows convert copy remap concat gather
     one_hot random integer loops cumsum top_k suppress elementwise resize reduce arg softmax mlp normalize gate glu squeeze
     update_slice
     dynamic_conv2d dynamic_quantize dynamic_range quantize dequantize quantized_binary quantized_conv2d quantized_depthwise quantized_lookup quantized_pool
@@ -254,6 +254,7 @@ const PAIRS: &[(&str, [usize; 2])] = &[
     ("glu", [1, 1]),
     ("squeeze", [4, 4]),
     ("gemm", [60, 53]),
+    ("gemm_rows", [24, 6]),
     ("integer", [1, 1]),
     ("loops", [28, 28]),
     ("one_hot", [1, 1]),

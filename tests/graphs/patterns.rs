@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 27] = [
+pub(crate) const PATTERNS: [Pattern; 28] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -50,6 +50,7 @@ pub(crate) const PATTERNS: [Pattern; 27] = [
     Pattern { name: "loops of indices", rewrites: &[Rewrite::Loops], draw: loops_of_indices },
     Pattern { name: "loops of rows", rewrites: &[Rewrite::Loops], draw: loops_of_rows },
     Pattern { name: "stack", rewrites: &[Rewrite::Stacks], draw: stack },
+    Pattern { name: "product rows", rewrites: &[Rewrite::ProductRows], draw: product_rows },
     Pattern { name: "prologues", rewrites: &[Rewrite::Prologues], draw: prologues },
     Pattern { name: "one row", rewrites: &[Rewrite::Stacks], draw: one_row },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
@@ -1118,6 +1119,60 @@ fn prologues(draft: &mut Draft) -> Drawn {
     };
     let y = product(draft, x, n, Gemm::default())?;
     if draft.random.one_in(2) { motifs::activated(draft, y) } else { Some(y) }
+}
+
+/// Products whose rows are normalised or become shares, which other values are added to before, scale or gate behind, and which another
+/// node may read too.
+fn product_rows(draft: &mut Draft) -> Drawn {
+    let m = draft.random.pick(&[1, 6, 20, 36]);
+    let (k, n) = draft.random.pick(&[(4, 8), (20, 16), (16, 48), (12, 20), (5, 8)]);
+    let dims = draft.random.pick(&[vec![m, k], vec![1, m, k], vec![2, m, k]]);
+    let x = input(draft, &dims)?;
+    let options = rows_or_columns(draft);
+    let product = product(draft, x, n, options)?;
+    let rows = [&dims[..dims.len() - 1], &[n]].concat();
+    let axis = -1;
+    let mut y = product;
+    if draft.random.one_in(2) {
+        let other = input(draft, &rows)?;
+        y = binary(draft, Function::Add, y, other)?;
+    }
+    let before = y;
+    y = match draft.random.below(4) {
+        0 => draft.add(Step::of(Make::Softmax(Softmax { axis, ..Softmax::default() }), vec![y]))?,
+        1 => {
+            let largest = draft.add(Step::of(Make::Reduce(Reduction::Max, vec![axis], true), vec![y]))?;
+            binary(draft, Function::Sub, y, largest)?
+        }
+        _ => {
+            let centred = draft.random.below(3) > 0;
+            let options = Normalize { axes: vec![axis], epsilon: Bits(1e-2), centred };
+            let mut step = Step::of(Make::Normalize(options), vec![y]);
+            step.weights = (draft.random.below(3) > 0).then(|| tensor(draft, &[n], Kind::Positive));
+            step.bias = draft.random.one_in(2).then(|| draft.random.values(Kind::Noise, n));
+            draft.add(step)?
+        }
+    };
+    match draft.random.below(4) {
+        // Windows of two rows, side by side.
+        0 if m.is_multiple_of(4) => {
+            let outer: usize = dims[..dims.len() - 2].iter().product();
+            let windows = draft.add(Step::of(Make::Reshape(vec![outer, m / 4, 2, 2, n]), vec![y]))?;
+            y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3, 4]), vec![windows]))?;
+            y = draft.add(Step::of(Make::Reshape(rows.clone()), vec![y]))?;
+        }
+        1 => y = motifs::activated(draft, y)?,
+        _ => {}
+    }
+    // Whoever reads the product, or what was added to it, comes before or behind what reads its rows.
+    match draft.random.below(3) {
+        0 => binary(draft, Function::Add, y, before),
+        1 => {
+            let other = motifs::activated(draft, product)?;
+            binary(draft, Function::Mul, y, other)
+        }
+        _ => Some(y),
+    }
 }
 
 /// Products of one row, mostly of one input, each read as it is or behind a move, by functions, products or moves.

@@ -164,7 +164,8 @@ fn by_powers(rows: usize, width: usize) -> Graph {
 fn what_halves_would_not_hold_is_in_f32_and_so_is_what_saves_less_than_conversions() {
     let options = SessionOptions {
         precision: Precision::F16Storage,
-        without_rewrites: [Rewrite::Loops, Rewrite::Epilogues, Rewrite::Prologues].into(),
+        without_rewrites: [Rewrite::Loops, Rewrite::ProductRows, Rewrite::Epilogues, Rewrite::Prologues]
+            .into(),
         ..SessionOptions::default()
     };
     for context in gpus() {
@@ -391,7 +392,10 @@ fn lines_that_a_mask_covers_are_numbers() {
             (found[0].to_f32().to_vec(), session.steps())
         };
         let ((exact, _), (found, steps)) = (run(Precision::F32), run(Precision::F16Storage));
-        assert_eq!(of(&steps, "shares"), Precision::F16Storage, "{info}: {steps:#?}");
+        // Alone, or as a part of the product before.
+        let shares = steps.iter().find(|step| step.name.ends_with("shares"));
+        let stored = shares.map(|step| step.precision);
+        assert_eq!(stored, Some(Precision::F16Storage), "{info}: {steps:#?}");
         let off = off(&exact, &found);
         assert!(off < 10.0 / 2048.0, "{info}: {off}");
     }

@@ -46,6 +46,7 @@ mod oracle;
 mod picks;
 mod pool;
 mod precision;
+mod product_rows;
 mod promises;
 mod public_api;
 mod quantized;

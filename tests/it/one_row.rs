@@ -8,20 +8,20 @@ use diptych::{
 };
 use half::f16;
 
-fn tensor(extents: &[usize], seed: u32) -> HostTensor {
+pub(crate) fn tensor(extents: &[usize], seed: u32) -> HostTensor {
     let dims = Dims::new(extents).expect("small");
     HostTensor::new(dims, noise(dims.shape(), seed).to_f32().to_vec()).expect("as many")
 }
 
 /// The numbers as halves.
-fn halves(of: &HostTensor) -> HostTensor {
+pub(crate) fn halves(of: &HostTensor) -> HostTensor {
     let values: Vec<f16> = of.to_f32().iter().map(|&value| f16::from_f32(value)).collect();
     HostTensor::of(of.dims(), values).expect("as many")
 }
 
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Stored {
+pub(crate) enum Stored {
     Floats,
     Transposed,
     Halves,
@@ -32,7 +32,7 @@ const STORED: [Stored; 5] =
     [Stored::Floats, Stored::Transposed, Stored::Halves, Stored::Bits(4), Stored::Bits(8)];
 
 /// The product of `x`, rows of `k`, with weights of `n` columns.
-fn product(
+pub(crate) fn product(
     graph: &mut Graph,
     name: &str,
     x: Value,
@@ -56,7 +56,7 @@ fn product(
 
 /// That all backends, with and without `rewrite`, find in several runs what the CPU does without it, within `most` of the largest
 /// number in f32 and within the rounding of a few halves in f16 storage; what a device runs is shown to `look`.
-fn check(
+pub(crate) fn check(
     graph: &Graph,
     rewrite: Rewrite,
     inputs: &dyn Fn(usize) -> Vec<(&'static str, HostTensor)>,
@@ -101,7 +101,7 @@ fn check(
     Ok(())
 }
 
-fn count(ops: &[String], wanted: &str) -> usize {
+pub(crate) fn count(ops: &[String], wanted: &str) -> usize {
     ops.iter().filter(|op| op.contains(wanted)).count()
 }
 

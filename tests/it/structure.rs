@@ -114,6 +114,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
             "gate",
             "gather",
             "gemm",
+            "gemm_rows",
             "glu",
             "loops",
             "mlp",

@@ -35,7 +35,7 @@ mod squeeze;
 mod strided;
 
 pub(super) use attention::{attention, join_products};
-pub(crate) use compose::{compose, compose_on_cpu, precede};
+pub(crate) use compose::{compose, compose_on_cpu, precede, reduce_rows};
 pub(super) use factors::take_factors;
 pub(crate) use followed::follow;
 pub(super) use gate::gates;

@@ -58,6 +58,7 @@ const SHARED: &[(&str, &str)] = &[
     piece!("shared/row_stored"),
     piece!("shared/row_sums"),
     piece!("shared/scaled"),
+    piece!("shared/searches"),
     piece!("shared/share_sum"),
     piece!("shared/store_columns"),
     piece!("shared/store_pixels"),
@@ -171,17 +172,28 @@ fn render_template(spec: &KernelSpec, dialect: Dialect, text: &'static str) -> R
         ("statements", spec.body.statements.iter().map(String::as_str).collect()),
         ("calls", spec.body.calls.iter().copied().collect()),
     ];
+    let epilogues = [spec.between, Some(spec.epilogue)].into_iter().flatten();
+    let mut calls: Vec<&str> = epilogues.filter_map(|epilogue| epilogue.activation.call()).collect();
+    // Where statements have vec4s, as epilogues do, one declaration of a function serves both.
+    let is_wide = spec.constants.contains(&("WIDE", super::Value::U32(1)));
+    let declared = is_wide && !calls.is_empty();
+    names.push(("declared", declared.into()));
+    if declared {
+        calls.extend(&spec.body.calls);
+    }
     names.extend(spec.constants.iter().map(|&(name, value)| (name, plain(value))));
     let piece = |wanted: &str| SHARED.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
     let body = template::render(text, names, &words, piece).map_err(fail)?;
-    let epilogues = [spec.between, Some(spec.epilogue)].into_iter().flatten();
-    let mut calls: Vec<&str> = epilogues.filter_map(|epilogue| epilogue.activation.call()).collect();
     calls.extend(spec.prologue.iter().flat_map(|own| &own.calls));
     let shared = |text: &str, calls: &[&str]| {
         if calls.is_empty() {
             return Ok(String::new());
         }
-        let names = vec![("calls", calls.iter().copied().collect()), ("wide", true.into())];
+        let names = vec![
+            ("calls", calls.iter().copied().collect()),
+            ("wide", true.into()),
+            ("declared", false.into()),
+        ];
         template::render(piece(text).unwrap_or_default(), names, &words, piece).map_err(fail)
     };
     let functions = match (&spec.function, dialect) {

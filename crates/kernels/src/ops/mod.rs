@@ -25,6 +25,7 @@ pub mod followed;
 pub mod gate;
 pub mod gather;
 pub mod gemm;
+pub mod gemm_rows;
 pub mod glu;
 pub mod integer;
 pub mod loops;

@@ -19,6 +19,7 @@ use super::examples::{Examples, Numbers};
 use super::gate::{self, GateOp};
 use super::gather::{self, GatherOp};
 use super::gemm::{self, GemmOp};
+use super::gemm_rows::{self, GemmRowsOp};
 use super::glu::{self, GluOp};
 use super::integer::{self, IntegerOp};
 use super::kernel::VariantEntry;
@@ -88,6 +89,7 @@ static ALL: &[OpEntry] = &[
     OpEntry::of::<GateOp>(gate::examples, gate::NUMBERS),
     OpEntry::of::<GatherOp>(gather::examples, gather::NUMBERS),
     OpEntry::of::<GemmOp>(gemm::examples, gemm::NUMBERS),
+    OpEntry::of::<GemmRowsOp>(gemm_rows::examples, gemm_rows::NUMBERS),
     OpEntry::of::<GluOp>(glu::examples, glu::NUMBERS),
     OpEntry::of::<IntegerOp>(integer::examples, integer::NUMBERS),
     OpEntry::of::<LoopsOp>(loops::examples, loops::NUMBERS),

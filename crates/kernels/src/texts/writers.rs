@@ -5,7 +5,7 @@ use super::{plan, walk_within};
 use crate::dtype::Precision;
 use crate::emit::Dialect;
 use crate::emit::check::parse;
-use crate::limits::Limits;
+use crate::limits::{Limits, MatrixUnit};
 use naga::back::{hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy, Layouter};
 use naga::valid::ModuleInfo;
@@ -139,6 +139,31 @@ fn every_text_is_written_for_metal_dx12_and_vulkan_within_their_limits() {
         assert!(texts > 100, "{precision}: only {texts} texts");
     }
     assert!(failures.is_empty(), "{} failures, the first:\n{}", failures.len(), failures[0]);
+}
+
+/// Each text with matrices that a wave shares is written as SPIR-V, in every tile: naga's writer panics at an expression that it has not
+/// written before such a matrix is loaded or stored.
+#[test]
+fn every_text_with_cooperative_matrices_is_written_for_vulkan() {
+    let unit = Some(MatrixUnit::Cooperative { subgroup: 32 });
+    let limits = Limits { native_half: true, matrix_unit: unit, local_memory: 49152, ..limits() };
+    for precision in [Precision::F16Storage, Precision::SplitF16] {
+        let (mut texts, mut seen) = (0, BTreeSet::new());
+        walk_within(&limits, precision, |_, op, choice| {
+            let spec = plan(op, &choice, &limits).expect("a plan").spec;
+            if !spec.template.is_some_and(|own| own.text.contains("enable wgpu_cooperative_matrix")) {
+                return;
+            }
+            if seen.insert((spec.op, choice.variant, choice.tile, spec.epilogue.label())) {
+                texts += 1;
+                let source = spec.render(Dialect::Wgsl).expect("a text");
+                let (module, info) = parse(&source.label, &source.text).expect("naga accepts it");
+                let written = to_spirv(&module, &info, &source.entry);
+                assert!(written.as_ref().is_ok_and(|&words| words > 0), "{}: {written:?}", source.label);
+            }
+        });
+        assert!(texts > 4, "{precision}: only {texts} texts");
+    }
 }
 
 /// A text beyond each of the limits is found, and one that a writer cannot write.

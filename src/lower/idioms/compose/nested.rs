@@ -14,6 +14,7 @@ use crate::lower::network::Network;
 use crate::lower::unit::{Assigned, Input, Unit};
 use crate::ops::loops::{Loops, Nest, OpNest, OperandSet, SourceAt};
 use crate::ops::{Choice, Op};
+use std::any::Any;
 use std::sync::Arc;
 
 /// A unit that is a nest.
@@ -64,6 +65,24 @@ pub(super) fn found(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<O
     let Ok(nest) = nest.with_sources(&all, &from) else { return Ok(None) };
     let (assigned, outputs) = (unit.precision.clone(), vec![output]);
     Ok(Some(Nested { nest, sources, outputs, halves, precision: op.precision(), assigned, time: 0.0 }))
+}
+
+/// A unit as an operator that computes a nest.
+pub(super) struct NestOf {
+    pub(super) nest: Loops,
+    /// What each of its sources is given.
+    pub(super) sources: Vec<(Input, Dims)>,
+}
+
+/// What `unit`, whose op is `op`, is as an operator that computes a nest.
+pub(super) fn nest_of(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<Option<NestOf>> {
+    if let Some(nest) = unit.operator().and_then(|own| (own as &dyn Any).downcast_ref::<Loops>()) {
+        let sources = unit.given().into_iter().map(|(_, input, dims)| (input, dims)).collect();
+        return Ok(Some(NestOf { nest: nest.clone(), sources }));
+    }
+    let Some(nested) = found(network, unit, op)? else { return Ok(None) };
+    let nest = Loops::new(nested.nest, nested.halves, OperandSet::NONE).ok();
+    Ok(nest.map(|nest| NestOf { nest, sources: nested.sources }))
 }
 
 /// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong, in a layout that

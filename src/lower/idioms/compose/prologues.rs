@@ -5,7 +5,7 @@
 //! read in between. Products of many rows take as long or longer: each work-group computes all that it loads, and loads nothing ahead. On an H200 the 3 to 13 steps that six networks had less there changed their time by .96 to 1.02. This runs
 //! behind all passes that recognise products by their options.
 
-use super::nested::found;
+use super::nested::{NestOf, nest_of};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
@@ -17,11 +17,10 @@ use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
 use crate::lower::unit::{Input, Unit};
-use crate::ops::loops::{Loops, OperandSet};
+use crate::ops::loops::Loops;
 use crate::ops::prologue::Prologue;
 use crate::ops::{BoundKernel, Choice, Op};
 use crate::tune::work_group::{WorkGroup, untuned_in};
-use std::any::Any;
 use std::sync::Arc;
 
 /// Puts nests into the kernels of what reads them, for a device of these `limits`; units that `alone` names stay as they are.
@@ -55,17 +54,7 @@ struct Given {
 
 /// What `unit` is as a nest.
 fn given(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result<Option<Given>> {
-    let composed = unit.operator().and_then(|own| (own as &dyn Any).downcast_ref::<Loops>());
-    let (nest, sources): (Loops, Vec<(Input, Dims)>) = match composed {
-        Some(nest) => {
-            (nest.clone(), unit.given().into_iter().map(|(_, input, dims)| (input, dims)).collect())
-        }
-        None => {
-            let Some(nested) = found(network, unit, op)? else { return Ok(None) };
-            let Ok(nest) = Loops::new(nested.nest, nested.halves, OperandSet::NONE) else { return Ok(None) };
-            (nest, nested.sources)
-        }
-    };
+    let Some(NestOf { nest, sources }) = nest_of(network, unit, op)? else { return Ok(None) };
     let read = |place: usize| Operand::Read((place ^ usize::from(planted("prologues_order"))) as u8);
     let inputs = sources.into_iter().enumerate().map(|(place, (input, dims))| (read(place), input, dims));
     Ok(Some(Given { nest, inputs: inputs.collect() }))

@@ -56,6 +56,19 @@ impl GemmOp {
             .map(|(name, extent)| format!("it needs whole vec4s, {name} is {extent}"))
     }
 
+    /// The product as one of packed rows of A and of the result by one matrix B, read in whole vec4s, if it is one that adds to nothing.
+    pub(in crate::ops) fn as_rows(&self) -> Option<Self> {
+        let is_one = self.batch == 1 || self.shared_b;
+        let is_packed = self.lda == self.k && self.ldc == self.n && self.places.is_none();
+        (is_one && is_packed && !self.reads_c() && self.vec4_obstacle().is_none()).then(|| GemmOp {
+            m: self.m * self.batch,
+            batch: 1,
+            shared_b: false,
+            precision: self.precision.with_f32_sums().without_matrix_units(),
+            ..*self
+        })
+    }
+
     /// The first of `extents` that is no multiple of `whole`.
     fn uneven<'a>(&self, whole: usize, extents: &[(&'a str, usize)]) -> Option<(&'a str, usize)> {
         extents.iter().copied().find(|(_, extent)| !extent.is_multiple_of(whole))
@@ -102,7 +115,7 @@ impl GemmOp {
     }
 
     /// The arguments of a kernel that reads whole vec4s.
-    pub(super) fn vec4_bindings(&self) -> Vec<Binding> {
+    pub(in crate::ops) fn vec4_bindings(&self) -> Vec<Binding> {
         let element = Element::Vec4(self.precision.storage());
         self.bindings_of(element, element)
     }
@@ -134,7 +147,7 @@ impl GemmOp {
     }
 
     /// The scalars of a kernel that reads whole vec4s.
-    pub(super) fn vec4_params(&self) -> Params {
+    pub(in crate::ops) fn vec4_params(&self) -> Params {
         let own = [
             ("n4", self.n / 4),
             ("k4", self.k / 4),

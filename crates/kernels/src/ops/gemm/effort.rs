@@ -13,6 +13,18 @@ pub(super) fn traffic(op: &GemmOp) -> u64 {
     op.precision.storage().bytes() as u64 * batch * (m * k + k * n + m * n)
 }
 
+impl GemmOp {
+    /// Bytes of all operands.
+    pub(in crate::ops) fn traffic(&self) -> u64 {
+        traffic(self)
+    }
+
+    /// Bytes of so many rows of A and columns of B.
+    pub(in crate::ops) fn reads_of(&self, rows: u32, columns: u32) -> u64 {
+        reads(self, rows, columns)
+    }
+}
+
 /// Bytes of a line of a cache: a part of one is read as the whole.
 const LINE: u64 = 128;
 

@@ -209,7 +209,7 @@ impl GemmOp {
     }
 
     /// The problem in words.
-    pub(super) fn problem(&self) -> String {
+    pub(in crate::ops) fn problem(&self) -> String {
         Definition::problem_key(self)
     }
 }

@@ -91,6 +91,7 @@ pub(super) fn sources(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         operand: op.source(source),
         dtype: op.stored_source(source),
         is_wide: wide(source),
+        name: op.source(source).name(),
     };
     (0..nest.sources.len()).map(stored).collect()
 }
@@ -136,6 +137,7 @@ pub(super) fn results(op: &LoopsOp, lanes: Option<usize>) -> Vec<Stored> {
         operand: result_operand(place),
         dtype: op.stored_result(place),
         is_wide: wide(place, own),
+        name: result_operand(place).name(),
     };
     op.stored.results().enumerate().map(stored).collect()
 }
@@ -146,7 +148,7 @@ pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize
     for (place, ((&stored, value), (at, _))) in
         results.iter().zip(nest.values()).zip(nest.results()).enumerate()
     {
-        let (name, value) = (stored.operand.name(), text.value(value));
+        let (name, value) = (stored.name, text.value(value));
         match lanes {
             Some(_) if stored.is_wide => {
                 let at = match first.filter(|_| place == 0) {
@@ -154,6 +156,7 @@ pub(super) fn store(text: &mut Text<'_>, results: &[Stored], lanes: Option<usize
                     None => format!("{} / 4u", text.index(&at)),
                 };
                 let value = match stored.dtype {
+                    DType::F16 if text.native_half => format!("vec4<f16>({value})"),
                     DType::F16 => format!("pack_half4({value})"),
                     DType::U8 => format!("pack4xU8(vec4<u32>({value}))"),
                     _ => value,

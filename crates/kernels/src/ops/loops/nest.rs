@@ -241,6 +241,11 @@ impl Nest {
         self.nodes.iter().any(|node| matches!(node, Node::Reduce { .. }))
     }
 
+    /// Whether it has reductions.
+    pub fn has_reductions(&self) -> bool {
+        self.reduces()
+    }
+
     /// Whether it moves elements and computes nothing.
     pub fn is_move(&self) -> bool {
         let moves = |node: &Node| {

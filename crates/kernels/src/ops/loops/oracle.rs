@@ -23,6 +23,12 @@ pub(super) type Bounded = (f64, Interval);
 
 /// The result for `operands`, which were checked.
 pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
+    oracle_near(op, operands, None)
+}
+
+/// The result for `operands`, which were checked; each element of one source may be off by as much as its bound says, and kernels
+/// have it in f32.
+pub(super) fn oracle_near(op: &LoopsOp, operands: &Operands<'_>, near: Option<(usize, &[f64])>) -> Reference {
     let nest = &*op.nest;
     let words = |(place, &dtype): (usize, &DType)| {
         let words = get(operands, op.source(place)).unwrap_or_default();
@@ -39,6 +45,7 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
     let mut evaluation = Evaluation {
         nest,
         sources,
+        near,
         types: nest.node_types(),
         stored,
         unit: Unit::of(DType::F32),
@@ -79,6 +86,8 @@ pub(super) fn oracle(op: &LoopsOp, operands: &Operands<'_>) -> Reference {
 struct Evaluation<'a> {
     nest: &'a Nest,
     sources: Vec<Vec<f64>>,
+    /// A source that is not exact, and how far off its elements may be.
+    near: Option<(usize, &'a [f64])>,
     types: Vec<DType>,
     /// What each source is stored in, where that rounds.
     stored: Vec<Option<Unit>>,
@@ -158,6 +167,10 @@ impl Evaluation<'_> {
     fn element(&self, source: usize, at: i64) -> Bounded {
         let place = usize::try_from(at).unwrap_or(usize::MAX);
         let value = self.sources[source].get(place).copied().unwrap_or(f64::NAN);
+        if let Some((_, by)) = self.near.filter(|(own, _)| *own == source) {
+            let by = by.get(place).copied().unwrap_or(f64::INFINITY);
+            return (value, Interval { lo: value - by, hi: value + by });
+        }
         (value, self.read(source, value))
     }
 

@@ -15,7 +15,6 @@ use crate::ops::op::Op;
 use crate::ops::operands::{OperandInfo, Operands, Role};
 use crate::ops::plan::Choice;
 use crate::ops::reference::Reference;
-use std::sync::Arc;
 
 impl Definition for LoopsOp {
     const NAME: &'static str = OP;
@@ -78,13 +77,8 @@ impl Definition for LoopsOp {
     }
 
     fn others(&self) -> Vec<(Operand, Box<dyn Op>)> {
-        let other = |result: usize| {
-            let of = |set: OperandSet| OperandSet { results: (set.results >> result) & 1, ..set };
-            let nest = Arc::new(self.nest.only(result));
-            let op = LoopsOp::new(nest, of(self.halves), of(self.maps), self.precision).ok()?;
-            Some((result_operand(result), Box::new(op) as Box<dyn Op>))
-        };
-        (1..self.results()).filter_map(other).collect()
+        let other = |(result, operand)| Some((operand, Box::new(self.of_result(result)?) as Box<dyn Op>));
+        self.further().filter_map(other).collect()
     }
 
     fn oracle(&self, operands: &Operands<'_>) -> Reference {

@@ -106,7 +106,7 @@ impl Text<'_> {
     }
 
     fn name_of(&self, source: usize) -> &'static str {
-        self.sources.get(source).map_or(Operand::Arg(source as u8), |stored| stored.operand).name()
+        self.sources.get(source).map_or(Operand::Arg(source as u8).name(), |stored| stored.name)
     }
 
     /// One element of a source.

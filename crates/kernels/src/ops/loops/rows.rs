@@ -3,19 +3,19 @@
 //! are places of a row where `tile[2]` is 1, and rows where it is 2, so that either read memory in lines.
 
 use super::LoopsOp;
-use super::flat::{bindings, has_lanes, results, sources, store};
+use super::flat::{bindings, has_lanes, results, sources};
 use super::index::{AxisSet, Index};
-use super::joins::{Reduced, join_lanes, join_places};
+use super::joins::Reduced;
 use super::kept::Kept;
 use super::nest::{Nest, Node};
+use super::row_text;
 use super::text::{Stored, Text, ordered};
 use super::written::Written;
 use crate::dtype::{DType, Precision};
-use crate::emit::{Binding, Bits, Body, Value};
+use crate::emit::{Binding, Body, Value};
 use crate::limits::Limits;
 use crate::ops::kernel::{Constants, Kernel, Offer, VariantEntry};
 use crate::ops::plan::Choice;
-use crate::ops::reduce::Reduction;
 use crate::ops::reduce::groups::group_sizes;
 use crate::ops::registers::{self, Registers};
 use crate::ops::spec::{Params, extent};
@@ -41,16 +41,16 @@ const BUSY: usize = 65536;
 pub(super) struct Rows;
 
 /// Axes of rows, and those along which each row's results are written.
-struct Shape {
-    row: AxisSet,
-    along: AxisSet,
-    rows: usize,
+pub(super) struct Shape {
+    pub(super) row: AxisSet,
+    pub(super) along: AxisSet,
+    pub(super) rows: usize,
     /// The most places of a loop.
-    longest: usize,
+    pub(super) longest: usize,
 }
 
 impl Shape {
-    fn of(nest: &Nest) -> Self {
+    pub(super) fn of(nest: &Nest) -> Self {
         let row = nest.row_axes();
         let written = nest.written_axes();
         let along = written & !row;
@@ -107,13 +107,13 @@ fn is_along_rows(nest: &Nest, lanes: Option<usize>) -> bool {
 }
 
 /// How sources and results are bound.
-fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
+pub(super) fn operands(op: &LoopsOp) -> [Vec<Stored>; 2] {
     let lanes = lanes_of(&op.stored);
     [sources(op, lanes), results(op, lanes)]
 }
 
 /// How the text numbers the type of what local memory has: 0 is f32, 1 and 2 are signed and unsigned integers.
-fn word_of(op: &LoopsOp) -> u32 {
+pub(super) fn word_of(op: &LoopsOp) -> u32 {
     let types = op.stored.node_types();
     let reduced = op.stored.nodes.iter().find_map(|node| match node {
         Node::Reduce { of, .. } => types.get(*of),
@@ -127,12 +127,12 @@ fn word_of(op: &LoopsOp) -> u32 {
 }
 
 /// Whether local memory has places too.
-fn has_places(op: &LoopsOp) -> bool {
+pub(super) fn has_places(op: &LoopsOp) -> bool {
     op.stored.nodes.iter().any(|node| matches!(node, Node::Reduce { place: Some(_), .. }))
 }
 
 /// Elements that an invocation has at a place.
-fn width(op: &LoopsOp) -> u32 {
+pub(super) fn width(op: &LoopsOp) -> u32 {
     if lanes_of(&op.stored).is_some() { 4 } else { 1 }
 }
 
@@ -157,41 +157,6 @@ pub(super) fn loops(nest: &Nest) -> Loops {
     loops
 }
 
-/// Writes `inner` once for each place of `axes` that an invocation has: in a loop, or one behind the other for as many places
-/// as `kept` says each of so many invocations has, where what later loops read again stays in registers. Only the last of
-/// these may be beyond the axes: loads of the others wait for no condition.
-fn for_places(
-    text: &mut Text<'_>,
-    axes: AxisSet,
-    also: Option<&str>,
-    (invocations, kept): (u32, Option<usize>),
-    inner: &mut dyn FnMut(&mut Text<'_>, usize),
-) {
-    let (nest, number) = (text.nest, text.nest.count(axes) / width_along(text.lanes, axes));
-    let count = text.whole(number as i64);
-    let Some(places) = kept else {
-        let also = also.map(|also| format!(" && {also}")).unwrap_or_default();
-        let line = format!("for (var j: u32 = lane; j < {count}{also}; j += LANES)");
-        return text.block(&line, &mut |text| {
-            text.places(&ordered(nest, axes), "j");
-            inner(text, 0);
-        });
-    };
-    for place in 0..places {
-        let j = if place == 0 { "lane".to_owned() } else { format!("lane + {place}u * LANES") };
-        let within = (place + 1) * invocations as usize <= number;
-        let conditions = [(!within).then(|| format!("{j} < {count}")), also.map(str::to_owned)];
-        let conditions: Vec<String> = conditions.into_iter().flatten().collect();
-        let line =
-            if conditions.is_empty() { String::new() } else { format!("if ({})", conditions.join(" && ")) };
-        text.block(&line, &mut |text| {
-            text.line(&format!("let j: u32 = {j};"));
-            text.places(&ordered(nest, axes), "j");
-            inner(text, place);
-        });
-    }
-}
-
 fn text(op: &LoopsOp, invocations: u32) -> Arc<Written> {
     op.text.of(invocations, || written(op, invocations))
 }
@@ -199,96 +164,10 @@ fn text(op: &LoopsOp, invocations: u32) -> Arc<Written> {
 fn written(op: &LoopsOp, invocations: u32) -> Written {
     let (nest, lanes) = (&*op.stored, lanes_of(&op.stored));
     let [stored, results] = operands(op);
-    let shape = Shape::of(nest);
-    let depends = nest.dependences();
-    let types = nest.node_types();
     let mut text = Text::new(nest, lanes, &stored);
-    let rows = text.whole((shape.rows / width_along(lanes, shape.row)) as i64);
-    text.line(&format!("let row: u32 = min(first, {rows} - 1u);"));
-    text.line(&format!("let stored: bool = first < {rows};"));
-    text.places(&ordered(nest, shape.row), "row");
-    let kept = Kept::of(nest, invocations as usize, lanes);
-    for (id, _) in &kept.nodes {
-        for place in 0..kept.places {
-            let (ty, zero) = (text.type_of(*id), text.zero_of(*id));
-            text.line(&format!("var k{id}_{place}: {ty} = {zero};"));
-        }
-    }
-    let mut joins = 0;
-    for (order, ((_, over), reductions)) in loops(nest).into_iter().enumerate() {
-        for id in reductions.iter().flat_map(|own| [own.of].into_iter().chain(own.place)) {
-            text.known_of_row(id, shape.row, &depends, &mut vec![false; depends.len()]);
-        }
-        for &Reduced { id, reduction, of, place } in &reductions {
-            let (first, ty) = (text.first_of(reduction, types[of]), text.type_of(of));
-            text.line(&format!("var r{id}: {ty} = {ty}({first});"));
-            if place.is_some() {
-                let (beyond, ty) = (text.float(Bits(f32::INFINITY)), text.ty());
-                text.line(&format!("var p{id}: {ty} = {ty}({beyond});"));
-            }
-        }
-        for_places(&mut text, over, None, (invocations, kept.places_of(over)), &mut |text, place| {
-            kept.name(text, over, order, place);
-            for &Reduced { id, reduction, of, place } in &reductions {
-                let value = text.value(of);
-                if let Some(place) = place {
-                    let at = text.value(place);
-                    text.take(id, reduction, of, [&value, &at]);
-                    continue;
-                }
-                let term = text.term_of(reduction, &value);
-                let both = text.joined(reduction, types[id], &format!("r{id}"), &term);
-                text.line(&format!("r{id} = {both};"));
-            }
-            kept.keep(text, over, order, place);
-        });
-        for &reduced in &reductions {
-            let Reduced { id, reduction, of, place } = reduced;
-            let own = format!("r{id}");
-            if invocations > 1 {
-                let half = (invocations, joins % 2 == 1);
-                match place {
-                    Some(_) => join_places(&mut text, reduced, half),
-                    None => join_lanes(&mut text, (reduction, types[id]), &own, half),
-                }
-                joins += 1;
-            }
-            if width_along(lanes, over) == 4 {
-                for others in ["yxwz", "zwxy"] {
-                    if place.is_some() {
-                        let other = [format!("{own}.{others}"), format!("p{id}.{others}")];
-                        text.take(id, reduction, of, [&other[0], &other[1]]);
-                        continue;
-                    }
-                    let both = text.joined(reduction, types[id], &own, &format!("{own}.{others}"));
-                    text.line(&format!("{own} = {both};"));
-                }
-            }
-            let whole = match reduction {
-                Reduction::Mean => {
-                    let count = text.whole(nest.count(over) as i64);
-                    format!("{own} / f32({count})")
-                }
-                _ if place.is_some() => format!("p{id}"),
-                _ => own,
-            };
-            let ty = text.type_of(id);
-            text.line(&format!("let v{id}: {ty} = {whole};"));
-            text.known(id, &format!("v{id}"));
-        }
-    }
-    for value in nest.values() {
-        text.known_of_row(value, shape.row, &depends, &mut vec![false; depends.len()]);
-    }
-    if shape.along == 0 {
-        text.block("if (stored && lane == 0u)", &mut |text| store(text, &results, lanes, None));
-    } else {
-        let places = (invocations, kept.places_of(shape.along));
-        for_places(&mut text, shape.along, Some("stored"), places, &mut |text, place| {
-            kept.name(text, shape.along, usize::MAX, place);
-            store(text, &results, lanes, None);
-        });
-    }
+    let shape = Shape::of(nest);
+    let order = ordered(nest, shape.row);
+    row_text::write(&mut text, &shape, &order, &results, invocations);
     text.written()
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Stored {
     pub(super) dtype: DType,
     /// Whether it is bound in vec4s.
     pub(super) is_wide: bool,
+    /// Its name in the text.
+    pub(super) name: &'static str,
 }
 
 /// The statements of a kernel as they are written.
