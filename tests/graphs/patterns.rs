@@ -1138,6 +1138,11 @@ fn product_rows(draft: &mut Draft) -> Drawn {
         y = binary(draft, Function::Add, y, other)?;
     }
     let before = y;
+    // Whoever reads the product, or what was added to it, comes before or behind what reads its rows.
+    let early = match draft.random.below(3) {
+        0 => Some(motifs::activated(draft, if draft.random.one_in(2) { product } else { before })?),
+        _ => None,
+    };
     y = match draft.random.below(4) {
         0 => draft.add(Step::of(Make::Softmax(Softmax { axis, ..Softmax::default() }), vec![y]))?,
         1 => {
@@ -1164,15 +1169,10 @@ fn product_rows(draft: &mut Draft) -> Drawn {
         1 => y = motifs::activated(draft, y)?,
         _ => {}
     }
-    // Whoever reads the product, or what was added to it, comes before or behind what reads its rows.
-    match draft.random.below(3) {
-        0 => binary(draft, Function::Add, y, before),
-        1 => {
-            let other = motifs::activated(draft, product)?;
-            binary(draft, Function::Mul, y, other)
-        }
-        _ => Some(y),
+    if let Some(early) = early {
+        return binary(draft, Function::Mul, y, early);
     }
+    if draft.random.one_in(2) { binary(draft, Function::Add, y, before) } else { Some(y) }
 }
 
 /// Products of one row, mostly of one input, each read as it is or behind a move, by functions, products or moves.

@@ -396,7 +396,12 @@ fn lines_that_a_mask_covers_are_numbers() {
         let shares = steps.iter().find(|step| step.name.ends_with("shares"));
         let stored = shares.map(|step| step.precision);
         assert_eq!(stored, Some(Precision::F16Storage), "{info}: {steps:#?}");
-        let off = off(&exact, &found);
+        assert!(found.iter().all(|value| value.is_finite()), "{info}: {found:?}");
+        // Of a line without keys the largest half hides less than the largest f32: its shares are of some keys or others.
+        let with_keys = |values: &[f32]| -> Vec<f32> {
+            values.chunks(WIDTH).skip(2).step_by(3).flatten().copied().collect()
+        };
+        let off = off(&with_keys(&exact), &with_keys(&found));
         assert!(off < 10.0 / 2048.0, "{info}: {off}");
     }
 }
