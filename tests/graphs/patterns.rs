@@ -1139,8 +1139,9 @@ fn product_rows(draft: &mut Draft) -> Drawn {
     }
     let before = y;
     // Whoever reads the product, or what was added to it, comes before or behind what reads its rows.
-    let early = match draft.random.below(3) {
-        0 => Some(motifs::activated(draft, if draft.random.one_in(2) { product } else { before })?),
+    let early = match draft.random.below(5) {
+        0 => Some(motifs::activated(draft, product)?),
+        1 => Some(motifs::activated(draft, before)?),
         _ => None,
     };
     y = match draft.random.below(4) {
