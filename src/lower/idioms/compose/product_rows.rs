@@ -53,8 +53,9 @@ pub(crate) fn reduce_rows(
 const LEAST_SAVED: f64 = 0.5;
 
 /// How much of a launch a unit may take to read the second matrix for all of its work-groups, of so many rows each, with so many bytes
-/// an element: halves become f32 on their way, or go through local memory. A product alone has work-groups for some of its columns each. On an H200, of products of 784 x 160
-/// x 640 and more both took longer together than the product, the nest and the launch between them, and up to 196 x 128 x 128 less.
+/// an element: halves become f32 on their way, or go through local memory. A product alone has work-groups for some of its columns
+/// each. On an H200, products of 784 x 160 x 640 and more took longer together with a normalisation than the product, the
+/// normalisation and the launch between them, and those up to 196 x 128 x 128 less.
 const MOST_READING: f64 = 0.25;
 const BYTES: f64 = 4.0;
 const ROWS: usize = 16;
@@ -149,7 +150,8 @@ impl Rows<'_> {
         Ok(None)
     }
 
-    /// Whether the kernel of both takes less time: its estimate is less than that of the product and half of a launch, and reading the second matrix takes a unit little of a launch.
+    /// Whether the kernel of both takes less time: its estimate is less than that of the product and half of a launch, and reading the
+    /// second matrix takes a unit little of a launch.
     fn pays(&self, product: &GemmOp, own: &dyn Op, both: &dyn Op) -> bool {
         let groups = product.m().div_ceil(ROWS).div_ceil(self.machine.units as usize);
         let bytes = BYTES * (groups * product.n() * product.k()) as f64;

@@ -72,15 +72,16 @@ impl Nest {
 
     /// The axes of `row` by which `at` finds a row of so many columns, and nothing else in it depends on them.
     fn row_of(&self, at: &Index, row: AxisSet, columns: usize) -> Option<RowsRead> {
-        if !(0..columns as i64).contains(&self.within_row(at, row)?.range(&self.extents)[0])
-            || self.within_row(at, row)?.range(&self.extents)[1] >= columns as i64
-        {
+        let [least, most] = self.within_row(at, row)?.range(&self.extents);
+        if least < 0 || most >= columns as i64 {
             return None;
         }
         let mut axes: Vec<(i64, usize)> = ordered(self, row)
             .into_iter()
             .map(|axis| {
-                at.stride(axis).map(|stride| (if self.extents[axis] > 1 { stride } else { i64::MAX }, axis))
+                let stride = at.stride(axis)?;
+                // Axes of one place come first.
+                Some((if self.extents[axis] > 1 { stride } else { i64::MAX }, axis))
             })
             .collect::<Option<_>>()?;
         sorted::sort(&mut axes, |a, b| b.0.cmp(&a.0));
@@ -235,7 +236,7 @@ impl LoopsOp {
         (1..self.results()).map(|result| (result, result_operand(result)))
     }
 
-    /// Invocations of a row that have two places each, as far as a power of two.
+    /// The most places of a loop, or fours of places where an invocation has four elements at once.
     pub(in crate::ops) fn places_of_row(&self) -> usize {
         let shape = Shape::of(&self.stored);
         shape.longest / rows::width(self) as usize
