@@ -23,6 +23,15 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
                 }
             }
         }
+        // Few rows and many, and columns that no work-group has all invocations for.
+        let entry = ops::all().iter().find(|entry| entry.name == "gemm_rows").expect("the op");
+        for extents in
+            [[1, 8, 4], [2, 36, 20], [5, 96, 52], [17, 16, 256], [33, 128, 36], [64, 32, 64], [16, 272, 8]]
+        {
+            let problem = (entry.numbers.op)(&extents, None, precision).expect("extents");
+            let name = format!("{} of {extents:?} {precision}", entry.name);
+            rows.push((name, problem, Breadth::Variants));
+        }
     }
     rows
 }

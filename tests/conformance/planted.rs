@@ -63,6 +63,13 @@ fn composed(word: &str) -> Problem {
     Problem::from(found.expect("such an example"))
 }
 
+/// A product with a normalisation behind it.
+fn rows() -> Problem {
+    let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == "gemm_rows").expect("the op");
+    let examples = (entry.examples)(Precision::F32).expect("examples").into_iter().next();
+    Problem::from(examples.expect("an example"))
+}
+
 fn random() -> Problem {
     let dims = Dims::new(&[37]).expect("small");
     Arc::new(RandomOp::new(Random::uniform(0.0, 1.0), 5, dims).expect("a distribution"))
@@ -688,6 +695,15 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("another row of A", gemm([8, 8, 64], scaled), "thin", [1, 8, 8], "+ 3u * WINDOW", "+ 2u * WINDOW"),
         ("a window not summed", gemm([4, 8, 64], scaled), "thin", [1, 4, 8], "@k4 + WINDOW", "@k4"),
+        (
+            "another row of the product",
+            rows(),
+            "direct",
+            [1, 4, 8],
+            "slot / LANES, TILE_Y",
+            "slot / LANES + 1u, TILE_Y",
+        ),
+        ("a residual of another row", rows(), "direct", [1, 4, 8], "@n4 * row1", "@n4 * row0"),
         ("another number in the nest before", composed(" from "), "thin", [1, 4, 8], "@g0", "(0.5f * @g0)"),
         (
             "another number behind the sum",

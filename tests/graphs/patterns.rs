@@ -1129,19 +1129,20 @@ fn product_rows(draft: &mut Draft) -> Drawn {
     let dims = draft.random.pick(&[vec![m, k], vec![1, m, k], vec![2, m, k]]);
     let x = input(draft, &dims)?;
     let options = rows_or_columns(draft);
-    let product = product(draft, x, n, options)?;
+    let first = product(draft, x, n, options)?;
     let rows = [&dims[..dims.len() - 1], &[n]].concat();
     let axis = -1;
-    let mut y = product;
+    let mut y = first;
     if draft.random.one_in(2) {
         let other = input(draft, &rows)?;
         y = binary(draft, Function::Add, y, other)?;
     }
     let before = y;
     // Whoever reads the product, or what was added to it, comes before or behind what reads its rows.
-    let early = match draft.random.below(5) {
-        0 => Some(motifs::activated(draft, product)?),
+    let early = match draft.random.below(6) {
+        0 => Some(motifs::activated(draft, first)?),
         1 => Some(motifs::activated(draft, before)?),
+        2 => Some(product(draft, before, n, Gemm::default())?),
         _ => None,
     };
     y = match draft.random.below(4) {

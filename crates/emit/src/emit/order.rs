@@ -10,8 +10,8 @@ const TOGETHER: [&str; 4] = ["var<workgroup>", "subgroup", "__local", "sub_group
 const PARTS: &str = "SPLITS";
 
 /// What else the order of the terms depends on in kernels that name [`PARTS`]: how many a part takes at a time, and which
-/// zeros are added behind the last one.
-const STEPS: [&str; 6] = ["STEP", "DEPTH4", "UNROLL", "AHEAD", "SHARED", "RAGGED"];
+/// zeros are added behind the last one; and how many invocations reduce a row.
+const STEPS: [&str; 7] = ["STEP", "DEPTH4", "UNROLL", "AHEAD", "SHARED", "RAGGED", "LANES"];
 
 impl KernelSource {
     /// Whether each invocation computes its results alone.
