@@ -57,6 +57,10 @@ struct Options {
     #[arg(long, default_value = "auto")]
     backend: Backend,
 
+    /// Let the CPU round what is multiplied with weights of 4 and 8 bits
+    #[arg(long)]
+    round_activations: bool,
+
     /// Places of the caches; without it, as many as the text has tokens
     #[arg(long, value_name = "N")]
     places: Option<usize>,
@@ -84,7 +88,8 @@ fn main() -> anyhow::Result<()> {
     let file = ModelFile::load(&options.model, &LoadOptions::default())?;
     let context = Context::new(options.backend)?;
     let places = options.places.unwrap_or(prompt.len() + options.tokens).max(2);
-    let new = |places| Decoder::new(&file, &context, SessionOptions::default(), places);
+    let session = SessionOptions::default().with_rounded_activations(options.round_activations);
+    let new = |places| Decoder::new(&file, &context, session.clone(), places);
     let mut decoder = new((!options.carry).then_some(places))?;
     let mut check = options.check.then(|| new(None)).transpose()?;
     let mut chooser = Chooser::new(options.temperature, options.top_k, options.seed);

@@ -166,6 +166,7 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
         keep_graph: _,
         without_rewrites,
         dequantize: floats,
+        rounded_activations: rounded,
     } = options;
     let tuning = match tuning {
         Tuning::Default => "rule",
@@ -175,7 +176,7 @@ fn describe_options(options: &SessionOptions, out: &mut Hashed) -> fmt::Result {
     write!(out, "\n{precision:?} {work_group:?} {tuning} {pick:?} {precisions:?} {calibration:?}")?;
     write!(
         out,
-        "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?} {without_rewrites:?} {floats}"
+        "\n{choices:?} {on_cpu:?} {cpu_threads:?} {dimensions:?} {open:?} {without_rewrites:?} {floats} {rounded}"
     )
 }
 

@@ -91,7 +91,7 @@ pub use by::By;
 pub(crate) use choose::on_cpu;
 pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
 pub(crate) use halves::op_on;
-pub(crate) use idioms::{compose, compose_on_cpu, follow};
+pub(crate) use idioms::{compose, compose_on_cpu, follow, round_activations};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use image_conversion::change_times;
 pub(crate) use known::{CompiledKernels, decisive};

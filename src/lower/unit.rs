@@ -106,6 +106,15 @@ impl Unit {
         }
     }
 
+    /// The unit with another operator of the same inputs and outputs, if it is one node.
+    pub(super) fn with_operator(&self, operator: Arc<dyn Operator>) -> Unit {
+        let compute = match &self.compute {
+            Compute::Node { arguments, .. } => Compute::Node { operator, arguments: arguments.clone() },
+            other => other.clone(),
+        };
+        Unit { compute, ..self.clone() }
+    }
+
     /// One node: its inputs with their dimensions.
     pub(super) fn of_node(
         name: String,

@@ -213,6 +213,17 @@ impl SessionOptions {
         SessionOptions { dequantize, ..self }
     }
 
+    /// Sets [`SessionOptions::rounded_activations`].
+    ///
+    /// ```
+    /// use diptych::SessionOptions;
+    ///
+    /// assert!(SessionOptions::new().with_rounded_activations(true).rounded_activations);
+    /// ```
+    pub fn with_rounded_activations(self, rounded_activations: bool) -> Self {
+        SessionOptions { rounded_activations, ..self }
+    }
+
     /// Adds one rewrite to [`SessionOptions::without_rewrites`].
     ///
     /// ```
@@ -259,6 +270,7 @@ mod tests {
             .with_plans(two)
             .with_keep_graph(true)
             .with_dequantize(true)
+            .with_rounded_activations(true)
             .without_rewrite(Rewrite::Softmax);
         let named = |name: &str| name.to_owned();
         let wanted = SessionOptions {
@@ -278,6 +290,7 @@ mod tests {
             keep_graph: true,
             without_rewrites: [Rewrite::Softmax].into(),
             dequantize: true,
+            rounded_activations: true,
         };
         assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
         assert_eq!(format!("{:?}", SessionOptions::new()), format!("{:?}", SessionOptions::default()));

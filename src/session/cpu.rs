@@ -193,6 +193,9 @@ fn lowered<'g>(graph: &'g Graph, options: &SessionOptions) -> Result<Network<'g>
     if !options.without_rewrites.contains(&Rewrite::Loops) {
         lower::compose_on_cpu(&mut network, &|name| options.names(name))?;
     }
+    if options.rounded_activations {
+        lower::round_activations(&mut network);
+    }
     Ok(network)
 }
 

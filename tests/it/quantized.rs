@@ -105,6 +105,31 @@ fn products_run_with_rows_of_halves() {
     }
 }
 
+#[test]
+fn rows_are_rounded_on_the_cpu_where_that_is_asked_for() {
+    let cpu = Context::builder().backend(Backend::Cpu).open().expect("the CPU");
+    for bits in [2, 4, 8] {
+        let graph = network(bits, true);
+        let run = |context: &Context, rounded: bool| {
+            let options = SessionOptions::default().with_rounded_activations(rounded);
+            let mut session = Session::new(context, &graph, options).expect("a session");
+            session.run(&[("x", &tensor(&[3, K], 7)), ("residual", &tensor(&[3, N], 8))]).expect("a run")[0]
+                .clone()
+        };
+        let (exact, rounded) = (run(&cpu, false), run(&cpu, true));
+        // A number is off by at most 1/254 of the largest of 32.
+        let largest = exact.to_f32().iter().fold(0.0, |most: f32, value| most.max(value.abs()));
+        close(&rounded, &exact, 0.02 * largest, &format!("{bits} bits"));
+        let differs = exact.to_f32() != rounded.to_f32();
+        let multiplies_bytes = cfg!(target_arch = "x86_64") && bits != 2;
+        assert_eq!(differs, multiplies_bytes, "{bits} bits");
+        // GPUs multiply floats.
+        for context in in_turns().into_iter().filter(|context| context.info().backend != Backend::Cpu) {
+            assert_eq!(run(&context, true), run(&context, false), "{bits} bits, {}", context.info());
+        }
+    }
+}
+
 /// A product of weights of 1 MiB as floats.
 fn large(bits: Option<usize>) -> Graph {
     let (n, k) = (512, 512);

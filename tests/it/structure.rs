@@ -174,6 +174,12 @@ const MAY_BE_UNSAFE: &[(&str, &str)] = &[
         "it checks all places of a pixel once, then calls the instructions of the machine",
     ),
     ("crates/kernels/src/cpu/bytes/lookup.rs", "instructions that a machine was asked for"),
+    ("crates/kernels/src/cpu/bytes/packed.rs", "instructions that a machine was asked for"),
+    (
+        "crates/kernels/src/cpu/bytes/avx512_packed.rs",
+        "instructions of AVX-512, once all lengths were checked",
+    ),
+    ("crates/kernels/src/cpu/bytes/avx2_packed.rs", "instructions of AVX2, once all lengths were checked"),
     ("crates/kernels/src/cpu/bytes/avx512.rs", "instructions of AVX-512, once all places were checked"),
     (
         "crates/kernels/src/cpu/bytes/avx512_channels.rs",

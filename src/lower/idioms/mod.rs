@@ -30,6 +30,7 @@ mod one_row;
 mod patches;
 mod quotients;
 mod root_mean_square;
+mod rounded;
 mod softmax;
 mod squeeze;
 mod strided;
@@ -46,6 +47,7 @@ pub(super) use mlp::dense_layers;
 pub(super) use one_row::join_rows;
 pub(super) use patches::split_patches;
 pub(super) use quotients::quotients_of_sums;
+pub(crate) use rounded::round_activations;
 pub(super) use squeeze::squeezes;
 
 use super::network::Network;

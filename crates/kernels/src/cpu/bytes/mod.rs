@@ -5,16 +5,22 @@
 //! | `tile`, `sums` | the sums of some pixels and some channels, from lines of words of four bytes |
 //! | `channels` | sums over windows of each channel by itself |
 //! | `lookup` | bytes of a table |
+//! | `rounded`, `packed` | rows that are rounded to bytes, and their products with packed weights of 4 or 8 bits |
 //! | `avx512`, `avx512_channels`, `avx2` | the sums in the vectors of x86-64 |
+//! | `avx512_packed`, `avx2_packed` | products of packed weights there |
 //! | `neon`, `neon_dot`, `neon_i8mm`, `neon_channels` | those of 64-bit ARM |
 //! | `plain` | those of any machine |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
+mod avx2_packed;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_channels;
+#[cfg(target_arch = "x86_64")]
+mod avx512_packed;
 pub(crate) mod channels;
 pub(crate) mod lookup;
 #[cfg(target_arch = "aarch64")]
@@ -25,7 +31,9 @@ mod neon_channels;
 mod neon_dot;
 #[cfg(target_arch = "aarch64")]
 mod neon_i8mm;
+pub(crate) mod packed;
 mod plain;
+pub(crate) mod rounded;
 mod sums;
 pub(crate) mod tile;
 

@@ -5,6 +5,8 @@ use super::planes::{Dot, Lanes, Packed, Planes, ROWS, RowZeros, Unpack};
 use super::{OP, QuantizedGemmOp, Zeros, packing};
 use crate::cpu::arch::Arch;
 use crate::cpu::blocks::{cut_product, with_scratch};
+use crate::cpu::bytes::Vectors;
+use crate::cpu::bytes::rounded::{PackedRow, RoundedRow};
 use crate::cpu::finish::{After, Finish};
 use crate::cpu::micro::Rows;
 use crate::cpu::panels::Panels;
@@ -31,6 +33,7 @@ pub(super) struct QuantizedKernel {
     tail: Tail,
     arch: Arch,
     planes: Planes,
+    vectors: Vectors,
 }
 
 /// What a run is given.
@@ -53,7 +56,8 @@ impl QuantizedKernel {
             blocks: op.blocks(),
             lanes: arch.dispatch(Lanes),
         };
-        Ok(QuantizedKernel { op: *op, tail: Tail::of(OP, &op.epilogue, op.n, constants)?, arch, planes })
+        let tail = Tail::of(OP, &op.epilogue, op.n, constants)?;
+        Ok(QuantizedKernel { op: *op, tail, arch, planes, vectors: Vectors::new() })
     }
 
     /// Calls `work` with row `n` of the weights. Zero points that are packed are unpacked into `spare`.
@@ -139,6 +143,35 @@ impl QuantizedKernel {
         });
     }
 
+    /// Few rows, which are rounded to bytes.
+    fn rounded(&self, inputs: Inputs<'_>, x: &[f32], dst: &mut [f32]) {
+        let op = &self.op;
+        let rows: Vec<RoundedRow> = x.chunks(op.k).map(|x| RoundedRow::new(x, op.bits, op.words())).collect();
+        let columns = cut_product(1, op.k * op.m.next_multiple_of(ROWS) / ROWS, op.n).columns;
+        for_each_tile(dst, op.n, Cut { rows: op.m, columns }, |[_, column], mut tile| {
+            let mut spare = Vec::new();
+            for index in 0..tile.row(0).len() {
+                self.with_row(inputs, column + index, &mut spare, |weights| {
+                    let same;
+                    let zeros = match weights.zeros {
+                        RowZeros::Each(zeros) => zeros,
+                        RowZeros::Same(zero) => {
+                            same = [zero];
+                            &same[..]
+                        }
+                    };
+                    let (words, scales) = (weights.words, weights.scales);
+                    let own = PackedRow { words, block_words: self.planes.block_words, scales, zeros };
+                    for (row, x) in rows.iter().enumerate() {
+                        if let Some(slot) = tile.row(row).get_mut(index) {
+                            *slot = self.vectors.packed_product(own, x);
+                        }
+                    }
+                });
+            }
+        });
+    }
+
     /// Many rows, which are laid out in `scratch`.
     fn many(&self, inputs: Inputs<'_>, x: &[f32], scratch: &mut [f32], dst: &mut [f32]) {
         let op = &self.op;
@@ -201,12 +234,16 @@ impl CpuKernel for QuantizedKernel {
         let dst = output(OP, outputs, Operand::Dst)?;
         check_len(OP, "dst", dst.len(), op.m * op.n)?;
         let own = Inputs { words, scales, zeros };
-        with_scratch(op.m.next_multiple_of(ROWS) * self.planes.row(), |scratch| {
-            if op.m < MANY {
-                return self.few(own, x, scratch, dst);
-            }
-            self.many(own, x, scratch, dst);
-        });
+        if op.rounded && op.m < MANY && self.vectors.has_packed() {
+            self.rounded(own, x, dst);
+        } else {
+            with_scratch(op.m.next_multiple_of(ROWS) * self.planes.row(), |scratch| {
+                if op.m < MANY {
+                    return self.few(own, x, scratch, dst);
+                }
+                self.many(own, x, scratch, dst);
+            });
+        }
         let rows = op.m.div_ceil(workers());
         let parts = dst.chunks_mut(rows * op.n).enumerate();
         each(parts, |(index, dst)| {

@@ -38,6 +38,7 @@ pub(super) fn of_node(
 pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let blocks = |bits, block| QuantizedGemm { block: Some(block), ..QuantizedGemm::new(bits) };
     let prelu = |options| QuantizedGemm { activation: Activation::PRelu, ..options };
+    let rounded = |options| QuantizedGemm { rounded: true, ..options };
     let all = [Operand::Bias, Operand::Residual];
     let zeros = [Operand::Zeros, Operand::Bias, Operand::Residual];
     let examples = [
@@ -46,6 +47,9 @@ pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
         of_node(&prelu(blocks(4, 16)), [3, 7, 77], &zeros, true, precision)?,
         of_node(&prelu(blocks(8, 64)), [21, 13, 130], &zeros, false, precision)?,
         of_node(&QuantizedGemm::new(8), [2, 8, 52], &all, false, precision)?,
+        of_node(&rounded(blocks(4, 32)), [1, 20, 256], &all, false, precision)?,
+        of_node(&rounded(blocks(4, 16)), [3, 7, 77], &zeros, true, precision)?,
+        of_node(&rounded(blocks(8, 64)), [2, 13, 130], &zeros, false, precision)?,
         of_node(&blocks(2, 32), [18, 12, 96], &[Operand::Zeros], true, precision)?,
     ];
     Ok(examples.into_iter().map(|op| Box::new(op) as Box<dyn Op>).collect())

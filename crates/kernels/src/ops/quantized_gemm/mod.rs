@@ -16,6 +16,9 @@
 //! Weights stay packed in memory. A kernel unpacks them in registers or in local memory. Sums are in f32; with f16 storage,
 //! `x`, `residual` and `y` are rows of halves.
 //!
+//! With [`QuantizedGemm::rounded`] the CPU may multiply bytes: `x[r, k] ~ s[r, k / 32] i[r, k]` with `s` the largest of 32 numbers by
+//! 127, as llama.cpp and XNNPACK do it.
+//!
 //! A NaN or an infinity of `x` reaches its row of `y`, one of a scale or a zero point its column.
 
 mod arguments;
@@ -50,6 +53,10 @@ pub struct QuantizedGemm {
     pub zero: Bits,
     /// Applied to the biased sum.
     pub activation: Activation,
+    /// Whether kernels may round the rows of `x` to bytes, each 32 numbers by a scale of their own, for weights of 4 and 8 bits: each
+    /// number is then off by at most 1/254 of the largest of its 32. Kernels of the CPU do so where the machine multiplies bytes
+    /// faster, for fewer than 16 rows.
+    pub rounded: bool,
 }
 
 impl QuantizedGemm {
@@ -63,7 +70,7 @@ impl QuantizedGemm {
     /// ```
     pub fn new(bits: usize) -> Self {
         let zero = Bits(2f32.powi(bits.clamp(1, 32) as i32 - 1));
-        QuantizedGemm { bits, block: None, zero, activation: Activation::None }
+        QuantizedGemm { bits, block: None, zero, activation: Activation::None, rounded: false }
     }
 }
 
@@ -89,6 +96,8 @@ pub struct QuantizedGemmOp {
     /// Weights of a block: at most `k`.
     block: usize,
     zeros: Zeros,
+    /// Whether rows of `x` may be rounded.
+    rounded: bool,
     epilogue: Epilogue,
     /// The extents of `x` and of the result.
     src: Dims,
@@ -110,7 +119,7 @@ impl QuantizedGemmOp {
     /// Checks the extents.
     fn new(options: &QuantizedGemm, given: &OperandDims, precision: Precision) -> Result<Self> {
         let refuse = |found: String, wanted: String| Err(Error::shape(OP, found, wanted));
-        let QuantizedGemm { bits, block, zero, activation } = *options;
+        let QuantizedGemm { bits, block, zero, activation, rounded } = *options;
         if ![2, 4, 8].contains(&bits) {
             return refuse(format!("weights of {bits} bits"), "2, 4 or 8 bits".to_owned());
         }
@@ -162,7 +171,9 @@ impl QuantizedGemmOp {
         let dst = Dims::new(&extents)?;
         let m = given.src.elements() / k;
         let epilogue = Epilogue::new(given.bias, activation, given.residual.into());
-        Ok(QuantizedGemmOp { m, n, k, bits, block, zeros, epilogue, src: given.src, dst, precision })
+        let rounded = rounded && bits != 2;
+        let src = given.src;
+        Ok(QuantizedGemmOp { m, n, k, bits, block, zeros, rounded, epilogue, src, dst, precision })
     }
 
     /// Blocks of a row.

@@ -2,6 +2,7 @@
 
 use super::packing::unpacked;
 use super::{QuantizedGemmOp, Zeros};
+use crate::cpu::bytes::rounded::RoundedRow;
 use crate::dtype::DType;
 use crate::emit::Operand;
 use crate::ops::operands::{OperandInfo, Operands, Role, get};
@@ -59,7 +60,11 @@ pub(super) fn oracle(op: &QuantizedGemmOp, operands: &Operands<'_>, rows: &[usiz
     for &row in rows {
         let x = x.get(row * op.k..(row + 1) * op.k).unwrap_or_default();
         for (n, column) in columns.iter().enumerate() {
-            let (mut sum, mut magnitude) = (0.0, 0.0);
+            let (mut sum, mut magnitude, mut rounding) = (0.0, 0.0, 0.0);
+            if op.rounded {
+                let each = column.iter().zip(RoundedRow::errors(x));
+                rounding = each.map(|(weight, error)| weight.abs() * error).sum();
+            }
             for (&x, weight) in x.iter().zip(column) {
                 sum += f64::from(x) * weight;
                 magnitude += (f64::from(x) * weight).abs();
@@ -73,7 +78,7 @@ pub(super) fn oracle(op: &QuantizedGemmOp, operands: &Operands<'_>, rows: &[usiz
             reference.residual.extend(residual.and_then(|residual| residual.get(place)));
             reference.value.push(op.epilogue.activation.reference(sum + bias, slope) + at(residual, place));
             reference.magnitude.push(magnitude + bias.abs());
-            reference.carried.push(2.0 * tiny * op.block as f64 * scales.sum::<f64>());
+            reference.carried.push(2.0 * tiny * op.block as f64 * scales.sum::<f64>() + rounding);
         }
     }
     reference

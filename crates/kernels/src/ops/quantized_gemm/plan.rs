@@ -46,6 +46,9 @@ impl Definition for QuantizedGemmOp {
             Zeros::Floats => " zeros",
             Zeros::Packed => " packed-zeros",
         });
+        if self.rounded {
+            text.push_str(" rounded");
+        }
         text + &problem::epilogue(&self.epilogue)
     }
 
@@ -101,7 +104,9 @@ impl Definition for QuantizedGemmOp {
     fn expected(&self, operands: &Operands<'_>) -> Result<Reference> {
         let dst = OperandInfo::new(Operand::Dst, self.dst.shape(), Role::Output);
         let mut sum = Sum::begin(self.terms(), &self.epilogue, operands, &dst);
-        sum.value = expected::on_cpu(self, operands)?.into_iter().map(f64::from).collect();
+        // Of rows that are not rounded.
+        let exact = QuantizedGemmOp { rounded: false, ..*self };
+        sum.value = expected::on_cpu(&exact, operands)?.into_iter().map(f64::from).collect();
         let options = Gemm { transpose_b: true, ..Gemm::default() };
         let bias = self.epilogue.bias;
         let plain = GemmOp::new(self.m, self.n, self.k, 1, &options, bias, false, Precision::F32)?;
