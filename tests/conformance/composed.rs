@@ -30,7 +30,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
         {
             let problem = (entry.numbers.op)(&extents, None, precision).expect("extents");
             let name = format!("{} of {extents:?} {precision}", entry.name);
-            rows.push((name, problem, Breadth::Variants));
+            rows.push((name, problem, Breadth::Tiles));
         }
     }
     rows

@@ -85,6 +85,16 @@ pub(super) fn nest_of(network: &Network<'_>, unit: &Unit, op: &dyn Op) -> Result
     Ok(nest.map(|nest| NestOf { nest, sources: nested.sources }))
 }
 
+/// Has each constant that a kernel reads in the place of what it computes be a value: others may have packed it.
+pub(super) fn name_reads(network: &mut Network<'_>, unit: &mut Unit) {
+    let is_read = |operand: Operand| matches!(operand, Operand::Read(_));
+    for (_, input) in unit.inputs.iter_mut().filter(|(operand, _)| is_read(*operand)) {
+        if let Input::Constant(tensor, None) = input {
+            *input = Input::Constant(tensor.clone(), Some(network.add_constant(tensor.clone())));
+        }
+    }
+}
+
 /// Whether `unit` is a concatenation without a step: units that are no nests write its parts where they belong, in a layout that
 /// `has` says that they have.
 pub(super) fn is_free(

@@ -4,7 +4,7 @@
 //! That saves a launch, and the product's way through memory where nothing else reads it. But each work-group reads all columns of the
 //! second matrix for few rows: the estimates of both kernels say where that pays.
 
-use super::nested::{NestOf, nest_of};
+use super::nested::{NestOf, name_reads, nest_of};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
 use crate::emit::Operand;
@@ -41,7 +41,8 @@ pub(crate) fn reduce_rows(
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
     let rows = Rows { alone, precision, limits: &device, machine };
     for place in 0..network.units().len() {
-        if let Some(Both { gap, stays, unit }) = rows.both(network, place)? {
+        if let Some(Both { gap, stays, mut unit }) = rows.both(network, place)? {
+            name_reads(network, &mut unit);
             network.merge(gap, stays, unit);
         }
     }

@@ -6,7 +6,6 @@
 use super::sharing::Sharing;
 use super::{GemmRowsOp, matrix};
 use crate::emit::{Binding, Body};
-use crate::layout::Layout;
 use crate::limits::Limits;
 use crate::ops::definition::Definition;
 use crate::ops::effort::{Effort, groups};
@@ -52,7 +51,7 @@ pub(super) struct Direct;
 impl Kernel<GemmRowsOp> for Direct {
     fn entry(&self) -> VariantEntry {
         VariantEntry::wgsl("direct", crate::emit::text!("../../../shaders/gemm_rows/direct.wgsl"))
-            .listed_as(Layout::Nhwc)
+            .in_rows()
             .by_estimate()
     }
 

@@ -8,7 +8,6 @@ use super::GemmRowsOp;
 use super::sharing::Sharing;
 use crate::dtype::Precision;
 use crate::emit::{Binding, Body};
-use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
 use crate::ops::definition::Definition;
 use crate::ops::effort::{Effort, groups};
@@ -123,7 +122,7 @@ impl Kernel<GemmRowsOp> for Matrix {
             "OpenCL C has no cooperative matrices",
         )
         .with_native_half()
-        .listed_as(Layout::Nhwc)
+        .in_rows()
         .by_estimate()
     }
 
