@@ -1,7 +1,7 @@
 //! The CPU backend against the same table, and its errors.
 
 use crate::cases;
-use crate::problem::{compare, expected, operands, output};
+use crate::problem::{compare, compare_other, expected, operands, output};
 use diptych::DType;
 use diptych::{Pointwise, Precision, Shape};
 use diptych_emit::emit::Operand;
@@ -46,7 +46,7 @@ pub(crate) fn run(op: &dyn Op, operands: &Operands<'_>) -> Result<Vec<f32>, Stri
     for (operand, other) in &others {
         let found = written.iter().find(|(own, _)| own == operand).map(|(_, values)| &values[..]);
         let found = found.ok_or_else(|| format!("no {}", operand.name()))?;
-        compare(&**other, &expected(&**other, operands), found)
+        compare_other(&**other, &expected(&**other, operands), found)
             .map_err(|error| format!("{}: {error}", operand.name()))?;
     }
     let places = 0..output.shape.elements();

@@ -300,13 +300,7 @@ fn judged(
         let expected = exact.as_ref().or(own.as_ref()).unwrap_or(expected);
         let form = kernel.form(*operand, choice).expect("an output is stored");
         // What is compared with another run is the last result.
-        let precision = of.precision();
-        let is_known = (0..expected.value().len()).all(|at| expected.tolerance(at, precision).is_finite());
-        let by: Comparison<'_> = match (other.is_some(), is_known) {
-            (true, true) => &crate::problem::compare,
-            (true, false) => &crate::problem::compare_ends,
-            (false, _) => compare,
-        };
+        let by: Comparison<'_> = if other.is_some() { &crate::problem::compare_other } else { compare };
         right(by, of, expected, (info(op, *operand), form), (target, bytes))
             .map_err(|error| if other.is_some() { format!("{}: {error}", operand.name()) } else { error })?;
     }

@@ -64,7 +64,7 @@ fn composed(word: &str) -> Problem {
 }
 
 /// A product with a normalisation behind it.
-fn rows() -> Problem {
+fn product_rows() -> Problem {
     let entry = diptych_kernels::ops::all().iter().find(|entry| entry.name == "gemm_rows").expect("the op");
     let examples = (entry.examples)(Precision::F32).expect("examples").into_iter().next();
     Problem::from(examples.expect("an example"))
@@ -695,15 +695,6 @@ fn mistakes() -> Vec<Mistake> {
         ),
         ("another row of A", gemm([8, 8, 64], scaled), "thin", [1, 8, 8], "+ 3u * WINDOW", "+ 2u * WINDOW"),
         ("a window not summed", gemm([4, 8, 64], scaled), "thin", [1, 4, 8], "@k4 + WINDOW", "@k4"),
-        (
-            "another row of the product",
-            rows(),
-            "direct",
-            [1, 4, 8],
-            "slot / LANES, TILE_Y",
-            "slot / LANES + 1u, TILE_Y",
-        ),
-        ("a residual of another row", rows(), "direct", [1, 4, 8], "@n4 * row1", "@n4 * row0"),
         ("another number in the nest before", composed(" from "), "thin", [1, 4, 8], "@g0", "(0.5f * @g0)"),
         (
             "another number behind the sum",
@@ -815,6 +806,15 @@ fn mistakes() -> Vec<Mistake> {
         StridedSlice { ranges: [AxisRange::ALL; 3].into_iter().chain([AxisRange::new(0, 6)]).collect() };
     let filled = border(PadMode::Constant(Bits(0.5)));
     let of_rows = vec![
+        (
+            "another row of the product",
+            product_rows(),
+            "direct",
+            [1, 4, 8],
+            "slot / LANES, TILE_Y",
+            "slot / LANES + 1u, TILE_Y",
+        ),
+        ("a residual of another row", product_rows(), "direct", [1, 4, 8], "@n4 * row1", "@n4 * row0"),
         (
             "parts alike",
             crate::attention::join(3),
