@@ -164,8 +164,8 @@ pub struct SessionOptions {
     /// and sums of many products are not exact; everything else is the same.
     pub dequantize: bool,
     /// Whether sessions on the CPU may round what products with weights of 4 and 8 bits multiply: each 32 numbers of a row to bytes by a
-    /// scale of their own, the largest of them by 127. A number is then off by at most 1/254 of the largest of its 32, and a decoder
-    /// writes its next token in less time. `false` unless set: the CPU computes in f32.
+    /// scale of their own, the largest of them by 127. A number is then off by at most 1/254 of the largest of its 32, and with
+    /// AVX-512 VNNI a decoder writes its next token in less time. `false` unless set: the CPU computes in f32.
     /// [`QuantizedGemm::rounded`](crate::nn::QuantizedGemm::rounded) says so of one product.
     pub rounded_activations: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::one_row::{Stored, check, count, product, tensor};
 use diptych::{
-    Bits, Dims, Function, Graph, Precision, Rewrite, Softmax, Value, nn::AxisRange, nn::Normalize,
+    Bits, Dims, Function, Graph, HostTensor, Precision, Rewrite, Softmax, Value, nn::AxisRange, nn::Normalize,
 };
 
 /// What reads the rows of a product.
@@ -69,17 +69,27 @@ fn what_is_reduced_of_a_products_rows_is_a_part_of_it() -> diptych::Result<()> {
 }
 
 #[test]
-fn rows_of_a_part_of_a_value_are_read_where_they_are() -> diptych::Result<()> {
-    let mut graph = Graph::new();
-    let x = graph.input("x", Dims::new(&[40, 16])?)?;
-    let part = graph.strided_slice("part", x, &[AxisRange::new(8, 32), AxisRange::ALL])?;
-    let y = rows(&mut graph, part, 24, Stored::Floats, Behind::Normalisation)?;
-    graph.output(y)?;
-    let inputs = |run: usize| {
-        vec![("x", tensor(&[40, 16], run as u32 + 3)), ("other", tensor(&[24, 32], run as u32 + 7))]
-    };
-    check(&graph, Rewrite::ProductRows, &inputs, &|ops, precision: Precision, without| {
-        let together = count(ops, "gemm_rows");
-        assert_eq!(together, usize::from(!without), "{precision}: {ops:?}");
-    })
+fn rows_behind_a_move_are_those_that_it_gives() -> diptych::Result<()> {
+    for (way, extents) in [("slice", [40, 16]), ("transpose", [16, 24]), ("gather", [40, 16])] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", Dims::new(&extents)?)?;
+        let part = match way {
+            "slice" => graph.strided_slice("part", x, &[AxisRange::new(8, 32), AxisRange::ALL])?,
+            "transpose" => graph.transpose("part", x, &[1, 0])?,
+            _ => {
+                let rows: Vec<i32> = (0..24).map(|row| (row * 7 + 3) % 40).collect();
+                let rows = graph.constant("rows", HostTensor::of(Dims::new(&[24])?, rows)?);
+                graph.gather("part", x, rows, 0, 0)?
+            }
+        };
+        let y = rows(&mut graph, part, 24, Stored::Floats, Behind::Normalisation)?;
+        graph.output(y)?;
+        let inputs = |run: usize| {
+            vec![("x", tensor(&extents, run as u32 + 3)), ("other", tensor(&[24, 32], run as u32 + 7))]
+        };
+        check(&graph, Rewrite::ProductRows, &inputs, &|ops, precision: Precision, without| {
+            assert_eq!(count(ops, "gemm_rows"), usize::from(!without), "{way} {precision}: {ops:?}");
+        })?;
+    }
+    Ok(())
 }

@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BLACK,WHITE", value_parser = Pixels::parse, allow_hyphen_values = true)]
     pub(crate) range: Option<Pixels>,
 
-    /// Let the CPU round what is multiplied with weights of 4 and 8 bits: each 32 numbers to bytes by a scale of their own. A
-    /// decoder's next token takes less time then.
+    /// Let the CPU round what is multiplied with weights of 4 and 8 bits: each 32 numbers to bytes by a scale of their own. With
+    /// AVX-512 VNNI a decoder's next token takes less time then.
     #[arg(long)]
     round_activations: bool,
 

@@ -78,6 +78,12 @@ impl DerefMut for OnGpu<'_, '_, '_> {
     }
 }
 
+/// The limits that estimates are made for: drivers that run kernels on a CPU are taken to be a GPU of no known family.
+fn estimated(limits: &Limits) -> Limits {
+    let family = if limits.family == Family::CpuDriver { Family::Unknown } else { limits.family };
+    Limits { family, ..limits.clone() }
+}
+
 /// Puts units into their readers, for a device of these `limits`; those that `alone` names stay as they are.
 pub(crate) fn compose(
     network: &mut Network<'_>,
@@ -85,11 +91,7 @@ pub(crate) fn compose(
     precision: Precision,
     limits: &Limits,
 ) -> Result<()> {
-    let device = match limits.family {
-        // Drivers that run kernels on a CPU are taken to be a GPU of no known family.
-        Family::CpuDriver => Limits { family: Family::Unknown, ..limits.clone() },
-        _ => limits.clone(),
-    };
+    let device = estimated(limits);
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
     let mut composing = Composing::of(network, alone, precision, Times::Gpu(machine));
     composing.find_nests(Some(limits))?;

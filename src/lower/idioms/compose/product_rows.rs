@@ -1,9 +1,10 @@
-//! Has the kernel of a product compute what a nest makes of each of its rows: the normalisation behind a layer, or the softmax of
-//! scores. A work-group then sums whole rows and keeps them in local memory (`ops/gemm_rows`).
+//! Has the kernel of a product compute what a nest makes of each of its rows: the normalisation behind a layer, or a
+//! softmax. Scores of several heads stay apart: each head has a second matrix of its own. A work-group then sums whole rows and keeps them in local memory (`ops/gemm_rows`).
 //!
 //! That saves a launch, and the product's way through memory where nothing else reads it. But each work-group reads all columns of the
 //! second matrix for few rows: the estimates of both kernels say where that pays.
 
+use super::estimated;
 use super::nested::{NestOf, name_reads, nest_of};
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
@@ -11,8 +12,8 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::layout::Layout;
+use crate::limits::Limits;
 use crate::limits::machine::Machine;
-use crate::limits::{Family, Limits};
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::step::TOGETHER;
@@ -33,11 +34,7 @@ pub(crate) fn reduce_rows(
     precision: Precision,
     limits: &Limits,
 ) -> Result<()> {
-    let device = match limits.family {
-        // Drivers that run kernels on a CPU are taken to be a GPU of no known family.
-        Family::CpuDriver => Limits { family: Family::Unknown, ..limits.clone() },
-        _ => limits.clone(),
-    };
+    let device = estimated(limits);
     let Some(machine) = Machine::of(&device) else { return Ok(()) };
     let rows = Rows { alone, precision, limits: &device, machine };
     for place in 0..network.units().len() {
@@ -143,7 +140,7 @@ impl Rows<'_> {
                 let alias = input.value().map(|value| network.resolve(value));
                 alias.is_some_and(|own| own.of == product && own.offset == 0) && dims.elements() == elements
             };
-            let is_of_rows = nest.nest().has_reductions() && nest.stored()[1] == OperandSet::NONE;
+            let is_of_rows = nest.nest().reduces() && nest.stored()[1] == OperandSet::NONE;
             if let (true, Some(source)) = (is_of_rows, sources.iter().position(reads)) {
                 return Ok(Some(Reader { place, nest, source, sources }));
             }
@@ -204,7 +201,7 @@ fn keeping(network: &Network<'_>, product: Value, op: &dyn Op, reader: &Reader) 
 mod tests {
     use super::*;
     use crate::emit::Dialect;
-    use crate::limits::MatrixUnit;
+    use crate::limits::{Family, MatrixUnit};
 
     #[test]
     fn small_products_are_taken_with_their_rows_and_large_ones_are_not() {

@@ -1,6 +1,6 @@
 //! Products of rows of packed weights of 4 or 8 bits with rows of numbers that were rounded to bytes.
 //!
-//! Each [`GROUP`] numbers of a row share a scale, the largest of them by 127: `x = scale q + e` with `|e| <= scale / 2`. The sum of
+//! Each 32 numbers of a row share a scale, the largest of them by 127: `x = scale q + e` with `|e| <= scale / 2`. The sum of
 //! the products of a word's integers is exact, and so is what the zero point takes from it if that is whole. What follows is in f32:
 //! `sum_w (sum_i w[i] q[i] - zero sum_i q[i]) scale_x scale_w` over the words `w`.
 
@@ -10,7 +10,7 @@ use super::rounded::{PackedRow, RoundedRow, WIDEST};
 use super::{avx2_packed, avx512_packed};
 
 impl Vectors {
-    /// Whether products of packed weights with bytes take less time than with numbers.
+    /// Whether it has vectors for products of packed weights with bytes.
     pub(crate) const fn has_packed(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -7,31 +7,21 @@ use crate::ops::effort::{self, Effort, groups};
 use crate::ops::plan::Choice;
 use crate::ops::spec::extent;
 
-/// Bytes of all operands.
-pub(super) fn traffic(op: &GemmOp) -> u64 {
-    let [m, n, k, batch] = [op.m, op.n, op.k, op.batch].map(|extent| extent as u64);
-    op.precision.storage().bytes() as u64 * batch * (m * k + k * n + m * n)
-}
+/// Bytes of a line of a cache: a part of one is read as the whole.
+const LINE: u64 = 128;
 
 impl GemmOp {
     /// Bytes of all operands.
     pub(in crate::ops) fn traffic(&self) -> u64 {
-        traffic(self)
+        let [m, n, k, batch] = [self.m, self.n, self.k, self.batch].map(|extent| extent as u64);
+        self.precision.storage().bytes() as u64 * batch * (m * k + k * n + m * n)
     }
 
-    /// Bytes of so many rows of A and columns of B.
-    pub(in crate::ops) fn reads_of(&self, rows: u32, columns: u32) -> u64 {
-        reads(self, rows, columns)
+    /// Bytes of so many rows of A and columns of B, whose rows lie one behind the other.
+    pub(in crate::ops) fn reads(&self, rows: u32, columns: u32) -> u64 {
+        let bytes = self.precision.storage().bytes() as u64;
+        self.k as u64 * (u64::from(rows) * bytes + (u64::from(columns) * bytes).next_multiple_of(LINE))
     }
-}
-
-/// Bytes of a line of a cache: a part of one is read as the whole.
-const LINE: u64 = 128;
-
-/// Bytes of so many rows of A and columns of B, whose rows lie one behind the other.
-pub(super) fn reads(op: &GemmOp, rows: u32, columns: u32) -> u64 {
-    let bytes = op.precision.storage().bytes() as u64;
-    op.k as u64 * (u64::from(rows) * bytes + (u64::from(columns) * bytes).next_multiple_of(LINE))
 }
 
 /// How much longer the vec4s from local memory take whose wave is less than eight columns wide, or belongs to two splits: it
@@ -59,8 +49,8 @@ pub(super) fn tiled(op: &GemmOp, choice: &Choice) -> Option<Effort> {
         loads: u64::from(loads) * u64::from(steps),
         staged: narrow * u64::from(4 * columns4 + rows) * terms / 4,
         added: u64::from(splits.ilog2() * columns4 * rows),
-        reads: reads(op, rows * y, 4 * columns4 * x),
-        traffic: traffic(op),
+        reads: op.reads(rows * y, 4 * columns4 * x),
+        traffic: op.traffic(),
     })
 }
 
@@ -88,8 +78,8 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> Effort {
         loads: u64::from(4 * columns4 + own) * terms4,
         staged: if staged { u64::from(rows) * terms4 } else { 0 },
         added: u64::from(splits.ilog2() * columns4 * rows),
-        reads: reads(op, rows * y, 4 * columns4 * x),
-        traffic: traffic(op),
+        reads: op.reads(rows * y, 4 * columns4 * x),
+        traffic: op.traffic(),
     }
 }
 
@@ -97,12 +87,12 @@ pub(super) fn thin(op: &GemmOp, choice: &Choice, limits: &Limits) -> Effort {
 pub(super) fn alone(op: &GemmOp, choice: &Choice) -> Effort {
     let [columns4, rows, _] = choice.tile.map(|extent| extent.max(1));
     let [x, y, _] = choice.work_group;
-    let reads = reads(op, rows * y, 4 * columns4 * x);
+    let reads = op.reads(rows * y, 4 * columns4 * x);
     effort::alone(
         [rows, 4 * columns4],
         extent(op.k.div_ceil(4)),
         choice,
         op.grid_of(choice.tile, [4, 1, 1]),
-        [reads, traffic(op)],
+        [reads, op.traffic()],
     )
 }

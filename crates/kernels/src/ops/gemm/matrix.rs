@@ -6,8 +6,8 @@
 //! which sums a part of the terms: a product of few rows and columns has no other work for a GPU. Operands in f32
 //! ([`Precision::SplitF16`]) are staged as two halves each; `matrix` serves them as well.
 
+use super::GemmOp;
 use super::arguments::preference;
-use super::{GemmOp, effort};
 use crate::dtype::Precision;
 use crate::layout::Layout;
 use crate::limits::{Limits, MatrixUnit};
@@ -364,8 +364,8 @@ impl Kernel<GemmOp> for Matrix {
             loads: if split { read } else { read.div_ceil(2) },
             staged: u64::from(parts * (rows + columns)) * sixteens,
             added: if layers > 1 { u64::from(sums) } else { 0 },
-            reads: effort::reads(op, covers[0], covers[1]),
-            traffic: effort::traffic(op),
+            reads: op.reads(covers[0], covers[1]),
+            traffic: op.traffic(),
         })
     }
 

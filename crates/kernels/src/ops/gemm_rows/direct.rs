@@ -109,7 +109,7 @@ impl Kernel<GemmRowsOp> for Direct {
             loads: u64::from(4 * columns4 + rows) * terms4,
             staged: 0,
             added: u64::from(splits.ilog2() * columns4 * rows),
-            reads: op.product.reads_of(rows, extent(op.product.n())),
+            reads: op.product.reads(rows, extent(op.product.n())),
             traffic: op.product.traffic(),
         })
     }

@@ -234,7 +234,7 @@ impl Kernel<GemmRowsOp> for Matrix {
             loads: u64::from((loads[0] + loads[1]) * steps).div_ceil(2),
             staged: u64::from(rows + columns) * sixteens,
             added: if layers > 1 { u64::from(sums) } else { 0 },
-            reads: op.product.reads_of(SIDE * rows, extent(op.product.n())),
+            reads: op.product.reads(SIDE * rows, extent(op.product.n())),
             traffic: op.product.traffic(),
         })
     }

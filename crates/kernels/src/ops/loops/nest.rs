@@ -237,13 +237,8 @@ impl Nest {
     }
 
     /// Whether it reduces anything.
-    pub(in crate::ops) fn reduces(&self) -> bool {
+    pub fn reduces(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node, Node::Reduce { .. }))
-    }
-
-    /// Whether it has reductions.
-    pub fn has_reductions(&self) -> bool {
-        self.reduces()
     }
 
     /// Whether it moves elements and computes nothing.

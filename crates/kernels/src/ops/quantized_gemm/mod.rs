@@ -17,7 +17,7 @@
 //! `x`, `residual` and `y` are rows of halves.
 //!
 //! With [`QuantizedGemm::rounded`] the CPU may multiply bytes: `x[r, k] ~ s[r, k / 32] i[r, k]` with `s` the largest of 32 numbers by
-//! 127, as llama.cpp and XNNPACK do it.
+//! 127, as llama.cpp does it.
 //!
 //! A NaN or an infinity of `x` reaches its row of `y`, one of a scale or a zero point its column.
 
@@ -54,8 +54,8 @@ pub struct QuantizedGemm {
     /// Applied to the biased sum.
     pub activation: Activation,
     /// Whether kernels may round the rows of `x` to bytes, each 32 numbers by a scale of their own, for weights of 4 and 8 bits: each
-    /// number is then off by at most 1/254 of the largest of its 32. Kernels of the CPU do so where the machine multiplies bytes
-    /// faster, for fewer than 16 rows.
+    /// number is then off by at most 1/254 of the largest of its 32. Kernels of the CPU do so for fewer than 16 rows, where
+    /// the machine has AVX-512 VNNI or AVX2.
     pub rounded: bool,
 }
 
