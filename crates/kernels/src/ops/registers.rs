@@ -37,6 +37,19 @@ pub(super) fn of_product(columns: u32, rows: u32) -> u32 {
     3 * OTHERS / 2 + 4 * columns * rows + 4 * rows + 16 * columns
 }
 
+/// A tile counted by [`of_product`], for which each invocation brings so many vec4s of both operands to local memory: two are among what
+/// the others of the loop take.
+pub(super) fn of_staged(columns: u32, rows: u32, [loads_a, loads_b]: [u32; 2]) -> u32 {
+    of_product(columns, rows) + 4 * (loads_a + loads_b).saturating_sub(2)
+}
+
+/// A tile counted by [`of_product`], whose operands of `steps` steps are under way together on the first Adreno of the series 6xx.
+pub(super) fn of_steps(columns: u32, rows: u32, steps: u32, limits: &Limits) -> u32 {
+    let under_way =
+        if limits.family.is_early_adreno() { steps.saturating_sub(1) * (4 * rows + 16 * columns) } else { 0 };
+    of_product(columns, rows) + under_way
+}
+
 /// A tile of `pixels` and `slices` in which weights come lane by lane: the sums, a vec4 of each pixel, and two weights of each
 /// slice.
 pub(super) fn of_pixels(pixels: u32, slices: u32) -> u32 {
@@ -114,6 +127,9 @@ mod tests {
             !refused(of_product(1, 4), [8, 8, 2], &intel) && !refused(of_product(2, 8), [8, 8, 1], &adreno)
         );
         assert!(refused(of_product(2, 16), [8, 8, 1], &adreno));
+        // Of small work-groups, each of which brings more.
+        assert!(refused(of_staged(1, 4, [4, 4]), [2, 2, 8], &intel));
+        assert!(!refused(of_staged(1, 4, [2, 2]), [4, 4, 8], &intel));
         // `micro` of a 1x1 convolution.
         assert!(refused(of_pixels(4, 2), [32, 8, 1], &mali) && !refused(of_pixels(4, 1), [32, 8, 1], &mali));
         assert!(!refused(of_pixels(4, 2), [32, 8, 1], &adreno));
@@ -125,6 +141,9 @@ mod tests {
         let square = Choice::new("vec4", [1; 3], [8, 8, 1]);
         assert!(obstacle(loads(2, 8), &square, &early).is_some());
         assert_eq!(obstacle(loads(1, 8), &square, &early), None);
+        // `direct` of a product with its rows.
+        let steps = |columns| of_steps(columns, 4, 2, &early);
+        assert!(refused(steps(2), [17, 1, 8], &early) && !refused(steps(1), [17, 1, 8], &early));
         // `kept` of a normalisation.
         let all = [1024, 1, 1];
         assert!([&adreno, &mali, &intel].into_iter().all(|limits| refused(of_kept(9), all, limits)));

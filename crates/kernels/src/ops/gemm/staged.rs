@@ -49,7 +49,10 @@ impl Kernel<GemmOp> for Staged {
     }
 
     fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(24 + registers::of_product(choice.tile[0], choice.tile[1])))
+        let staging = Staging::of(choice.tile, choice.work_group)?;
+        Some(Registers::with_barriers(
+            24 + registers::of_staged(choice.tile[0], choice.tile[1], staging.loads),
+        ))
     }
 
     fn grid(&self, op: &GemmOp, tile: [u32; 3]) -> [u32; 3] {

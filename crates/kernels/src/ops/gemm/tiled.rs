@@ -70,7 +70,8 @@ impl Kernel<GemmOp> for Tiled {
     }
 
     fn registers(&self, _op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
+        let staging = Staging::of(choice.tile, choice.work_group)?;
+        Some(Registers::with_barriers(registers::of_staged(choice.tile[0], choice.tile[1], staging.loads)))
     }
 
     fn effort(&self, op: &GemmOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {

@@ -45,6 +45,11 @@ fn local_bytes(op: &GemmRowsOp, tile: [u32; 3]) -> u32 {
     op.local_bytes_of(staged(op, tile), sharing(op, tile))
 }
 
+/// Registers of an invocation.
+fn wanted([columns4, rows, _]: [u32; 3], limits: &Limits) -> u32 {
+    registers::of_steps(columns4, rows, AHEAD, limits)
+}
+
 #[derive(Debug)]
 pub(super) struct Direct;
 
@@ -62,7 +67,7 @@ impl Kernel<GemmRowsOp> for Direct {
         let most = most.min(limits.max_invocations);
         let fits = |tile: &[u32; 3]| {
             let all = wide(op, *tile) * tile[2];
-            let registers = registers::of_product(tile[0], tile[1]);
+            let registers = wanted(*tile, limits);
             (tile[1]..=most).contains(&all)
                 && local_obstacle(local_bytes(op, *tile).into(), limits).is_none()
                 && limits.registers(all, true).is_none_or(|most| registers <= most)
@@ -88,8 +93,8 @@ impl Kernel<GemmRowsOp> for Direct {
             .then(|| format!("a work-group of {:?}, its tile wants {wanted:?}", choice.work_group))
     }
 
-    fn registers(&self, _op: &GemmRowsOp, choice: &Choice, _limits: &Limits) -> Option<Registers> {
-        Some(Registers::with_barriers(registers::of_product(choice.tile[0], choice.tile[1])))
+    fn registers(&self, _op: &GemmRowsOp, choice: &Choice, limits: &Limits) -> Option<Registers> {
+        Some(Registers::with_barriers(wanted(choice.tile, limits)))
     }
 
     fn effort(&self, op: &GemmRowsOp, choice: &Choice, _limits: &Limits) -> Option<Effort> {
