@@ -36,4 +36,11 @@ impl Aliases {
         self.0.insert(value, Alias { of, offset });
         of
     }
+
+    /// Has all that showed elements of `value` from `begin` on show those of `of`, which holds them.
+    pub(super) fn show_part(&mut self, value: Value, of: Value, begin: usize) {
+        for alias in self.0.values_mut().filter(|alias| alias.of == value && alias.offset >= begin) {
+            *alias = Alias { of, offset: alias.offset - begin };
+        }
+    }
 }

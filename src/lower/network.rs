@@ -194,6 +194,13 @@ impl<'a> Network<'a> {
         }
     }
 
+    /// Has all that showed elements of `value`, which no unit writes any more, show elements of `of`: those of `value` from `begin`
+    /// on.
+    pub(super) fn show_part(&mut self, value: Value, of: Value, begin: usize) {
+        self.uses = OnceLock::new();
+        self.aliases.show_part(value, of, begin);
+    }
+
     /// Where the elements of `value` are.
     pub(crate) fn resolve(&self, value: Value) -> Alias {
         self.aliases.resolve(value)

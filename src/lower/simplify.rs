@@ -32,6 +32,9 @@ pub(crate) fn simplified<'g>(graph: &'g Graph, rewrites: &Rewrites<'_>) -> Resul
     }
     unread::leave_out(&mut network);
     chain::join(&mut network, rewrites)?;
+    if rewrites.has(Rewrite::ReadRows) {
+        idioms::read_rows(&mut network, alone)?;
+    }
     // A factor may be a part of a function of each element.
     if rewrites.has(Rewrite::Factors) {
         idioms::take_factors(&mut network, alone)?;

@@ -40,6 +40,8 @@ pub enum Rewrite {
     Residuals,
     /// A function of each element becomes a part of the one that it follows or that follows it.
     Functions,
+    /// What only some rows are read of, as those of one token behind the last layer, is computed for these rows alone.
+    ReadRows,
     /// `(s A) B` and `A (s B)` become `s (A B)`.
     Factors,
     /// The products that an attention reads become one product, if they read one input.
@@ -77,7 +79,7 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Every rewrite.
-    pub const ALL: [Rewrite; 25] = [
+    pub const ALL: [Rewrite; 26] = [
         Rewrite::Borders,
         Rewrite::Normalisations,
         Rewrite::RootMeanSquares,
@@ -88,6 +90,7 @@ impl Rewrite {
         Rewrite::Activations,
         Rewrite::Residuals,
         Rewrite::Functions,
+        Rewrite::ReadRows,
         Rewrite::Factors,
         Rewrite::Projections,
         Rewrite::Patches,
@@ -118,6 +121,7 @@ impl Rewrite {
             Rewrite::Activations => "activations",
             Rewrite::Residuals => "residuals",
             Rewrite::Functions => "functions",
+            Rewrite::ReadRows => "read_rows",
             Rewrite::Factors => "factors",
             Rewrite::Projections => "projections",
             Rewrite::Patches => "patches",

@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 }
 
 /// Every pattern.
-pub(crate) const PATTERNS: [Pattern; 28] = [
+pub(crate) const PATTERNS: [Pattern; 29] = [
     Pattern { name: "border", rewrites: &[Rewrite::Borders], draw: border },
     Pattern { name: "normalisation", rewrites: &[Rewrite::Normalisations], draw: normalisation },
     Pattern { name: "root mean square", rewrites: &[Rewrite::RootMeanSquares], draw: root_mean_square },
@@ -53,6 +53,7 @@ pub(crate) const PATTERNS: [Pattern; 28] = [
     Pattern { name: "product rows", rewrites: &[Rewrite::ProductRows], draw: product_rows },
     Pattern { name: "prologues", rewrites: &[Rewrite::Prologues], draw: prologues },
     Pattern { name: "one row", rewrites: &[Rewrite::Stacks], draw: one_row },
+    Pattern { name: "read rows", rewrites: &[Rewrite::ReadRows], draw: read_rows },
     Pattern { name: "parts", rewrites: &[Rewrite::Parts], draw: parts },
     Pattern { name: "concatenation", rewrites: &[Rewrite::Concatenations], draw: concatenation },
 ];
@@ -1210,6 +1211,94 @@ fn one_row(draft: &mut Draft) -> Drawn {
         parts.push(y);
     }
     draft.add(Step::of(Make::Concat(axis), parts))
+}
+
+/// Queries, keys and values of `x`, and an attention of heads, perhaps with a number more for each pair of rows.
+fn attended(draft: &mut Draft, x: usize, from: usize) -> Drawn {
+    let &[batch, rows, c] = &draft.dims(x)[..] else { return None };
+    let (heads, depth) = draft.random.pick(&[(1, 4), (2, 4), (2, 2)]);
+    let mut sides = Vec::new();
+    for x in [x, from, from] {
+        let y = product(draft, x, heads * depth, Gemm::default())?;
+        let y = draft.add(Step::of(Make::Reshape(vec![batch, rows, heads, depth]), vec![y]))?;
+        let y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3]), vec![y]))?;
+        sides.push(draft.add(Step::of(Make::Reshape(vec![batch * heads, rows, depth]), vec![y]))?);
+    }
+    let y = attend(draft, [sides[0], sides[1], sides[2]], true)?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, heads, rows, depth]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Transpose(vec![0, 2, 1, 3]), vec![y]))?;
+    let y = draft.add(Step::of(Make::Reshape(vec![batch, rows, heads * depth]), vec![y]))?;
+    product(draft, y, c, Gemm::default())
+}
+
+/// Layers of which some rows are read.
+fn read_rows(draft: &mut Draft) -> Drawn {
+    let (batch, rows) = (draft.random.pick(&[1, 1, 2, 3]), draft.random.pick(&[2, 5, 8, 33]));
+    let c = draft.random.pick(&[4, 8, 16, 5]);
+    let x = input(draft, &[batch, rows, c])?;
+    let mut y = x;
+    for _ in 0..draft.random.pick(&[1, 2, 3, 4]) {
+        let before = y;
+        y = match draft.random.below(8) {
+            0 => draft.add(Step::of(Make::Softmax(Softmax { axis: -1, ..Softmax::default() }), vec![y]))?,
+            1 | 2 => {
+                let options =
+                    Normalize { axes: vec![-1], epsilon: Bits(1e-2), centred: draft.random.one_in(2) };
+                let mut step = Step::of(Make::Normalize(options), vec![y]);
+                step.weights = draft.random.one_in(2).then(|| tensor(draft, &[c], Kind::Positive));
+                draft.add(step)?
+            }
+            3 => motifs::activated(draft, y)?,
+            4 => {
+                let dims = draft.random.pick(&[
+                    vec![batch, rows, c],
+                    vec![1, rows, c],
+                    vec![c],
+                    vec![batch, rows, 1],
+                ]);
+                let other = input(draft, &dims)?;
+                binary(draft, Function::Mul, y, other)?
+            }
+            5 | 6 => {
+                let from = if draft.random.one_in(4) { x } else { before };
+                attended(draft, y, from)?
+            }
+            _ => {
+                let wide = draft.random.pick(&[8, 12]);
+                let options = rows_or_columns(draft);
+                let hidden = match c % 8 {
+                    0 if draft.random.one_in(3) => packed(draft, y, wide, 4)?,
+                    _ => product(draft, y, wide, options)?,
+                };
+                let hidden = motifs::activated(draft, hidden)?;
+                product(draft, hidden, c, Gemm::default())?
+            }
+        };
+        if draft.random.one_in(2) {
+            y = binary(draft, Function::Add, y, before)?;
+        }
+    }
+    let begin = draft.random.below(rows);
+    let end = draft.random.pick(&[begin + 1, rows]);
+    let y = match draft.random.below(4) {
+        0 if batch == 1 => draft.add(Step::of(Make::Slice(1, [begin, end]), vec![y]))?,
+        // Some rows of all batches one behind the other.
+        1 => {
+            let all = draft.add(Step::of(Make::Reshape(vec![batch * rows, c]), vec![y]))?;
+            draft.add(Step::of(Make::Slice(0, [begin, end]), vec![all]))?
+        }
+        2 if batch == 1 => {
+            let other = draft.random.below(rows);
+            let some = draft.add(Step::of(Make::Slice(1, [begin, begin + 1]), vec![y]))?;
+            let more = draft.add(Step::of(Make::Slice(1, [other, other + 1]), vec![y]))?;
+            binary(draft, Function::Sub, some, more)?
+        }
+        _ => {
+            let some = AxisRange::new(begin as isize, end as isize);
+            draft.add(Step::of(Make::StridedSlice(vec![AxisRange::ALL, some, AxisRange::ALL]), vec![y]))?
+        }
+    };
+    if draft.random.one_in(3) { Some(y) } else { product(draft, y, 6, Gemm::default()) }
 }
 
 fn layers(draft: &mut Draft) -> Drawn {

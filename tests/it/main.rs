@@ -54,6 +54,7 @@ mod quantized_operators;
 mod random;
 #[cfg(feature = "onnx")]
 mod random_files;
+mod read_rows;
 mod reductions;
 mod replay;
 mod samples;

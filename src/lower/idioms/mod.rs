@@ -29,6 +29,7 @@ mod normalisation;
 mod one_row;
 mod patches;
 mod quotients;
+mod read_rows;
 mod root_mean_square;
 mod rounded;
 mod softmax;
@@ -47,6 +48,7 @@ pub(super) use mlp::dense_layers;
 pub(super) use one_row::join_rows;
 pub(super) use patches::split_patches;
 pub(super) use quotients::quotients_of_sums;
+pub(super) use read_rows::read_rows;
 pub(crate) use rounded::round_activations;
 pub(super) use squeeze::squeezes;
 

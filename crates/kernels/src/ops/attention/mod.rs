@@ -39,12 +39,14 @@ mod operator;
 mod oracle;
 mod places;
 mod plan;
+mod queries;
 mod row;
 mod tiled;
 
 pub(super) use examples::{NUMBERS, examples};
 pub use operator::Strided;
 pub use places::{Added, RowStrides, Sizes};
+pub use queries::SomeQueries;
 
 use crate::dims::Dims;
 use crate::dtype::{DType, Precision};
