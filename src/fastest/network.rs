@@ -124,6 +124,8 @@ impl Network<'_> {
             Network::File(file) => {
                 let (bytes, options) = file.contents();
                 out.0.update(bytes);
+                // Heads behind outputs are none of the file's.
+                write!(out, "\n{:?}", file.outputs())?;
                 describe_reading(options, out)
             }
         }

@@ -1,10 +1,13 @@
 //! Files whose networks are made for the extents of each run.
 
 use super::Model;
+use super::head::{Head, WithHead};
 use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Value};
+use crate::nn::{AxisRange, Sampling};
 use crate::options::SessionOptions;
 use crate::parallel;
 use crate::session::{BuildProgress, Session};
@@ -58,6 +61,8 @@ pub struct ModelFile {
     source: Arc<dyn GraphSource>,
     info: ModelInfo,
     contents: Arc<Contents>,
+    /// What was added behind outputs.
+    heads: Vec<Head>,
 }
 
 /// The file, and the options it was read with.
@@ -162,7 +167,7 @@ impl ModelFile {
         let (name, path, options) = (name.to_owned(), path.map(Path::to_owned), options.clone());
         let contents = Contents { name, bytes, path, options, is_onnx };
         let (source, info) = contents.source()?;
-        Ok(ModelFile { source, info, contents: Arc::new(contents) })
+        Ok(ModelFile { source, info, contents: Arc::new(contents), heads: Vec::new() })
     }
 
     /// The file's bytes, and what it was read with.
@@ -189,7 +194,8 @@ impl ModelFile {
         let Contents { name, bytes, path, options, is_onnx } = &*self.contents;
         let mut options = options.clone();
         options.dimensions.extend(dimensions.iter().map(|(name, &extent)| (name.clone(), extent)));
-        Model::of(parse(name, bytes, path.as_deref(), *is_onnx, &options, Session::prepare)?)
+        let loaded = parse(name, bytes, path.as_deref(), *is_onnx, &options, Session::prepare)?;
+        Model::with_heads(loaded, &self.heads)
     }
 
     /// The inputs, in the order of the file.
@@ -256,6 +262,88 @@ impl ModelFile {
     /// ```
     pub fn outputs(&self) -> Vec<Port> {
         self.source.outputs()
+    }
+
+    /// The file with nodes behind one of its outputs: a head, whose results are outputs in the place of that output, named as
+    /// the nodes that write them. The device gives those results alone, so that a few numbers come back where the output has many.
+    /// `head` is called for every graph that is made of the file, and once for two sets of extents here: it must add the same nodes
+    /// to each, and may ask the graph for the dimensions of its value.
+    ///
+    /// ```
+    /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/posenet/data/posenet_figures.tflite", &LoadOptions::default())?;
+    /// let output = file.outputs()[0].name.clone();
+    /// let file = file.with_head(&output, |graph, heatmaps| {
+    ///     let best = graph.reduce("best", heatmaps, diptych::nn::Reduction::Max, &[1, 2], false)?;
+    ///     Ok(vec![best])
+    /// })?;
+    /// assert_eq!(file.outputs()[0].name, "best");
+    /// let session = file.session(&Context::new(Backend::Cpu)?, SessionOptions::default())?;
+    /// assert_eq!(session.outputs()[0].dims.extents(), [1, 17]);
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such output, `head` fails or gives nothing, two outputs have one name then, or the results' names and ranks
+    /// depend on extents.
+    pub fn with_head<F>(&self, output: &str, head: F) -> Result<ModelFile>
+    where
+        F: Fn(&mut Graph, Value) -> Result<Vec<Value>> + Send + Sync + 'static,
+    {
+        let head = Head::new(output, Arc::new(head));
+        let source = Arc::new(WithHead::new(Arc::clone(&self.source), head.clone())?);
+        let heads = self.heads.iter().cloned().chain([head]).collect();
+        Ok(ModelFile { source, heads, info: self.info.clone(), contents: Arc::clone(&self.contents) })
+    }
+
+    /// A decoder that gives its next token in the place of its scores: for each sequence of the batch the class that
+    /// [`Graph::sample`] draws by the scores behind the last place. The output `token` is an integer for each sequence, `batch 1`,
+    /// and the scores behind other places are not computed. `scores` are `batch places classes`.
+    ///
+    /// ```
+    /// use diptych::nn::Sampling;
+    /// use diptych::{Backend, Caches, Context, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
+    ///
+    /// let file = ModelFile::load("examples/generate/data/decoder.onnx", &LoadOptions::default())?;
+    /// let file = file.with_next_token("logits", "token", Sampling::new(0.7).with_top_k(40))?;
+    /// let options = SessionOptions { seed: 1, ..SessionOptions::default() };
+    /// let mut session = file.session(&Context::new(Backend::Cpu)?, options)?;
+    /// session.cache(&Caches::new(&file.cache_pairs(), 64).with_fed(&[("token", "input_ids")]))?;
+    ///
+    /// let row = |values: Vec<i64>| HostTensor::of(Dims::new(&[1, values.len()])?, values);
+    /// let mut text = b"The session ".to_vec();
+    /// for run in 0..20 {
+    ///     let ids = row(text.iter().map(|&byte| byte.into()).collect())?;
+    ///     let mask = row(vec![1; text.len()])?;
+    ///     let places = row((session.cached()..text.len()).map(|place| place as i64).collect())?;
+    ///     let mut inputs = vec![("attention_mask", &mask), ("position_ids", &places)];
+    ///     if run == 0 {
+    ///         inputs.push(("input_ids", &ids)); // the prompt; behind it the device has the token
+    ///     }
+    ///     text.push(session.run(&inputs)?[0].to_f32()[0] as u8);
+    /// }
+    /// # Ok::<(), diptych::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`ModelFile::with_head`] and [`Graph::sample`], or if the scores have fewer than two axes.
+    pub fn with_next_token(&self, scores: &str, token: &str, sampling: Sampling) -> Result<ModelFile> {
+        let token = token.to_owned();
+        self.with_head(scores, move |graph, scores| {
+            let dims = graph.dims(scores)?;
+            let Some(places) = dims.rank().checked_sub(2) else {
+                return Err(Error::shape("sample", format!("scores of {dims}"), "places and classes"));
+            };
+            let mut ranges = vec![AxisRange::ALL; dims.rank()];
+            ranges[places] = AxisRange { begin: Some(-1), end: None, step: 1 };
+            let last = graph.strided_slice(&format!("{token}/last"), scores, &ranges)?;
+            let mut extents = dims.extents().to_vec();
+            extents.remove(places);
+            let extents: Vec<_> = extents.into_iter().map(Into::into).collect();
+            let last = graph.reshape(&format!("{token}/scores"), last, &extents)?;
+            Ok(vec![graph.sample(&token, last, sampling)?])
+        })
     }
 
     /// The outputs that are inputs of the next run, with these inputs, as their names say: `present.0.key` and

@@ -1,6 +1,7 @@
 //! Files of networks as models: a graph, or a session whose runs decide its extents.
 
 mod file;
+mod head;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 #[cfg(not(target_family = "wasm"))]
@@ -111,7 +112,16 @@ impl Model {
         Model::of(parse("model", bytes, None, false, options, Session::prepare)?)
     }
 
-    fn of(Loaded { graph, info }: Loaded) -> Result<Self> {
+    fn of(loaded: Loaded) -> Result<Self> {
+        Model::with_heads(loaded, &[])
+    }
+
+    /// The network with these heads, one after the other.
+    fn with_heads(Loaded { mut graph, info }: Loaded, heads: &[head::Head]) -> Result<Self> {
+        for head in heads {
+            let ports = Port::all(&graph, graph.outputs())?;
+            head.extend(&mut graph, &ports)?;
+        }
         let inputs = Port::all(&graph, graph.inputs())?;
         let outputs = Port::all(&graph, graph.outputs())?;
         Ok(Model { graph, inputs, outputs, info })

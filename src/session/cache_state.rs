@@ -13,6 +13,11 @@ use std::ops::Range;
 /// What a session may be asked for and does not have.
 pub(super) const CACHE: &str = "a cache between runs";
 
+/// The name by which a plan knows that a run takes an input from the one before.
+pub(super) fn fed_by_last(input: &str) -> String {
+    format!("(fed) {input}")
+}
+
 /// The caches of a session.
 #[derive(Debug)]
 pub(super) struct CacheState {
@@ -22,6 +27,8 @@ pub(super) struct CacheState {
     pub(super) filling: Filling,
     /// How many places the runs have filled.
     pub(super) filled: usize,
+    /// Whether there was a run.
+    pub(super) ran: bool,
     /// How many the last planned run adds.
     pub(super) adds: usize,
     /// The masks of the run that begins, and how many places each has.
@@ -46,6 +53,11 @@ impl CacheState {
 
     pub(super) fn has_input(&self, name: &str) -> bool {
         self.caches.pairs.iter().any(|(_, input)| input == name)
+    }
+
+    /// Whether a run may leave an input to the one before.
+    pub(super) fn has_fed(&self, name: &str) -> bool {
+        self.caches.fed.iter().any(|(_, input)| input == name)
     }
 
     pub(super) fn has_output(&self, name: &str) -> bool {

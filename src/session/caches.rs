@@ -17,6 +17,7 @@ pub struct Caches {
     pub(super) pairs: Vec<(String, String)>,
     pub(super) places: usize,
     pub(super) grown: Option<Vec<(String, usize)>>,
+    pub(super) fed: Vec<(String, String)>,
 }
 
 impl Caches {
@@ -31,7 +32,7 @@ impl Caches {
     /// ```
     pub fn new<S: AsRef<str>>(pairs: &[(S, S)], places: usize) -> Self {
         let owned = |(output, input): &(S, S)| (output.as_ref().to_owned(), input.as_ref().to_owned());
-        Caches { pairs: pairs.iter().map(owned).collect(), places, grown: None }
+        Caches { pairs: pairs.iter().map(owned).collect(), places, grown: None, fed: Vec::new() }
     }
 
     /// The axes of attention masks: inputs that have an element for each token of the earlier runs and of this one. Without
@@ -46,6 +47,24 @@ impl Caches {
     #[must_use]
     pub fn with_masks(mut self, axes: &[(&str, usize)]) -> Self {
         self.grown = Some(axes.iter().map(|(name, axis)| ((*name).to_owned(), *axis)).collect());
+        self
+    }
+
+    /// Outputs that are inputs of the next run where it is not given these: the token that a decoder has chosen
+    /// ([`ModelFile::with_next_token`](crate::ModelFile::with_next_token)). Each pair names an output and an input of its extents.
+    /// The output stays on the device for the next run, and is given to the caller as well, so that runs can be submitted
+    /// ([`Session::submit`](crate::Session::submit)) before the results of those before them have arrived. The first run is given
+    /// these inputs.
+    ///
+    /// ```
+    /// use diptych::Caches;
+    ///
+    /// let caches = Caches::new(&[("present_key", "past_key")], 512).with_fed(&[("token", "input_ids")]);
+    /// ```
+    #[must_use]
+    pub fn with_fed<S: AsRef<str>>(mut self, pairs: &[(S, S)]) -> Self {
+        let owned = |(output, input): &(S, S)| (output.as_ref().to_owned(), input.as_ref().to_owned());
+        self.fed = pairs.iter().map(owned).collect();
         self
     }
 

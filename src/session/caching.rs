@@ -1,7 +1,7 @@
 //! Caches that stay where they are: the keys and values of a decoder, which each run adds places to.
 
 use super::Session;
-use super::cache_state::{CACHE, CacheState, extended, moved_behind};
+use super::cache_state::{CACHE, CacheState, extended, fed_by_last, moved_behind};
 use super::caches::Caches;
 use super::input::{FedInput, RunInput};
 use super::open_inputs::known_extents;
@@ -60,6 +60,12 @@ impl Plans {
                 None => return Err(Error::Internal("a mask without elements".to_owned())),
             };
             all.push(FedInput { dims: tensor.dims(), input: Some(RunInput::owned(tensor)), ..given });
+        }
+        for (_, input) in &cached.caches.fed {
+            if let Some(own) = all.iter().find(|own| own.name == *input && own.input.is_none()) {
+                let own = FedInput { name: Cow::Owned(fed_by_last(input)), dims: own.dims, input: None };
+                all.push(own);
+            }
         }
         if way == Filling::Next {
             let filled = HostTensor::of(Dims::new(&[1])?, vec![cached.filled as i32])?;
@@ -129,7 +135,8 @@ impl Session {
     /// `MultiHeadAttention` or `Attention`. If it writes into caches of a fixed length itself (`TensorScatter`), a run takes
     /// the other inputs as the file says.
     ///
-    /// Runs follow each other: [`Session::submit`] and [`Session::stream`] are refused.
+    /// Runs take place in the order in which they are submitted ([`Session::submit`]), each behind the places of those before.
+    /// If one fails, what the caches hold is not known: [`Session::reset`] empties them.
     ///
     /// ```no_run
     /// use diptych::{Backend, Caches, Context, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
@@ -189,6 +196,18 @@ impl Session {
             }
             fixed.extend(own.extents.iter().filter_map(|extents| Some((input, (*extents.get(rank - 2)?)?))));
         }
+        for (index, (output, input)) in caches.fed.iter().enumerate() {
+            if !outputs.iter().any(|port| port.name == *output) {
+                return Err(unknown("output", output, &outputs));
+            }
+            if !inputs.iter().any(|own| own.name == *input) {
+                return Err(unknown("input", input, &plans.inputs));
+            }
+            let others = caches.fed[..index].iter().chain(&caches.pairs);
+            if others.map(|(_, own)| own).any(|own| own == input) {
+                return Err(Error::input("caches", format!("input {input:?} twice"), "each once"));
+            }
+        }
         if caches.pairs.is_empty() {
             let error = Error::input("caches", "no pairs", "an output and an input for each cache");
             return Err(error.with_setting(Setting::Caches));
@@ -221,6 +240,7 @@ impl Session {
             grown,
             filling,
             filled: 0,
+            ran: false,
             adds: 0,
             masks: Vec::new(),
             held: Vec::new(),
@@ -255,6 +275,7 @@ impl Session {
     pub(super) fn fill_caches(&mut self) {
         if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
             cached.filled += std::mem::take(&mut cached.adds);
+            cached.ran = true;
         }
     }
 
@@ -323,7 +344,7 @@ impl Session {
     /// Empties the caches.
     pub(super) fn empty_caches(&mut self) {
         if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
-            (cached.filled, cached.adds) = (0, 0);
+            (cached.filled, cached.adds, cached.ran) = (0, 0, false);
             cached.held.clear();
         }
     }

@@ -139,8 +139,7 @@ impl Session {
 
     /// Refuses runs that do not follow each other.
     pub(super) fn check_not_carrying(&self, what: &str) -> Result<()> {
-        let caches = self.extents.open().is_some_and(|plans| plans.cached.is_some());
-        match self.carried.is_empty() && !caches {
+        match self.carried.is_empty() {
             true => Ok(()),
             false => Err(Error::unsupported(
                 what,

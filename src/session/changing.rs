@@ -3,7 +3,7 @@
 //!
 //! A plan is for certain extents, and for certain values where a network's extents depend on them. A network of several
 //! parts runs one part after the other; the results of a part are the inputs of the next one.
-use super::cache_state::{CACHE, CacheState};
+use super::cache_state::{CACHE, CacheState, fed_by_last};
 use super::extents::Extents;
 use super::flight::{Layout, OutputPlace};
 use super::input::{FedInput, Input, RunInput, arranged};
@@ -44,7 +44,15 @@ impl Plans {
         caching: Option<Caching<'_>>,
     ) -> Result<Part> {
         let _limited = parallel::Limited::to(self.options.cpu_threads);
-        self.source.part(place, &FedInput::given(given), by_value, caching)
+        let fed = self.cached.as_ref().map_or(&[][..], |cached| &cached.caches.fed);
+        let is_fed = |input: &str| given.iter().any(|own| own.name == fed_by_last(input));
+        let mut shown = FedInput::given(given);
+        shown.retain(|own| !fed.iter().any(|(_, input)| own.name == fed_by_last(input)));
+        let mut part = self.source.part(place, &shown, by_value, caching)?;
+        if part.next.is_none() {
+            fed.iter().try_for_each(|(output, input)| part.feed_back(output, input, is_fed(input)))?;
+        }
+        Ok(part)
     }
 }
 

@@ -324,7 +324,9 @@ impl Session {
     {
         self.check_not_carrying("Session::submit")?;
         let inputs = self.arrange(inputs)?;
-        self.launch(&inputs, Next::GoesOn)
+        let flight = self.launch(&inputs, Next::GoesOn)?;
+        self.fill_caches();
+        Ok(flight)
     }
 
     /// [`Session::run`] without blocking the calling thread: on wgpu the result is awaited, on

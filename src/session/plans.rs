@@ -173,6 +173,10 @@ impl Plans {
                 }
                 None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
                 }
+                None if self.cached.as_ref().is_some_and(|it| it.has_fed(&own.name) && it.ran) => {
+                    let dims = self.fed_dims(&own.name)?;
+                    given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: None });
+                }
                 None => {
                     let wanted = format!("a tensor of {}", declared(own));
                     return Err(Error::input(format!("input {:?}", own.name), "nothing", wanted));
@@ -180,6 +184,16 @@ impl Plans {
             }
         }
         Ok(given)
+    }
+
+    /// The dimensions of an input that the run before has left: those of its output.
+    fn fed_dims(&self, input: &str) -> Result<Dims> {
+        let gone = || Error::Internal(format!("no output for input {input:?}"));
+        let pairs = self.cached.as_ref().map(|cached| &cached.caches.fed);
+        let output = pairs.and_then(|fed| fed.iter().find(|(_, own)| own == input)).ok_or_else(gone)?;
+        let ports = self.composed.as_ref().map_or(&self.current().outputs, |composed| &composed.ports);
+        let mut ports = ports.iter();
+        ports.find(|port| port.name == output.0).map(|port| port.dims).ok_or_else(gone)
     }
 
     /// The dimensions of what is given for an input.

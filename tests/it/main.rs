@@ -27,6 +27,7 @@ mod generated;
 mod glu;
 mod graph;
 mod half_rows;
+mod heads;
 mod idioms;
 mod integers;
 mod known_faults;

@@ -17,6 +17,7 @@ mod quantized;
 mod random;
 mod reductions;
 mod samples;
+mod sampling;
 mod signs;
 mod state;
 mod value;
@@ -32,6 +33,7 @@ pub use packed::QuantizedMatrix;
 pub use quantized::QuantizedWeights;
 use random::Draws;
 pub use random::{Key, key_of};
+pub use sampling::Sampling;
 pub use state::State;
 pub use value::{Node, TensorType, Value};
 pub use value::{Origin, ValueInfo};
@@ -342,6 +344,20 @@ impl Graph {
         }
         self.outputs.push(value);
         Ok(())
+    }
+
+    /// Has the outputs `outputs` and no others, in their order, each once.
+    ///
+    /// # Errors
+    /// If a value is of another graph, or there twice. The outputs are as before then.
+    #[doc(hidden)]
+    pub fn set_outputs(&mut self, outputs: Vec<Value>) -> Result<()> {
+        let before = std::mem::take(&mut self.outputs);
+        let all = outputs.into_iter().try_for_each(|output| self.output(output));
+        if all.is_err() {
+            self.outputs = before;
+        }
+        all
     }
 
     /// Adds a node that applies `operator` to `inputs`, each as the operand named with it, and returns what

@@ -578,12 +578,15 @@ impl Graph {
     }
 
     /// What `add` adds, or nothing if it fails.
-    fn or_nothing<T>(&mut self, add: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (values, nodes) = (self.values.len(), self.nodes.len());
+    pub(super) fn or_nothing<T>(&mut self, add: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (values, nodes, states) = (self.values.len(), self.nodes.len(), self.states.len());
+        let draws = self.draws.clone();
         let added = add(self);
         if added.is_err() {
             self.values.truncate(values);
             self.nodes.truncate(nodes);
+            self.states.truncate(states);
+            self.draws = draws;
         }
         added
     }

@@ -1,9 +1,11 @@
 //! Values that a run leaves to the next one.
 
 use super::{Graph, Origin, Value};
+use crate::alloc;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::word;
 
 /// A value that outlives a run.
 #[derive(Debug, Clone)]
@@ -79,6 +81,35 @@ impl Graph {
         }
         own.next = Some(next);
         Ok(())
+    }
+
+    /// Has a run leave `output` to the next one as its input `input`. If `reads`, the graph's input becomes a state that the run
+    /// before has written, and else there is such a state beside the input.
+    ///
+    /// # Errors
+    /// If there is no such input, or it has other dimensions than the output and is read.
+    #[doc(hidden)]
+    pub fn feed_back(&mut self, input: &str, output: Value, reads: bool) -> Result<()> {
+        let mut inputs = self.inputs.iter().copied();
+        let own = inputs.find(|own| self.values.get(own.index).is_some_and(|info| info.name == input));
+        let own = own
+            .ok_or_else(|| Error::input(format!("input {input:?}"), "none that the network reads", "one"))?;
+        let (dims, dtype) = (self.dims(output)?, self.tensor_type(own)?.dtype);
+        if reads && self.dims(own)? != dims {
+            let found = format!("an output of {dims} for an input of {}", self.dims(own)?);
+            return Err(Error::input(format!("input {input:?}"), found, "equal dimensions"));
+        }
+        let next = self.cast(&format!("{input}/next"), output, dtype)?;
+        let zeros = alloc::zeros(dims.elements() * dtype.word().words(), "a state")?;
+        let initial = word::to_tensor(dims, dtype, dtype.word(), &zeros)?;
+        if !reads {
+            let state = self.state(&format!("{input}/next"), initial);
+            return self.update(state, next);
+        }
+        self.inputs.retain(|other| *other != own);
+        self.values[own.index].origin = Origin::State;
+        self.states.push(State { value: own, initial, next: None });
+        self.update(own, next)
     }
 
     /// The states, in the order they were added.

@@ -105,6 +105,23 @@ impl Part {
         let results = outputs.iter().enumerate().map(named).collect();
         Self { graph, by_value: BTreeSet::new(), results, next: None, adds: 0, apart: false }
     }
+
+    /// Has a run leave an output to the next one as its input `input`, which a run that `reads` takes from the one before.
+    ///
+    /// # Errors
+    /// If this is not the last part, or the output is not computed.
+    pub fn feed_back(&mut self, output: &str, input: &str, reads: bool) -> Result<()> {
+        let found = self.results.iter().find(|(name, _)| name == output).map(|(_, found)| found);
+        let value = match found {
+            Some(PartResult::Output(index)) if self.next.is_none() => {
+                self.graph.outputs().get(*index).copied()
+            }
+            _ => None,
+        };
+        let wanted = "one that the last part of the network computes";
+        let value = value.ok_or_else(|| Error::input(format!("output {output:?}"), "another one", wanted))?;
+        self.graph.feed_back(input, value, reads)
+    }
 }
 
 /// Caches that the graphs of a network keep as states: inputs of a run that outputs of the run before are.
