@@ -1,7 +1,8 @@
 //! Writes text with a decoder, one token at a time: `cargo run --release --example generate -- --prompt "The session "`.
 //!
 //! The keys and values of the tokens so far stay on the device ([`Session::cache`]): each run adds those of one token to
-//! them. The bundled network knows bytes, and was trained on this project's own documents (`train.py`). `--model` takes
+//! them. The device draws each token too, and takes it as the next run's input, so that a run begins before the host has the token of the
+//! one before. The bundled network knows bytes, and was trained on this project's own documents (`train.py`). `--model` takes
 //! other decoders whose ONNX files have `input_ids`, caches, and `attention_mask` and `position_ids` if they want them;
 //! their tokens are given and printed as numbers (`--ids`).
 
@@ -11,7 +12,9 @@ mod decoder;
 use choice::Chooser;
 use clap::Parser;
 use decoder::Decoder;
-use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
+use diptych::nn::Sampling;
+use diptych::{Backend, Context, Flight, LoadOptions, ModelFile, SessionOptions};
+use std::collections::VecDeque;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -73,6 +76,10 @@ struct Options {
     #[arg(long)]
     carry: bool,
 
+    /// Choose tokens on the host by all scores, and begin a run when the one before is over
+    #[arg(long)]
+    on_host: bool,
+
     /// Compare the first runs with those of caches that are downloaded and uploaded
     #[arg(long, conflicts_with = "carry")]
     check: bool,
@@ -89,40 +96,121 @@ fn main() -> anyhow::Result<()> {
     let context = Context::new(options.backend)?;
     let places = options.places.unwrap_or(prompt.len() + options.tokens).max(2);
     let session = SessionOptions::default().with_rounded_activations(options.round_activations);
-    let new = |places| Decoder::new(&file, &context, session.clone(), places);
+    eprintln!("{} on {}", options.model.display(), context.info());
+    if options.on_host || options.carry || options.check {
+        return on_host(&options, &prompt, &file, &context, session, places);
+    }
+    let sampling = match options.temperature > 0.0 {
+        true => Sampling::new(options.temperature).with_top_k(options.top_k),
+        false => Sampling::default(),
+    };
+    let session = SessionOptions { seed: options.seed, ..session };
+    let mut decoder = Decoder::drawing(&file, &context, session, (places, sampling))?;
+    let begin = Instant::now();
+    let first = Decoder::token(decoder.begin(&prompt, options.chunk)?)?;
+    let took = begin.elapsed();
+    let mut text = Text::new(&options, is_of_bytes(&file))?;
+    text.write(first)?;
+    // One run is under way while the next one begins.
+    let (mut times, mut begun) = (Vec::with_capacity(options.tokens), VecDeque::new());
+    let mut last = Instant::now();
+    for _ in 1..options.tokens {
+        begun.push_back(decoder.draw(None)?);
+        if begun.len() > 1 {
+            next(&mut begun, &mut text, &mut times, &mut last)?;
+        }
+    }
+    while !begun.is_empty() {
+        next(&mut begun, &mut text, &mut times, &mut last)?;
+    }
+    text.end()?;
+    report(prompt.len(), took, &times);
+    Ok(())
+}
+
+/// Writes the token of the run that began first, and notes when it came.
+fn next(
+    begun: &mut VecDeque<Flight>,
+    text: &mut Text,
+    times: &mut Vec<Duration>,
+    last: &mut Instant,
+) -> anyhow::Result<()> {
+    let Some(flight) = begun.pop_front() else { return Ok(()) };
+    text.write(Decoder::token(flight)?)?;
+    times.push(last.elapsed());
+    *last = Instant::now();
+    Ok(())
+}
+
+/// Whether a decoder's tokens are bytes: it has as many scores behind each place.
+fn is_of_bytes(file: &ModelFile) -> bool {
+    let outputs = file.outputs();
+    let logits = outputs.iter().find(|port| port.name == "logits");
+    logits.is_some_and(|port| port.dims.extents().last() == Some(&BYTES))
+}
+
+/// The text, as far as it is written.
+struct Text {
+    out: std::io::StdoutLock<'static>,
+    of_bytes: bool,
+}
+
+impl Text {
+    /// One that begins with the prompt.
+    fn new(options: &Options, of_bytes: bool) -> anyhow::Result<Self> {
+        let mut out = std::io::stdout().lock();
+        if of_bytes && options.ids.is_empty() {
+            out.write_all(options.prompt.as_bytes())?;
+        }
+        Ok(Text { out, of_bytes })
+    }
+
+    fn write(&mut self, token: i64) -> anyhow::Result<()> {
+        match u8::try_from(token) {
+            Ok(byte) if self.of_bytes => self.out.write_all(&[byte])?,
+            _ => write!(self.out, "{token} ")?,
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(writeln!(self.out)?)
+    }
+}
+
+/// Chooses each token on the host by all scores.
+fn on_host(
+    options: &Options,
+    prompt: &[i64],
+    file: &ModelFile,
+    context: &Context,
+    session: SessionOptions,
+    places: usize,
+) -> anyhow::Result<()> {
+    let new = |places| Decoder::new(file, context, session.clone(), places);
     let mut decoder = new((!options.carry).then_some(places))?;
     let mut check = options.check.then(|| new(None)).transpose()?;
     let mut chooser = Chooser::new(options.temperature, options.top_k, options.seed);
-
-    eprintln!("{} on {}", options.model.display(), context.info());
     let begin = Instant::now();
-    let mut scores = decoder.prompt(&prompt, options.chunk)?;
+    let mut scores = decoder.prompt(prompt, options.chunk)?;
     let first = begin.elapsed();
-    let mut difference = compared(check.as_mut(), &prompt, &scores)?;
-    let writes_bytes = scores.len() == BYTES;
-    let mut out = std::io::stdout().lock();
-    if writes_bytes {
-        out.write_all(options.prompt.as_bytes())?;
-    }
+    let mut difference = compared(check.as_mut(), prompt, &scores)?;
+    let mut text = Text::new(options, scores.len() == BYTES)?;
     let mut times = Vec::with_capacity(options.tokens);
     for number in 0..options.tokens {
-        let next = chooser.choose(&scores);
-        match u8::try_from(next) {
-            Ok(byte) if writes_bytes => out.write_all(&[byte])?,
-            _ => write!(out, "{next} ")?,
-        }
-        out.flush()?;
+        let next = chooser.choose(&scores) as i64;
+        text.write(next)?;
         if number + 1 == options.tokens {
             break;
         }
         let begin = Instant::now();
-        scores = decoder.run(&[next as i64])?;
+        scores = decoder.run(&[next])?;
         times.push(begin.elapsed());
         if number < 8 {
-            difference = difference.max(compared(check.as_mut(), &[next as i64], &scores)?);
+            difference = difference.max(compared(check.as_mut(), &[next], &scores)?);
         }
     }
-    writeln!(out)?;
+    text.end()?;
     report(prompt.len(), first, &times);
     if check.is_some() {
         eprintln!("scores differ by {difference:.1e} at most from those of caches that are carried");

@@ -323,3 +323,22 @@ fn a_head_that_does_not_fit_is_refused() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn scores_behind_other_places_than_the_last_are_not_computed() -> diptych::Result<()> {
+    for context in everywhere() {
+        let operations = |file: &ModelFile| {
+            let mut session = file.session(&context, SessionOptions::default())?;
+            session.cache(&Caches::new(&file.cache_pairs(), 64))?;
+            let (mask, positions) = places(0, PROMPT.len());
+            let ids = row(PROMPT.iter().map(|&byte| byte.into()).collect());
+            session.run(&[("input_ids", &ids), ("attention_mask", &mask), ("position_ids", &positions)])?;
+            Ok::<_, diptych::Error>(session.steps().iter().map(|step| step.flops).sum::<u64>())
+        };
+        let all = operations(&decoder())?;
+        let last = operations(&decoder().with_next_token("logits", "token", Sampling::default())?)?;
+        // The scores, and what the last of four layers does behind its keys and values.
+        assert!(last * 100 < all * 85, "{}: {last} of {all}", context.info());
+    }
+    Ok(())
+}
