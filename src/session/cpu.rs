@@ -24,6 +24,7 @@ use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, State, Value};
 use crate::host::HostTensor;
+use crate::layout::Layout as Order;
 use crate::lower::{self, Alias, InPlace, Input as Read, Network, Rewrites, Unit};
 use crate::ops::Role;
 use crate::options::{Rewrite, SessionOptions};
@@ -31,7 +32,7 @@ use crate::parallel;
 use crate::sorted;
 use crate::sync::Mutex;
 use crate::task::{Awaited, Running, offload};
-use kernels::Making;
+use kernels::{MadeKernel, Making};
 use run::RunOutputs;
 use states::States;
 use std::borrow::Cow;
@@ -116,7 +117,9 @@ struct Places<'n> {
     /// The states that units change, by what these compute.
     changed: HashMap<Value, usize>,
     constants: Vec<Arc<[f32]>>,
-    kernels: HashMap<Making, Arc<dyn CpuKernel>>,
+    kernels: HashMap<Making, MadeKernel>,
+    /// The words of constants by their places.
+    words: HashMap<(usize, Order), Arc<[f32]>>,
     /// What sessions for other extents have packed, if there are any.
     shelves: Option<&'n Shelves>,
     /// The constants that are known to them by their places.
@@ -128,9 +131,7 @@ impl Places<'_> {
         let each = self.network.word(value).words();
         let elements = self.network.dims(value)?.elements() * each;
         if let Some(tensor) = self.network.constant(value) {
-            self.constants.push(tensor.clone().into_words()?);
-            let holder = Holder::Constant(self.constants.len() - 1);
-            return Ok(ValuePlace { holder, first: 0, elements });
+            return self.of_constant(tensor.clone());
         }
         let Alias { of, offset } = self.network.resolve(value);
         let graph = self.network.graph;
@@ -147,6 +148,26 @@ impl Places<'_> {
         Ok(ValuePlace { holder, first: offset * each, elements })
     }
 
+    /// Where the words of a constant are.
+    fn of_constant(&mut self, tensor: HostTensor) -> Result<ValuePlace> {
+        let words = match self.words.get(&tensor.place()) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let words = match self.shelves {
+                    Some(shelves) => shelves.words(&tensor)?,
+                    None => tensor.clone().into_words()?,
+                };
+                self.words.insert(tensor.place(), Arc::clone(&words));
+                self.shelved.push(tensor);
+                words
+            }
+        };
+        let elements = words.len();
+        self.constants.push(words);
+        let holder = Holder::Constant(self.constants.len() - 1);
+        Ok(ValuePlace { holder, first: 0, elements })
+    }
+
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
         let mut op = unit.op(self.network.graph, Precision::F32)?;
         let in_place = self.network.in_place(unit)?;
@@ -154,21 +175,30 @@ impl Places<'_> {
             op = Arc::clone(changing);
             self.changed.extend(unit.outputs.iter().map(|&output| (output, *state)));
         }
+        let (network, mut constants) = (self.network, Vec::new());
+        for info in op.operands().iter().filter(|info| info.role == Role::Input) {
+            let tensor = match unit.input(info.operand)? {
+                Read::Value(value) => network.constant(*value),
+                Read::Constant(tensor, value) => {
+                    value.and_then(|value| network.constant(value)).or(Some(tensor))
+                }
+            };
+            constants.extend(tensor.map(|tensor| (info.operand, tensor)));
+        }
+        let MadeKernel { kernel, held } = self.kernel(unit, &*op, &constants)?;
         let mut inputs = Vec::new();
         for info in op.operands().iter().filter(|info| info.role == Role::Input) {
-            let place = match unit.input(info.operand)? {
-                Read::Value(value) | Read::Constant(_, Some(value)) => self.of(*value)?,
-                Read::Constant(tensor, None) => {
-                    let words = tensor.clone().into_words()?;
-                    let elements = words.len();
-                    self.constants.push(words);
-                    let holder = Holder::Constant(self.constants.len() - 1);
-                    ValuePlace { holder, first: 0, elements }
-                }
+            if held.contains(&info.operand) {
+                continue;
+            }
+            let constant = constants.iter().find(|(operand, _)| *operand == info.operand);
+            let place = match (constant, unit.input(info.operand)?) {
+                (Some((_, tensor)), _) => self.of_constant((*tensor).clone())?,
+                (None, Read::Value(value) | Read::Constant(_, Some(value))) => self.of(*value)?,
+                (None, Read::Constant(tensor, None)) => self.of_constant(tensor.clone())?,
             };
             inputs.push((info.operand, place));
         }
-        let kernel = self.kernel(unit, &*op, &inputs)?;
         let (mut outputs, graph) = (Vec::new(), self.network.graph);
         for (info, &value) in crate::ops::outputs(&*op).zip(&unit.outputs) {
             match self.of(value)? {
@@ -217,6 +247,7 @@ impl CpuSession {
             changed: HashMap::new(),
             constants: Vec::new(),
             kernels: HashMap::new(),
+            words: HashMap::new(),
             shelves: shared.map(|shared| &shared.shelves),
             shelved: Vec::new(),
         };

@@ -8,6 +8,7 @@ mod decoder;
 use crate::machine::everywhere;
 use choice::Chooser;
 use decoder::Decoder;
+use diptych::nn::Sampling;
 use diptych::{Backend, Context, LoadOptions, ModelFile, Precision, SessionOptions};
 
 const MODEL: &str = "examples/generate/data/decoder.onnx";
@@ -39,6 +40,21 @@ fn written(
     (tokens, scores)
 }
 
+/// The text that a decoder writes that draws its tokens on the device, with two runs under way.
+fn drawn(context: &Context, file: &ModelFile, chunk: usize) -> anyhow::Result<Vec<i64>> {
+    let (places, sampling) = (PROMPT.len() + TOKENS, Sampling::default());
+    let mut decoder = Decoder::drawing(file, context, SessionOptions::default(), (places, sampling))?;
+    let prompt: Vec<i64> = PROMPT.iter().map(|&byte| byte.into()).collect();
+    let mut flight = decoder.begin(&prompt, chunk)?;
+    let mut text = Vec::new();
+    while text.len() + 1 < TOKENS {
+        let next = decoder.draw(None)?;
+        text.push(Decoder::token(std::mem::replace(&mut flight, next))?);
+    }
+    text.push(Decoder::token(flight)?);
+    Ok(text)
+}
+
 fn most_apart(a: &[Vec<f32>], b: &[Vec<f32>]) -> f32 {
     assert_eq!(a.len(), b.len());
     let pairs = a.iter().zip(b).flat_map(|(a, b)| a.iter().zip(b));
@@ -64,6 +80,9 @@ fn the_text_is_the_same_on_every_backend_and_in_chunks() {
             let apart = most_apart(&scores, &wanted);
             assert!(apart < 2e-3, "{backend} in runs of {chunk}: {apart}");
         }
+        // By tokens that the device draws and keeps.
+        let found = drawn(&context, &file, 5).expect("a text");
+        assert!(found.iter().map(|&token| token as usize).eq(text.iter().copied()), "{backend}: {found:?}");
         // Halves have 11 bits; the text is given, because another token of nearly the same score changes all behind it.
         for chunk in [PROMPT.len(), 7] {
             let (found, scores) = written(&context, &file, Precision::F16Storage, chunk, Some(&text));

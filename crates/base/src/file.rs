@@ -41,6 +41,8 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
         return Err(too_large(length.to_string()));
     }
     let mut bytes = Vec::new();
+    let expected = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1);
+    bytes.try_reserve_exact(expected).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
     // The file may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

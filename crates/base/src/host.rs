@@ -486,6 +486,15 @@ impl HostTensor {
     pub fn into_words(self) -> Result<Arc<[f32]>> {
         match &self.data {
             Data::F32(data) if self.layout == Layout::Nhwc => Ok(Arc::clone(data)),
+            // Where they stay: a copy would want as much once more.
+            Data::F16(data) if self.layout == Layout::Nhwc => {
+                let mut words =
+                    alloc::shared(std::iter::repeat_n(0.0, data.len()), "a tensor's elements as f32")?;
+                if let Some(words) = Arc::get_mut(&mut words) {
+                    data.convert_to_f32_slice(words);
+                }
+                Ok(words)
+            }
             _ => Ok(Arc::from(&*self.words()?)),
         }
     }

@@ -1,10 +1,11 @@
 //! The kernels of a session on the CPU.
 
-use super::{Holder, Places, ValuePlace};
-use crate::cpu::CpuKernel;
+use super::Places;
 use crate::cpu::shelf::Shelf;
+use crate::cpu::{CpuKernel, Held};
 use crate::emit::Operand;
 use crate::error::Result;
+use crate::host::HostTensor;
 use crate::layout::Layout as Order;
 use crate::lower::{Input as Read, Unit};
 use crate::ops::Op;
@@ -12,6 +13,13 @@ use std::sync::Arc;
 
 /// What a kernel is made of: its op in words, and each constant's operand and place in memory.
 pub(super) type Making = (String, Vec<(Operand, (usize, Order))>);
+
+/// A kernel, and the inputs that it has laid out for itself: its runs are not given these.
+#[derive(Debug, Clone)]
+pub(super) struct MadeKernel {
+    pub(super) kernel: Arc<dyn CpuKernel>,
+    pub(super) held: Arc<[Operand]>,
+}
 
 /// Constants of fewer elements are not worth looking for a kernel that was made with them already.
 const MIN_SHARED: usize = 1024;
@@ -23,8 +31,8 @@ impl Places<'_> {
         &mut self,
         unit: &Unit,
         op: &dyn Op,
-        inputs: &[(Operand, ValuePlace)],
-    ) -> Result<Arc<dyn CpuKernel>> {
+        inputs: &[(Operand, &HostTensor)],
+    ) -> Result<MadeKernel> {
         let constants = || {
             unit.inputs.iter().filter_map(|(operand, input)| match input {
                 Read::Constant(tensor, _) => Some((*operand, tensor)),
@@ -37,7 +45,7 @@ impl Places<'_> {
         let words = if elements < MIN_SHARED { None } else { op.words() };
         let making = words.map(|words| (words, parts.collect()));
         if let Some(known) = making.as_ref().and_then(|making| self.kernels.get(making)) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
         let largest = constants().map(|(_, tensor)| tensor).max_by_key(|tensor| tensor.dims().elements());
         let largest = largest.filter(|tensor| tensor.dims().elements() >= MIN_SHARED);
@@ -51,16 +59,16 @@ impl Places<'_> {
             _ => Shelf::default(),
         };
         let mut kernel = op.cpu_on(&unit.constants(op)?, shelf)?;
-        for (operand, place) in inputs {
-            if let Holder::Constant(constant) = place.holder {
-                let values = self.constants.get(constant).and_then(|values| values.get(..place.elements));
-                kernel.hold(*operand, values.unwrap_or_default(), shelf);
+        let mut held = Vec::new();
+        for (operand, tensor) in inputs {
+            if kernel.hold(*operand, &Held::new(tensor), shelf)? {
+                held.push(*operand);
             }
         }
-        let kernel: Arc<dyn CpuKernel> = Arc::from(kernel);
+        let made = MadeKernel { kernel: Arc::from(kernel), held: held.into() };
         if let Some(making) = making {
-            self.kernels.insert(making, Arc::clone(&kernel));
+            self.kernels.insert(making, made.clone());
         }
-        Ok(kernel)
+        Ok(made)
     }
 }

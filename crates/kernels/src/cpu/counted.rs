@@ -89,7 +89,7 @@ fn product(is_plain: bool, rounds: usize) -> Vec<u8> {
     } else {
         let turned: Vec<f32> =
             (0..columns * depth).map(|at| weights[at % depth * columns + at / depth]).collect();
-        let panels = Panels::new([depth, columns], || (&turned[..]).into(), None, (Shelf::default(), ""));
+        let panels = Panels::new([depth, columns], || &turned[..], None, (Shelf::default(), ""));
         let finish = finish::Finish { after: After::Nothing, residual: None, first: false, stride: columns };
         for _ in 0..rounds {
             let rows = Rows {

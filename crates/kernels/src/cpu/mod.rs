@@ -39,14 +39,45 @@ pub mod workers;
 
 use crate::emit::Operand;
 use crate::error::{Error, Result};
+use crate::host::HostTensor;
 use shelf::Shelf;
+use std::borrow::Cow;
 use std::fmt;
+
+/// The values of an input that is the same in each run, which are converted to words when somebody asks for them.
+#[derive(Debug)]
+pub struct Held<'a>(&'a HostTensor);
+
+impl<'a> Held<'a> {
+    /// Those of a tensor.
+    pub const fn new(tensor: &'a HostTensor) -> Self {
+        Held(tensor)
+    }
+
+    /// How many words they are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.dims().elements() * self.0.dtype().word().words()
+    }
+
+    /// The words.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(crate) fn words(&self) -> Result<Cow<'a, [f32]>> {
+        self.0.words()
+    }
+}
 
 /// An op of concrete shapes with its constants laid out, to run on the CPU as often as wanted.
 pub trait CpuKernel: fmt::Debug + Send + Sync {
-    /// Told before the first run that an input has these values in each run, which are given all the same. A kernel
-    /// may lay them out for itself.
-    fn hold(&mut self, _operand: Operand, _values: &[f32], _shelf: Shelf<'_>) {}
+    /// Told before the first run that an input has these values in each run. A kernel may lay them out for itself: whether it
+    /// has. Runs then give it no values of that input.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    fn hold(&mut self, _operand: Operand, _values: &Held<'_>, _shelf: Shelf<'_>) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Reads the inputs and writes the outputs, all in the op's public layout.
     ///

@@ -45,6 +45,51 @@ fn column_of(slot: usize, columns: usize, lanes: usize) -> Option<usize> {
     (column < columns).then_some(column)
 }
 
+/// The values of a matrix of `depth x columns`.
+#[derive(Debug)]
+pub(crate) enum Weights<'w> {
+    /// Column after column.
+    Columns(Cow<'w, [f32]>),
+    /// Row after row.
+    Rows(Cow<'w, [f32]>),
+}
+
+impl<'w> From<Cow<'w, [f32]>> for Weights<'w> {
+    fn from(columns: Cow<'w, [f32]>) -> Self {
+        Weights::Columns(columns)
+    }
+}
+
+impl From<Vec<f32>> for Weights<'_> {
+    fn from(columns: Vec<f32>) -> Self {
+        Weights::Columns(columns.into())
+    }
+}
+
+impl<'w> From<&'w [f32]> for Weights<'w> {
+    fn from(columns: &'w [f32]) -> Self {
+        Weights::Columns(columns.into())
+    }
+}
+
+/// Packs `weights` whose rows lie one behind the other.
+fn pack_rows(weights: &[f32], values: &mut [f32], [depth, columns, lanes]: [usize; 3]) {
+    let width = VECTORS * lanes;
+    for (panel, values) in values.chunks_mut((depth * width).max(1)).enumerate() {
+        let own = values.len() / depth.max(1);
+        // The columns of the panel: vectors of neighbours.
+        let first = |vector: usize| column_of(panel * width + vector * lanes, columns, lanes);
+        let vectors: Vec<Option<usize>> = (0..own.div_ceil(lanes)).map(first).collect();
+        for (row, values) in values.chunks_mut(own.max(1)).enumerate() {
+            let Some(source) = weights.get(row * columns..(row + 1) * columns) else { continue };
+            for (to, column) in values.chunks_mut(lanes).zip(&vectors) {
+                let Some(from) = column.and_then(|column| source.get(column..)) else { continue };
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
 /// A matrix of `depth x columns`, packed.
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
@@ -63,11 +108,11 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    /// Packs `weights`, which is `columns x depth`; its length is checked by the caller. Sums begin
+    /// Packs `weights`; their number is checked by the caller. Sums begin
     /// with `bias`, if there is one. `name` says on the shelf which of the op's constants they are, and how they lie.
-    pub(crate) fn new<'w>(
+    pub(crate) fn new<'w, W: Into<Weights<'w>>>(
         [depth, columns]: [usize; 2],
-        weights: impl FnOnce() -> Cow<'w, [f32]>,
+        weights: impl FnOnce() -> W,
         bias_of: Option<&[f32]>,
         (shelf, name): (Shelf<'_>, &str),
     ) -> Self {
@@ -76,9 +121,14 @@ impl Panels {
         let width = VECTORS * lanes;
         let padded = columns.next_multiple_of(lanes);
         let values = shelf.packed(name, [depth, columns, lanes], || {
-            let weights = weights();
+            let weights = weights().into();
             let mut values = Aligned::zeros(depth * padded);
-            arch.dispatch(Pack { weights: &weights, values: &mut values, depth, columns });
+            match weights {
+                Weights::Columns(weights) => {
+                    arch.dispatch(Pack { weights: &weights, values: &mut values, depth, columns });
+                }
+                Weights::Rows(weights) => pack_rows(&weights, &mut values, [depth, columns, lanes]),
+            }
             values
         });
         let height = HEIGHTS[usize::from(registers < 32)];
@@ -280,8 +330,7 @@ mod tests {
         let (depth, lines) = (6, 2);
         for columns in [1, 7, 16, 17, 33, 70] {
             let (weights, bias) = (numbers(columns * depth), numbers(columns));
-            let panels =
-                Panels::new([depth, columns], || (&weights[..]).into(), Some(&bias), (Shelf::default(), ""));
+            let panels = Panels::new([depth, columns], || &weights[..], Some(&bias), (Shelf::default(), ""));
             for per_line in 1..=27 {
                 // Two taps of three values, five apart; rows four apart; lines with a gap.
                 let line_stride = 4 * per_line + 9;
@@ -326,9 +375,8 @@ mod tests {
         for columns in [3, 16, 21, 40, 47, 75] {
             let (weights, residual) = (numbers(columns * depth), numbers(count * columns));
             // With slopes of zero it is a ReLU.
-            let panels =
-                Panels::new([depth, columns], || (&weights[..]).into(), None, (Shelf::default(), ""))
-                    .with_slopes(&vec![0.0; columns]);
+            let panels = Panels::new([depth, columns], || &weights[..], None, (Shelf::default(), ""))
+                .with_slopes(&vec![0.0; columns]);
             let src = numbers(count * depth);
             let rows = Rows {
                 src: &src,

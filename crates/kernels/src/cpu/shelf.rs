@@ -1,6 +1,9 @@
 //! Constants that kernels of the CPU packed, for kernels of the same constants and other extents.
 
 use super::aligned::Aligned;
+use crate::error::Result;
+use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,9 +12,16 @@ use std::sync::{Arc, Weak};
 /// matrix, and the lanes of a vector.
 type Key = (String, String, [usize; 3]);
 
-/// Packed constants, as long as a kernel has them.
+/// Where the elements of a tensor are.
+type Place = (usize, Layout);
+
+/// Constants as the CPU reads them, as long as a kernel or a session has them.
 #[derive(Debug, Default)]
-pub struct Shelves(Mutex<HashMap<Key, Weak<Aligned>>>);
+pub struct Shelves {
+    packed: Mutex<HashMap<Key, Weak<Aligned>>>,
+    /// The words of tensors by their places.
+    words: Mutex<HashMap<Place, Weak<[f32]>>>,
+}
 
 /// Where the constants of one op are packed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,9 +37,23 @@ impl Shelves {
         Shelf { of: Some((self, identity)) }
     }
 
+    /// The words of a tensor, which stays where it is as long as anybody has them.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn words(&self, tensor: &HostTensor) -> Result<Arc<[f32]>> {
+        if let Some(known) = lock(&self.words).get(&tensor.place()).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let words = tensor.clone().into_words()?;
+        lock(&self.words).insert(tensor.place(), Arc::downgrade(&words));
+        Ok(words)
+    }
+
     /// Forgets what nobody has any more.
     pub fn sweep(&self) {
-        lock(&self.0).retain(|_, packed| packed.strong_count() > 0);
+        lock(&self.packed).retain(|_, packed| packed.strong_count() > 0);
+        lock(&self.words).retain(|_, words| words.strong_count() > 0);
     }
 }
 
@@ -43,11 +67,11 @@ impl Shelf<'_> {
     ) -> Arc<Aligned> {
         let Some((shelves, identity)) = self.of else { return Arc::new(pack()) };
         let key = (identity.to_owned(), name.to_owned(), extents);
-        if let Some(known) = lock(&shelves.0).get(&key).and_then(Weak::upgrade) {
+        if let Some(known) = lock(&shelves.packed).get(&key).and_then(Weak::upgrade) {
             return known;
         }
         let packed = Arc::new(pack());
-        lock(&shelves.0).insert(key, Arc::downgrade(&packed));
+        lock(&shelves.packed).insert(key, Arc::downgrade(&packed));
         packed
     }
 }

@@ -3,7 +3,7 @@
 use super::arch::Arch;
 use super::check_len;
 use super::finish::{After, Finish};
-use super::panels::Panels;
+use super::panels::{Panels, Weights};
 use super::shelf::Shelf;
 use super::tile::Tile;
 use crate::emit::{Activation, Epilogue, Operand, Residual};
@@ -135,11 +135,11 @@ impl Tail {
 
     /// `depth x columns` weights, from column `first` on those of the whole, as panels whose sums begin with the
     /// bias where they are finished in registers.
-    pub(crate) fn panels<'w>(
+    pub(crate) fn panels<'w, W: Into<Weights<'w>>>(
         &self,
         depth: usize,
         [first, columns]: [usize; 2],
-        weights: impl FnOnce() -> Cow<'w, [f32]>,
+        weights: impl FnOnce() -> W,
         shelf: (Shelf<'_>, &str),
     ) -> Panels {
         let part = |values: &'_ [f32]| values.get(first..first + columns).unwrap_or_default().to_vec();

@@ -2,6 +2,7 @@
 
 use super::schema::Tensor;
 use super::small_elements::Small;
+use crate::alloc;
 use crate::error::{Hint, Setting};
 use crate::host::HostTensor;
 use crate::layout::Layout;
@@ -11,8 +12,12 @@ use crate::model::constant::{Constant, Integers, dims_of, elements_of};
 use crate::model::constant_cache::{self, ConstantCache};
 use crate::model::numbers::{copied, each};
 use crate::model::reason::Reason;
+use bytemuck::Pod;
 use half::{bf16, f16};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +35,97 @@ pub(super) struct Files {
     given: BTreeMap<String, Arc<[u8]>>,
     /// The names of the files in `given` for which the budget was already extended.
     counted: BTreeSet<String>,
-    read: HashMap<PathBuf, Arc<[u8]>>,
+    opened: HashMap<PathBuf, Arc<Opened>>,
+}
+
+/// A file beside the model, of which parts are read.
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    bytes: usize,
+}
+
+/// The data of a file that came with the model, or that lies beside it.
+#[derive(Clone)]
+enum Data {
+    Given(Arc<[u8]>),
+    Opened(Arc<Opened>),
+}
+
+/// Some of the data of a file.
+struct Extract {
+    location: String,
+    data: Data,
+    range: Range<usize>,
+}
+
+impl Data {
+    fn len(&self) -> usize {
+        match self {
+            Data::Given(bytes) => bytes.len(),
+            Data::Opened(opened) => opened.bytes,
+        }
+    }
+}
+
+impl Extract {
+    /// The bytes.
+    fn bytes(&self) -> Result<Cow<'_, [u8]>, Reason> {
+        match &self.data {
+            Data::Given(bytes) => Ok(Cow::Borrowed(bytes.get(self.range.clone()).unwrap_or_default())),
+            Data::Opened(_) => {
+                let mut bytes = alloc::zeros(self.range.len(), "data of a file")?;
+                self.read_to(&mut bytes)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+
+    /// Copies them to where they stay.
+    fn read_to(&self, to: &mut [u8]) -> Result<(), Reason> {
+        match &self.data {
+            Data::Given(bytes) => {
+                let own = bytes.get(self.range.clone()).unwrap_or_default();
+                to.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+                Ok(())
+            }
+            Data::Opened(opened) => {
+                let mut file = &opened.file;
+                let read =
+                    file.seek(SeekFrom::Start(self.range.start as u64)).and_then(|_| file.read_exact(to));
+                read.map_err(|error| Reason::from(format!("data in {:?}: {error}", self.location)))
+            }
+        }
+    }
+
+    /// The elements of a constant.
+    fn constant(&self, kind: Kind, extents: &[usize], budget: &mut Budget) -> Result<Constant, Reason> {
+        // What lies as it is kept is read to where it stays.
+        let as_is = cfg!(target_endian = "little") && matches!(self.data, Data::Opened(_));
+        let elements = elements_of(extents)?;
+        if !as_is || elements == 0 || elements.checked_mul(width(kind)) != Some(self.range.len()) {
+            return of_bytes(kind, extents, &self.bytes()?, budget);
+        }
+        let tensor = match kind {
+            Kind::F32 => HostTensor::new(dims_of(extents)?, self.elements::<f32>(elements, budget)?)?,
+            Kind::F16 => HostTensor::from_f16(
+                dims_of(extents)?,
+                Layout::Nhwc,
+                self.elements::<f16>(elements, budget)?,
+            )?,
+            _ => return of_bytes(kind, extents, &self.bytes()?, budget),
+        };
+        Ok(Constant::Floats(tensor))
+    }
+
+    fn elements<T: Pod>(&self, elements: usize, budget: &mut Budget) -> Result<Arc<[T]>, Reason> {
+        budget.spend(8 * elements)?;
+        let mut all: Arc<[T]> = alloc::shared(std::iter::repeat_n(T::zeroed(), elements), "data of a file")?;
+        if let Some(all) = Arc::get_mut(&mut all) {
+            self.read_to(bytemuck::cast_slice_mut(all))?;
+        }
+        Ok(all)
+    }
 }
 
 impl Files {
@@ -76,12 +171,12 @@ impl Files {
 
     /// The bytes of a file that came with the model, or that is in its folder. No path leads out of it, and no link but those
     /// of the hub's cache.
-    fn file(&mut self, location: &str, budget: &mut Budget) -> Result<Arc<[u8]>, Reason> {
+    fn file(&mut self, location: &str, budget: &mut Budget) -> Result<Data, Reason> {
         if let Some(given) = self.given.get(location) {
             if self.counted.insert(location.to_owned()) {
                 budget.extend(32 * given.len() as u64);
             }
-            return Ok(Arc::clone(given));
+            return Ok(Data::Given(Arc::clone(given)));
         }
         let model = self.model.as_ref().ok_or_else(|| {
             let reason = format!(
@@ -106,14 +201,23 @@ impl Files {
                 path.display()
             );
         }
-        if let Some(known) = self.read.get(&path) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = self.opened.get(&path) {
+            return Ok(Data::Opened(Arc::clone(known)));
         }
-        let bytes: Arc<[u8]> =
-            crate::file::read(&path, crate::model::MAX_FILE_BYTES).map_err(explain)?.into();
-        budget.extend(32 * bytes.len() as u64);
-        self.read.insert(path, Arc::clone(&bytes));
-        Ok(bytes)
+        let file = crate::file::open(&path).map_err(explain)?;
+        let bytes = file.metadata().map_err(explain)?.len();
+        if bytes > crate::model::MAX_FILE_BYTES {
+            return refused!(
+                "data in {location:?}: found {bytes} bytes, wanted at most {}",
+                crate::model::MAX_FILE_BYTES
+            );
+        }
+        budget.extend(32 * bytes);
+        let bytes =
+            usize::try_from(bytes).map_err(|_| format!("data in {location:?}: found {bytes} bytes"))?;
+        let opened = Arc::new(Opened { file, bytes });
+        self.opened.insert(path, Arc::clone(&opened));
+        Ok(Data::Opened(opened))
     }
 
     /// The file that has a constant of `wanted` bytes, and where they are in it.
@@ -122,7 +226,7 @@ impl Files {
         tensor: &Tensor<'_>,
         wanted: usize,
         budget: &mut Budget,
-    ) -> Result<(Arc<[u8]>, Range<usize>), Reason> {
+    ) -> Result<Extract, Reason> {
         let key = |name: &str| tensor.external.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
         let number = |name: &str| match key(name).map(str::parse::<usize>) {
             None => Ok(None),
@@ -131,12 +235,12 @@ impl Files {
         };
         let location = key("location").ok_or("found data in a file without its location")?;
         let offset = number("offset")?.unwrap_or(0);
-        let bytes = self.file(location, budget)?;
+        let data = self.file(location, budget)?;
         let length = number("length")?.unwrap_or(wanted);
-        match offset.checked_add(length).filter(|end| *end <= bytes.len()) {
-            Some(end) => Ok((bytes, offset..end)),
+        match offset.checked_add(length).filter(|end| *end <= data.len()) {
+            Some(end) => Ok(Extract { location: location.to_owned(), data, range: offset..end }),
             None => {
-                refused!("found {} bytes in {location:?}, wanted {length} from {offset} on", bytes.len())
+                refused!("found {} bytes in {location:?}, wanted {length} from {offset} on", data.len())
             }
         }
     }
@@ -165,27 +269,21 @@ impl Files {
         let elements = elements_of(&extents)?;
         if let Some(small) = Small::of(tensor.kind) {
             budget.spend(elements.saturating_mul(8))?;
-            let fields: Vec<u8>;
-            let file: Arc<[u8]>;
+            let file: Extract;
             let bytes = match tensor.raw {
                 _ if tensor.is_external => {
-                    let range;
-                    (file, range) = self.external(tensor, small.bytes(elements), budget)?;
-                    file.get(range).unwrap_or_default()
+                    file = self.external(tensor, small.bytes(elements), budget)?;
+                    file.bytes()?
                 }
-                Some(raw) => raw,
-                None => {
-                    fields = tensor.ints.iter().map(|&byte| byte as u8).collect();
-                    &fields
-                }
+                Some(raw) => Cow::Borrowed(raw),
+                None => tensor.ints.iter().map(|&byte| byte as u8).collect(),
             };
-            return small.constant(&extents, bytes);
+            return small.constant(&extents, &bytes);
         }
         let kind = Kind::of(tensor.kind)?;
         if tensor.is_external {
-            let (bytes, range) = self.external(tensor, width(kind).saturating_mul(elements), budget)?;
-            let data = bytes.get(range).unwrap_or_default();
-            return Ok((of_bytes(kind, &extents, data, budget)?, kind));
+            let data = self.external(tensor, width(kind).saturating_mul(elements), budget)?;
+            return Ok((data.constant(kind, &extents, budget)?, kind));
         }
         let constant = match tensor.raw {
             Some(raw) => of_bytes(kind, &extents, raw, budget)?,

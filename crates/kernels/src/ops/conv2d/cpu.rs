@@ -30,7 +30,7 @@ pub(super) fn kernel(
     if conv.kernel == [1, 1] && conv.groups == 1 && same_pixels {
         let rows = output.n * output.h * output.w;
         let shelf = (shelf, "rows");
-        let weights = || weights.into();
+        let weights = || weights;
         return Ok(Box::new(RowProduct::new(OP, rows, [conv.input.c, output.c], weights, tail, shelf)));
     }
     if conv.group_inputs() == 1 && conv.groups > 1 && conv.border == Border::Zeros {

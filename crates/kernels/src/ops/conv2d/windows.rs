@@ -66,7 +66,7 @@ impl Windows {
         let depth = kernel[0] * kernel[1] * inputs;
         let panels = weights.chunks_exact(depth * outputs).enumerate().map(|(group, weights)| {
             let name = format!("group {group}");
-            tail.panels(depth, [group * outputs, outputs], || weights.into(), (shelf, &name))
+            tail.panels(depth, [group * outputs, outputs], || weights, (shelf, &name))
         });
         let panels = panels.collect();
         let values = if together { kernel[1] * inputs } else { inputs };

@@ -2,16 +2,18 @@
 
 use super::{GemmOp, OP};
 use crate::cpu::blocks::cut_product;
+use crate::cpu::panels::Weights;
 use crate::cpu::product::{Factors, Matrix, multiply};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::Cut;
 use crate::cpu::workers::{try_each, workers};
-use crate::cpu::{CpuKernel, given, input, output};
+use crate::cpu::{CpuKernel, Held, given, input, output};
 use crate::emit::Operand;
 use crate::error::{Error, Result};
 use crate::ops::operands::Operands;
-use crate::ops::pointwise::cpu::{RowProduct, transpose};
+use crate::ops::pointwise::cpu::RowProduct;
+use std::borrow::Cow;
 
 /// A matrix product with its constants, to run on the CPU as often as wanted.
 #[derive(Debug, Clone)]
@@ -23,20 +25,24 @@ pub(super) struct GemmKernel {
 }
 
 impl CpuKernel for GemmKernel {
-    fn hold(&mut self, operand: Operand, values: &[f32], shelf: Shelf<'_>) {
-        if operand == Operand::B && self.is_of_rows() && values.len() >= self.op.elements_b() {
-            self.held = self.with_held(values, shelf);
+    fn hold(&mut self, operand: Operand, values: &Held<'_>, shelf: Shelf<'_>) -> Result<bool> {
+        if operand != Operand::B || !self.is_of_rows() || values.count() < self.op.elements_b() {
+            return Ok(false);
         }
+        self.held = self.with_held(values, shelf)?;
+        Ok(self.held.is_some())
     }
 
     /// Writes the `m x n` elements of each matrix of `C`; what lies between its rows is left as it was.
     /// `C` is read only where `beta` is not 0. A slice may be longer than the op says.
     fn run(&self, inputs: &[(Operand, &[f32])], outputs: &mut [(Operand, &mut [f32])]) -> Result<()> {
-        let (a, b) = (input(OP, inputs, Operand::A)?, input(OP, inputs, Operand::B)?);
+        let a = input(OP, inputs, Operand::A)?;
+        let b = if self.held.is_some() { &[] } else { input(OP, inputs, Operand::B)? };
         let residual = given(inputs, Operand::Residual);
         let c = output(OP, outputs, Operand::C)?;
         let op = &self.op;
-        let wanted = [op.elements_a(), op.elements_b(), op.elements_c()];
+        let of_b = if self.held.is_some() { 0 } else { op.elements_b() };
+        let wanted = [op.elements_a(), of_b, op.elements_c()];
         let held = [("a", a.len(), wanted[0]), ("b", b.len(), wanted[1]), ("c", c.len(), wanted[2])];
         for (name, found, wanted) in
             held.into_iter().chain(residual.map(|r| ("residual", r.len(), wanted[2])))
@@ -77,28 +83,39 @@ impl GemmKernel {
     }
 
     /// The product of rows with this B.
-    fn with_held(&self, b: &[f32], shelf: Shelf<'_>) -> Option<RowProduct> {
+    fn with_held(&self, b: &Held<'_>, shelf: Shelf<'_>) -> Result<Option<RowProduct>> {
         let op = &self.op;
         let whole = match op.transpose_b {
             true => (op.n - 1) * op.ldb + op.k,
             false => op.k * op.n,
         };
-        let b = b.get(..whole).filter(|_| op.transpose_b || op.ldb == op.n)?;
+        if b.count() < whole || !op.transpose_b && op.ldb != op.n {
+            return Ok(None);
+        }
+        // What packing it fails by is known afterwards.
+        let mut failed = None;
         let weights = || {
-            let mut weights = vec![0.0; op.n * op.k];
-            if op.transpose_b {
-                for (row, own) in weights.chunks_exact_mut(op.k).zip(b.chunks(op.ldb)) {
-                    row.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+            let b = b.words().unwrap_or_else(|error| {
+                failed = Some(error);
+                Cow::default()
+            });
+            match op.transpose_b {
+                false => Weights::Rows(b),
+                true if op.ldb == op.k => Weights::Columns(b),
+                true => {
+                    let mut weights = vec![0.0; op.n * op.k];
+                    for (row, own) in weights.chunks_exact_mut(op.k).zip(b.chunks(op.ldb)) {
+                        row.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+                    }
+                    Weights::Columns(weights.into())
                 }
-            } else {
-                transpose(b, op.n, &mut weights);
             }
-            weights.into()
         };
         let name = format!("b {} {}", op.transpose_b, op.ldb);
         let shelf = (shelf, name.as_str());
         let rows = op.batch * op.m;
-        Some(RowProduct::new(OP, rows, [op.k, op.n], weights, self.tail.clone(), shelf))
+        let product = RowProduct::new(OP, rows, [op.k, op.n], weights, self.tail.clone(), shelf);
+        failed.map_or(Ok(Some(product)), Err)
     }
 
     /// The matrix of one batch, of which `c` begins with the first element.
@@ -153,8 +170,11 @@ impl GemmKernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dims::Dims;
     use crate::dtype::Precision;
+    use crate::host::HostTensor;
     use crate::ops::gemm::Gemm;
+    use half::f16;
 
     /// Small integers, so that sums are exact in any order.
     fn numbers(len: usize) -> Vec<f32> {
@@ -179,9 +199,20 @@ mod tests {
                 c
             };
             let apart = product(&kernel);
-            kernel.hold(Operand::B, &b, Shelf::default());
-            assert!(kernel.held.is_some());
-            assert_eq!(product(&kernel), apart, "{batch} of {m} rows, transposed: {transpose_b}");
+            // Small integers are halves as they are.
+            let dims = Dims::new(&[b.len()]).expect("small");
+            let floats = HostTensor::new(dims, b.clone()).expect("as many");
+            let halves: Vec<f16> = b.iter().map(|&value| f16::from_f32(value)).collect();
+            let halves = HostTensor::of(dims, halves).expect("as many");
+            for values in [floats, halves] {
+                let held = kernel.hold(Operand::B, &Held::new(&values), Shelf::default());
+                assert!(held.expect("memory") && kernel.held.is_some());
+                assert_eq!(product(&kernel), apart, "{batch} of {m} rows, transposed: {transpose_b}");
+                // Without B too.
+                let mut c = vec![f32::NAN; op.elements_c()];
+                kernel.run(&[(Operand::A, &a[..])], &mut [(Operand::C, &mut c[..])]).expect("a run");
+                assert_eq!(c, apart);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{OP, PointwiseOp};
 use crate::cpu::blocks::cut_panels;
 use crate::cpu::micro::Rows;
-use crate::cpu::panels::Panels;
+use crate::cpu::panels::{Panels, Weights};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::tail::Tail;
 use crate::cpu::tile::{Tile, for_each_tile};
@@ -11,7 +11,6 @@ use crate::cpu::{CpuKernel, check_len, given, input, output};
 use crate::emit::Operand;
 use crate::error::Result;
 use crate::ops::operands::{Operands, need};
-use std::borrow::Cow;
 
 /// Lays out the weights (`oc 1 1 c`).
 pub(in crate::ops) fn kernel(
@@ -24,7 +23,7 @@ pub(in crate::ops) fn kernel(
     let rows = output.n * output.h * output.w;
     let weights = need(OP, constants, Operand::Weights)?;
     check_len(OP, "weights", weights.len(), input.c * output.c)?;
-    Ok(RowProduct::new(OP, rows, [input.c, output.c], || weights.into(), tail, (shelf, "rows")))
+    Ok(RowProduct::new(OP, rows, [input.c, output.c], || weights, tail, (shelf, "rows")))
 }
 
 impl CpuKernel for RowProduct {
@@ -46,12 +45,12 @@ pub(crate) struct RowProduct {
 }
 
 impl RowProduct {
-    /// `weights` gives `columns x depth` values.
-    pub(crate) fn new<'w>(
+    /// `weights` gives a matrix of `depth x columns`.
+    pub(crate) fn new<'w, W: Into<Weights<'w>>>(
         op: &'static str,
         rows: usize,
         [depth, columns]: [usize; 2],
-        weights: impl FnOnce() -> Cow<'w, [f32]>,
+        weights: impl FnOnce() -> W,
         tail: Tail,
         shelf: (Shelf<'_>, &str),
     ) -> Self {
@@ -104,9 +103,18 @@ impl RowProduct {
 /// Writes the transpose of `source`, whose rows have `columns` values.
 pub(crate) fn transpose(source: &[f32], columns: usize, target: &mut [f32]) {
     let rows = source.len() / columns;
-    for (row, values) in source.chunks_exact(columns).enumerate() {
-        for (value, slot) in values.iter().zip(target.iter_mut().skip(row).step_by(rows)) {
-            *slot = *value;
+    // In squares of which both sides stay in the first-level cache.
+    const SQUARE: usize = 32;
+    for first_row in (0..rows).step_by(SQUARE) {
+        for first in (0..columns).step_by(SQUARE) {
+            for row in first_row..rows.min(first_row + SQUARE) {
+                let values = &source[row * columns..(row + 1) * columns];
+                for (column, value) in values.iter().enumerate().skip(first).take(SQUARE) {
+                    if let Some(slot) = target.get_mut(column * rows + row) {
+                        *slot = *value;
+                    }
+                }
+            }
         }
     }
 }

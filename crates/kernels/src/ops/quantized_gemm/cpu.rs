@@ -199,7 +199,7 @@ impl QuantizedKernel {
                         self.arch.dispatch(Unpack { planes: self.planes, weights, to });
                     });
                 }
-                weights.into()
+                weights
             };
             let panels = Panels::new([row, count], unpack, None, (Shelf::default(), ""));
             let finish = Finish { after: After::Nothing, residual: None, first: false, stride: op.n };

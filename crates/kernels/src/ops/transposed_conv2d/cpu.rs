@@ -46,7 +46,7 @@ impl Transposed {
             let columns = (0..kw).flat_map(|b| (0..outputs).map(move |o| (o * kh + a) * kw + b));
             let rows = || {
                 let of = |tap| weights.get(tap * depth..(tap + 1) * depth).unwrap_or_default();
-                columns.flat_map(of).copied().collect()
+                columns.flat_map(of).copied().collect::<Vec<f32>>()
             };
             let name = format!("row {a} of {kh}");
             if apart {
