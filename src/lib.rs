@@ -189,7 +189,7 @@ pub use fastest::{Fastest, FastestOptions, Measured};
 #[doc(inline)]
 pub use graph::{
     AttentionInputs, DynamicWeights, Expression, Extras, Graph, Node, QuantizedMatrix, QuantizedWeights,
-    Right, TensorType, Term, Value,
+    Right, Sampling, TensorType, Term, Value,
 };
 #[doc(inline)]
 pub use host::{HostTensor, TensorElement};

@@ -12,8 +12,6 @@
 //! ```
 
 #[doc(inline)]
-pub use crate::graph::Sampling;
-#[doc(inline)]
 pub use crate::ops::arg::ArgReduce;
 #[doc(inline)]
 pub use crate::ops::attention::{Attention, MaskRule};

@@ -1,7 +1,7 @@
 //! A decoder that keeps the keys and values of the tokens that it has seen.
 
 use anyhow::Context as _;
-use diptych::nn::Sampling;
+use diptych::Sampling;
 use diptych::{Caches, Context, Dims, FileInput, Flight, HostTensor, ModelFile, Session, SessionOptions};
 
 const NO_PAIRS: &str = "the file has no outputs that are inputs of the next run (present, past)";

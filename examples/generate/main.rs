@@ -12,8 +12,8 @@ mod decoder;
 use choice::Chooser;
 use clap::Parser;
 use decoder::Decoder;
-use diptych::nn::Sampling;
-use diptych::{Backend, Context, Flight, LoadOptions, ModelFile, SessionOptions};
+use diptych::Sampling;
+use diptych::{Backend, Context, Flight, LoadOptions, ModelFile, Precision, SessionOptions};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::PathBuf;
@@ -60,6 +60,10 @@ struct Options {
     #[arg(long, default_value = "auto")]
     backend: Backend,
 
+    /// What GPUs compute in: f32, f16s (values in halves) or f16
+    #[arg(long, default_value = "f32")]
+    precision: Precision,
+
     /// Let the CPU round what is multiplied with weights of 4 and 8 bits
     #[arg(long)]
     round_activations: bool,
@@ -95,7 +99,8 @@ fn main() -> anyhow::Result<()> {
     let file = ModelFile::load(&options.model, &LoadOptions::default())?;
     let context = Context::new(options.backend)?;
     let places = options.places.unwrap_or(prompt.len() + options.tokens).max(2);
-    let session = SessionOptions::default().with_rounded_activations(options.round_activations);
+    let session = SessionOptions { precision: options.precision, ..SessionOptions::default() }
+        .with_rounded_activations(options.round_activations);
     eprintln!("{} on {}", options.model.display(), context.info());
     if options.on_host || options.carry || options.check {
         return on_host(&options, &prompt, &file, &context, session, places);

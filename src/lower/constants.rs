@@ -11,6 +11,7 @@ use crate::ops::{Choice, Op};
 use crate::parallel;
 use crate::task::Turns;
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 use std::sync::Arc;
 
 /// A constant operand of a node, as the graph has it, and the kernel that it is packed for.
@@ -71,13 +72,16 @@ impl Constant {
 
     /// Writes `elements` to the beginning of `bytes` as the kernel stores them.
     fn store(&self, elements: &[f32], bytes: &mut [u8]) {
-        let elements = elements.iter();
-        match self.dtype {
-            DType::F16 => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
+        let own = bytes.get_mut(..elements.len() * self.dtype.bytes()).unwrap_or_default();
+        if self.dtype != DType::F16 {
+            own.copy_from_slice(bytemuck::cast_slice(elements).get(..own.len()).unwrap_or_default());
+            return;
+        }
+        match bytemuck::try_cast_slice_mut::<u8, f16>(own) {
+            Ok(halves) if halves.len() == elements.len() => halves.convert_from_f32_slice(elements),
+            // They do not lie where halves may.
+            _ => own.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
                 *bytes = f16::from_f32(*element).to_ne_bytes();
-            }),
-            _ => bytes.as_chunks_mut().0.iter_mut().zip(elements).for_each(|(bytes, element)| {
-                *bytes = element.to_ne_bytes();
             }),
         }
     }

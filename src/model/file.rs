@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::device::Wait;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Value};
-use crate::nn::{AxisRange, Sampling};
+use crate::graph::{Graph, Sampling, Value};
+use crate::nn::AxisRange;
 use crate::options::SessionOptions;
 use crate::parallel;
 use crate::session::{BuildProgress, Session};
@@ -302,7 +302,7 @@ impl ModelFile {
     /// and the scores behind other places are not computed. `scores` are `batch places classes`.
     ///
     /// ```
-    /// use diptych::nn::Sampling;
+    /// use diptych::Sampling;
     /// use diptych::{Backend, Caches, Context, Dims, HostTensor, LoadOptions, ModelFile, SessionOptions};
     ///
     /// let file = ModelFile::load("examples/generate/data/decoder.onnx", &LoadOptions::default())?;

@@ -148,26 +148,6 @@ impl Places<'_> {
         Ok(ValuePlace { holder, first: offset * each, elements })
     }
 
-    /// Where the words of a constant are.
-    fn of_constant(&mut self, tensor: HostTensor) -> Result<ValuePlace> {
-        let words = match self.words.get(&tensor.place()) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let words = match self.shelves {
-                    Some(shelves) => shelves.words(&tensor)?,
-                    None => tensor.clone().into_words()?,
-                };
-                self.words.insert(tensor.place(), Arc::clone(&words));
-                self.shelved.push(tensor);
-                words
-            }
-        };
-        let elements = words.len();
-        self.constants.push(words);
-        let holder = Holder::Constant(self.constants.len() - 1);
-        Ok(ValuePlace { holder, first: 0, elements })
-    }
-
     fn step(&mut self, unit: &Unit, source: String) -> Result<Step> {
         let mut op = unit.op(self.network.graph, Precision::F32)?;
         let in_place = self.network.in_place(unit)?;

@@ -8,7 +8,7 @@ mod decoder;
 use crate::machine::everywhere;
 use choice::Chooser;
 use decoder::Decoder;
-use diptych::nn::Sampling;
+use diptych::Sampling;
 use diptych::{Backend, Context, LoadOptions, ModelFile, Precision, SessionOptions};
 
 const MODEL: &str = "examples/generate/data/decoder.onnx";

@@ -1,9 +1,10 @@
 //! Nodes behind outputs of files, tokens that are drawn on the device, and runs that take the token of the run before from there.
 
 use crate::machine::everywhere;
-use diptych::nn::{AxisRange, Reduction, Sampling};
+use diptych::nn::{AxisRange, Reduction};
 use diptych::{
-    Backend, Caches, Context, Dims, Graph, HostTensor, LoadOptions, ModelFile, Session, SessionOptions,
+    Backend, Caches, Context, Dims, Graph, HostTensor, LoadOptions, ModelFile, Sampling, Session,
+    SessionOptions,
 };
 
 const DECODER: &str = "examples/generate/data/decoder.onnx";

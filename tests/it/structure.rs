@@ -91,6 +91,7 @@ const MAY_NAME_OPS: &[(&str, &[&str])] = &[
     ("crates/graph/src/graph/packed.rs", &[]),
     ("crates/graph/src/graph/random.rs", &[]),
     ("crates/graph/src/graph/reductions.rs", &[]),
+    ("crates/graph/src/graph/sampling.rs", &[]),
     // Whether a value may have a sign, by its operator.
     ("crates/graph/src/graph/signs.rs", &[]),
     // The rule of each operator for several samples.

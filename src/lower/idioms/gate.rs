@@ -13,7 +13,7 @@ use super::{Finder, Replacement};
 use crate::dims::Dims;
 use crate::emit::{Activation, Operand};
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{Derived, Value};
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
@@ -141,6 +141,7 @@ impl Finder<'_, '_> {
     fn joined_gate(&self, weighted: &Weighted) -> Result<Option<Replacement>> {
         let Weighted { index, output, ref second, dims, .. } = *weighted;
         let (name, shape) = (|at: usize| self.network.units()[at].name.as_str(), dims.shape());
+        let derived = self.network.graph.derived();
         let names = |all: &[usize]| all.iter().map(|&at| name(at)).collect::<Vec<_>>().join(" + ");
         // A pixel for each image; the rows of a matrix are pixels of one.
         let pixels = |dims: &Dims| {
@@ -157,7 +158,7 @@ impl Finder<'_, '_> {
                 if self.closed_but_views(&old, output)
                     && let Some(squeeze) = self.squeezed(&mean, &first, hidden, false)?
                 {
-                    let gate = weighted.unit(names(&[second.index, index]), None)?;
+                    let gate = weighted.unit(names(&[second.index, index]), None, derived)?;
                     return Ok(Some(Replacement { old, new: vec![squeeze, gate] }));
                 }
             }
@@ -166,7 +167,7 @@ impl Finder<'_, '_> {
             let weights = first.count() + 4 * second.src.1.shape().c;
             let few = groups.saturating_mul(4 * weights) <= MOST_READ;
             if few && self.closed_but_views(&old, output) {
-                let gate = weighted.unit(names(&old), Some(&first))?;
+                let gate = weighted.unit(names(&old), Some(&first), derived)?;
                 return Ok(Some(Replacement { old, new: vec![gate] }));
             }
         }
@@ -174,7 +175,7 @@ impl Finder<'_, '_> {
         if !self.closed_but_views(&old, output) {
             return Ok(None);
         }
-        let gate = weighted.unit(names(&old), None)?;
+        let gate = weighted.unit(names(&old), None, derived)?;
         Ok(Some(Replacement { old, new: vec![gate] }))
     }
 }
@@ -193,18 +194,18 @@ struct Weighted {
 
 impl Weighted {
     /// The unit, with the first convolution or without.
-    fn unit(&self, name: String, first: Option<&Dense>) -> Result<Unit> {
+    fn unit(&self, name: String, first: Option<&Dense>, derived: &Derived) -> Result<Unit> {
         let Weighted { output, options, ref second, ref map, ref added, .. } = *self;
         let operator = Gate { first: first.map(|first| first.options), second: options };
         let (src, dims) = first.map_or(second.src, |first| first.src);
-        let weights = second.weights()?;
+        let weights = second.weights(derived)?;
         let mut inputs = vec![
             (Operand::Src, Input::Value(src), Dims::from(dims.shape())),
             (Operand::Weights, weights.0, weights.1),
             (Operand::Arg(0), map.0.clone(), map.1),
         ];
         let more = [
-            (Operand::Window, first.map(Dense::weights).transpose()?),
+            (Operand::Window, first.map(|first| first.weights(derived)).transpose()?),
             (Operand::WindowBias, first.and_then(|first| first.bias.clone())),
             (Operand::Bias, second.bias.clone()),
             (Operand::Residual, added.clone()),

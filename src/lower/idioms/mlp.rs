@@ -13,7 +13,7 @@ use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::Operand;
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{Derived, Value};
 use crate::host::HostTensor;
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
@@ -155,6 +155,7 @@ impl Finder<'_, '_> {
         if !self.closed_but_views(&old, output) {
             return Ok(None);
         }
+        let derived = self.network.graph.derived();
         let operator = Mlp {
             norm: norm.as_ref().map(|norm| norm.norm),
             first: first.map(|first| first.options),
@@ -174,10 +175,10 @@ impl Finder<'_, '_> {
         for (layer, norm, [weights, bias]) in layers {
             let (matrix, vector) = match norm {
                 Some(norm) => {
-                    let Some(folded) = norm.folded(layer)? else { return Ok(None) };
+                    let Some(folded) = norm.folded(layer, derived)? else { return Ok(None) };
                     folded
                 }
-                None => (layer.weights()?, layer.bias.clone()),
+                None => (layer.weights(derived)?, layer.bias.clone()),
             };
             inputs.push((weights, matrix.0, matrix.1));
             inputs.extend(vector.map(|(input, dims)| (bias, input, dims)));
@@ -197,44 +198,29 @@ impl Rows {
     /// The weights and the bias of `layer` for rows without this normalisation's scale and bias: with scale `s` and bias
     /// `t`, `W (s x + t) + b` is `(W s) x + (W t + b)`. None if they are not constant, or if halves do not hold a product,
     /// which could be stored in them where its factors can.
-    fn folded(&self, layer: &Dense) -> Result<Option<(Constant, Option<Constant>)>> {
-        let (weights, dims) = layer.weights()?;
-        let Input::Constant(tensor, _) = &weights else { return Ok(None) };
-        let shape = dims.shape();
-        let matrix = tensor.to_nhwc();
-        let scale = self.scale.as_ref().map(HostTensor::to_nhwc);
-        let moved = self.bias.as_ref().filter(|_| !planted("dense_layers_bias")).map(HostTensor::to_nhwc);
-        let bias = match (&moved, &layer.bias) {
+    fn folded(&self, layer: &Dense, derived: &Derived) -> Result<Option<(Constant, Option<Constant>)>> {
+        let Some(matrix) = layer.matrix() else { return Ok(None) };
+        let moved = self.bias.as_ref().filter(|_| !planted("dense_layers_bias"));
+        let bias = match (moved, &layer.bias) {
             (None, bias) => bias.clone(),
             (Some(moved), bias) => {
                 let own = match bias {
                     Some((Input::Constant(bias, _), _)) => bias.to_nhwc().to_vec(),
                     Some(_) => return Ok(None),
-                    None => vec![0.0; shape.n],
+                    None => vec![0.0; matrix.outputs],
                 };
-                let rows = matrix.chunks(shape.c.max(1)).zip(own);
-                let sums = rows.map(|(row, own)| {
-                    let terms = row.iter().zip(moved.iter()).map(|(&w, &t)| f64::from(w) * f64::from(t));
-                    (f64::from(own) + terms.sum::<f64>()) as f32
-                });
-                let bias = HostTensor::vector(sums.collect::<Vec<_>>())?;
+                let sums = matrix.sums(&moved.to_nhwc()).into_iter().zip(own);
+                let sums: Vec<f32> = sums.map(|(sum, own)| (f64::from(own) + sum) as f32).collect();
+                let bias = HostTensor::vector(sums)?;
                 let dims = bias.dims();
                 Some((Input::Constant(bias, None), dims))
             }
         };
-        let Some(scale) = scale else { return Ok(Some(((weights, dims), bias))) };
-        let rows = matrix.chunks(shape.c.max(1));
-        let scaled: Vec<f32> = rows
-            .flat_map(|row| {
-                row.iter()
-                    .zip(scale.iter())
-                    .map(|(w, s)| if planted("dense_layers_scale") { *w } else { w * s })
-            })
-            .collect();
-        if scaled.iter().any(|weight| f64::from(weight.abs()) > LARGEST_HALF) {
+        let Some(scale) = &self.scale else { return Ok(Some((layer.weights(derived)?, bias))) };
+        let scaled = matrix.scaled(derived, Some(scale))?;
+        if scaled.to_nhwc().iter().any(|weight| f64::from(weight.abs()) > LARGEST_HALF) {
             return Ok(None);
         }
-        let scaled = HostTensor::new(shape, scaled)?;
         let dims = scaled.dims();
         Ok(Some(((Input::Constant(scaled, None), dims), bias)))
     }

@@ -78,7 +78,7 @@ impl Finder<'_, '_> {
         if 4 * of.count() > MOST_WEIGHTS {
             return Ok(None);
         }
-        let weights = of.weights()?;
+        let weights = of.weights(self.network.graph.derived())?;
         let name = |at: usize| self.network.units()[at].name.as_str();
         let name = format!("{} + {}", name(mean.index), name(of.index));
         let mut inputs = vec![

@@ -1,6 +1,6 @@
 //! The kernels of a session on the CPU.
 
-use super::Places;
+use super::{Holder, Places, ValuePlace};
 use crate::cpu::shelf::Shelf;
 use crate::cpu::{CpuKernel, Held};
 use crate::emit::Operand;
@@ -25,6 +25,26 @@ pub(super) struct MadeKernel {
 const MIN_SHARED: usize = 1024;
 
 impl Places<'_> {
+    /// Where the words of a constant are.
+    pub(super) fn of_constant(&mut self, tensor: HostTensor) -> Result<ValuePlace> {
+        let words = match self.words.get(&tensor.place()) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let words = match self.shelves {
+                    Some(shelves) => shelves.words(&tensor)?,
+                    None => tensor.clone().into_words()?,
+                };
+                self.words.insert(tensor.place(), Arc::clone(&words));
+                self.shelved.push(tensor);
+                words
+            }
+        };
+        let elements = words.len();
+        self.constants.push(words);
+        let holder = Holder::Constant(self.constants.len() - 1);
+        Ok(ValuePlace { holder, first: 0, elements })
+    }
+
     /// The kernel of a unit: one that was made already of the same op and constants, as the passes of a loop that was
     /// unrolled have, which would lay out the same weights again.
     pub(super) fn kernel(

@@ -11,7 +11,7 @@ use crate::ops::softmax::Softmax;
 /// How [`Graph::sample`](crate::Graph::sample) draws a class by scores.
 ///
 /// ```
-/// use diptych::nn::Sampling;
+/// use diptych::Sampling;
 ///
 /// let likeliest = Sampling::default();
 /// assert_eq!(likeliest.temperature.0, 0.0);
@@ -77,11 +77,11 @@ impl Graph {
     /// Adds the draw of a class for each row of scores: the index of one of the last axis, of which there is 1 place in the
     /// result. With the scores `s`, the temperature `t` and numbers `g` of Gumbel's distribution it is the index of the largest
     /// `s / t + g` (Gumbel, *Statistical Theory of Extreme Values*, 1954), so that class `i` has the probability
-    /// `exp(s_i / t) / sum_j exp(s_j / t)`. [`Sampling`](crate::nn::Sampling) says among which classes. Each run draws anew, by the
+    /// `exp(s_i / t) / sum_j exp(s_j / t)`. [`Sampling`](crate::Sampling) says among which classes. Each run draws anew, by the
     /// session's seed, as [`Graph::random`] does.
     ///
     /// ```
-    /// use diptych::nn::Sampling;
+    /// use diptych::Sampling;
     /// use diptych::{Backend, Context, Dims, Graph, HostTensor, Session, SessionOptions};
     ///
     /// let mut graph = Graph::new();

@@ -597,7 +597,13 @@ proptest! {
         extents in prop::array::uniform3(1usize..7),
         kinds in prop::collection::vec(kind(), 2..6),
     ) {
-        chain(extents, &kinds);
+        // Sums in another order may be on the other side of a whole number.
+        let adds = |kind: &Kind| matches!(kind, Kind::Reduce(Reduction::Sum | Reduction::Mean, ..)
+            | Kind::CumSum(..) | Kind::Softmax(_) | Kind::Normalize(..));
+        let first = kinds.iter().position(adds).unwrap_or(kinds.len());
+        let is_floor = |kind: &Kind| matches!(kind, Kind::Function(Function::Floor, _));
+        let kept = kinds.into_iter().enumerate().filter(|(place, kind)| *place < first || !is_floor(kind));
+        chain(extents, &kept.map(|(_, kind)| kind).collect::<Vec<_>>());
     }
 }
 
