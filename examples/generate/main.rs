@@ -60,9 +60,9 @@ struct Options {
     #[arg(long, default_value = "auto")]
     backend: Backend,
 
-    /// What GPUs compute in: f32, f16s (values in halves) or f16
-    #[arg(long, default_value = "f32")]
-    precision: Precision,
+    /// Have GPUs store values in halves (`Precision::F16Storage`)
+    #[arg(long)]
+    halves: bool,
 
     /// Let the CPU round what is multiplied with weights of 4 and 8 bits
     #[arg(long)]
@@ -99,7 +99,8 @@ fn main() -> anyhow::Result<()> {
     let file = ModelFile::load(&options.model, &LoadOptions::default())?;
     let context = Context::new(options.backend)?;
     let places = options.places.unwrap_or(prompt.len() + options.tokens).max(2);
-    let session = SessionOptions { precision: options.precision, ..SessionOptions::default() }
+    let precision = if options.halves { Precision::F16Storage } else { Precision::F32 };
+    let session = SessionOptions { precision, ..SessionOptions::default() }
         .with_rounded_activations(options.round_activations);
     eprintln!("{} on {}", options.model.display(), context.info());
     if options.on_host || options.carry || options.check {

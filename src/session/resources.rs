@@ -8,9 +8,11 @@ use crate::alloc;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
 use crate::device::{Buffer, Device, Dispatch, Memory, Pipeline, Resource, Slice, compile_planned_async};
+use crate::dtype::DType;
 use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::lower::{
     CompiledKernels, Constant, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive, pack,
 };
@@ -158,10 +160,12 @@ pub(super) async fn allocate(
             (None, None) => (&device.alloc(value.bytes, value.memory)?).into(),
         };
         if let (Some(tensor), Resource::Buffer(slice)) = (&value.constant, &resource) {
-            let rows = tensor.words()?;
-            let rows: Cow<'_, [u8]> = match value.halves {
-                true => halves(&rows)?.into(),
-                false => bytemuck::cast_slice(&rows).into(),
+            let words: Cow<'_, [f32]>;
+            let rows: Cow<'_, [u8]> = if value.halves {
+                halves(tensor)?
+            } else {
+                words = tensor.words()?;
+                bytemuck::cast_slice(&words).into()
             };
             teller.bytes(rows.len() as u64);
             upload(device, &slice.buffer, &rows, teller, turns).await?;
@@ -249,14 +253,19 @@ fn rows_key(tensor: &HostTensor, halves: bool) -> Option<Key> {
 }
 
 /// Rows in halves, in whole words. A number beyond the largest half is that one, as where a device converts rows.
-fn halves(rows: &[f32]) -> Result<Vec<u8>> {
+fn halves(tensor: &HostTensor) -> Result<Cow<'_, [u8]>> {
+    let own = tensor.bytes();
+    if tensor.dtype() == DType::F16 && tensor.layout() == Layout::Nhwc && own.len().is_multiple_of(4) {
+        return Ok(Cow::Borrowed(own));
+    }
+    let rows = tensor.words()?;
     let mut bytes = alloc::zeros((2 * rows.len()).next_multiple_of(4), "a network's constants")?;
     let largest = f16::MAX.to_f32();
-    bytes.as_chunks_mut().0.iter_mut().zip(rows).for_each(|(bytes, &row)| {
+    bytes.as_chunks_mut().0.iter_mut().zip(&*rows).for_each(|(bytes, &row)| {
         let row = if row.is_finite() { row.clamp(-largest, largest) } else { row };
         *bytes = f16::from_f32(row).to_ne_bytes();
     });
-    Ok(bytes)
+    Ok(bytes.into())
 }
 
 /// A kernel of the device.
