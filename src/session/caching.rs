@@ -135,6 +135,9 @@ impl Session {
     /// `MultiHeadAttention` or `Attention`. If it writes into caches of a fixed length itself (`TensorScatter`), a run takes
     /// the other inputs as the file says.
     ///
+    /// Several sequences are rows of one batch. Shorter prompts have padding before them, which their rows of the mask hide, and
+    /// positions of their own.
+    ///
     /// Runs take place in the order in which they are submitted ([`Session::submit`]), each behind the places of those before.
     /// If one fails, what the caches hold is not known: [`Session::reset`] empties them.
     ///

@@ -343,3 +343,55 @@ fn scores_behind_other_places_than_the_last_are_not_computed() -> diptych::Resul
     }
     Ok(())
 }
+
+/// Rows of several sequences, one behind the other.
+fn rows(values: &[Vec<i64>]) -> HostTensor {
+    let dims = Dims::new(&[values.len(), values[0].len()]).expect("small");
+    HostTensor::of(dims, values.concat()).expect("as many")
+}
+
+/// The tokens of sequences of one batch: shorter prompts have padding before them, which their masks hide.
+fn of_batch(context: &Context, prompts: &[&[u8]], tokens: usize) -> diptych::Result<Vec<Vec<u8>>> {
+    let mut session = drawing(context, Sampling::default(), SessionOptions::default())?;
+    let longest = prompts.iter().map(|prompt| prompt.len()).max().expect("prompts");
+    let padded = |own: &[u8], before: i64, each: &dyn Fn(usize, u8) -> i64| {
+        let own = own.iter().enumerate().map(|(place, &byte)| each(place, byte));
+        std::iter::repeat_n(before, longest - own.len()).chain(own).collect::<Vec<i64>>()
+    };
+    let of = |each: &dyn Fn(usize, u8) -> i64| {
+        prompts.iter().map(|own| padded(own, 0, each)).collect::<Vec<Vec<i64>>>()
+    };
+    let ids = rows(&of(&|_, byte| byte.into()));
+    let mut mask = of(&|_, _| 1);
+    let mut positions = of(&|place, _| place as i64);
+    let mut texts = vec![Vec::new(); prompts.len()];
+    for run in 0..tokens {
+        if run > 0 {
+            mask.iter_mut().for_each(|row| row.push(1));
+            let lengths = prompts.iter().map(|prompt| vec![(prompt.len() + run - 1) as i64]);
+            positions = lengths.collect();
+        }
+        let (of_mask, of_positions) = (rows(&mask), rows(&positions));
+        let mut inputs = vec![("attention_mask", &of_mask), ("position_ids", &of_positions)];
+        if run == 0 {
+            inputs.push(("input_ids", &ids));
+        }
+        let found = session.run(&inputs)?.swap_remove(0);
+        assert_eq!(found.dims().extents(), [prompts.len(), 1]);
+        texts.iter_mut().zip(found.to_f32().iter()).for_each(|(text, &token)| text.push(token as u8));
+    }
+    Ok(texts)
+}
+
+#[test]
+fn sequences_of_one_batch_have_lengths_of_their_own() -> diptych::Result<()> {
+    let prompts: [&[u8]; 3] = [b"The session ", b"A kernel", b"On a GPU this "];
+    let cpu = Context::new(Backend::Cpu)?;
+    let alone = prompts.iter().map(|prompt| Ok(of_batch(&cpu, &[prompt], 8)?.remove(0)));
+    let wanted = alone.collect::<diptych::Result<Vec<Vec<u8>>>>()?;
+    for context in everywhere() {
+        let found = of_batch(&context, &prompts, 8)?;
+        assert_eq!(found, wanted, "{}", context.info());
+    }
+    Ok(())
+}
