@@ -62,7 +62,14 @@ impl Decoder {
 
     /// The token that a run has drawn, once it is there.
     pub fn token(flight: Flight) -> anyhow::Result<i64> {
-        Ok(flight.wait()?.tensor(0)?.to_f32()[0] as i64)
+        let outputs = flight.wait()?;
+        let port = outputs.ports().iter().position(|port| port.name == TOKEN).context("no token")?;
+        let token = outputs.tensor(port)?;
+        let integers: Vec<i64> = match token.to_i64() {
+            Some(integers) => integers.to_vec(),
+            None => token.to_f32().iter().map(|&token| token as i64).collect(),
+        };
+        integers.first().copied().context("no token")
     }
 
     /// Begins to read a prompt in runs of `chunk` tokens each: the run of the last one.

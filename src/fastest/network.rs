@@ -124,7 +124,7 @@ impl Network<'_> {
             Network::File(file) => {
                 let (bytes, options) = file.contents();
                 out.0.update(bytes);
-                // Heads behind outputs are none of the file's.
+                // Heads are not part of the file's bytes.
                 write!(out, "\n{:?}", file.outputs())?;
                 describe_reading(options, out)
             }

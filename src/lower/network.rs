@@ -194,7 +194,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Has all that showed elements of `value`, which no unit writes any more, show elements of `of`: those of `value` from `begin`
+    /// Notes that `of` holds the elements of `value` from `begin` on, which no unit writes any more: views of these show `of` from now
     /// on.
     pub(super) fn show_part(&mut self, value: Value, of: Value, begin: usize) {
         self.uses = OnceLock::new();

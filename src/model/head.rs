@@ -30,6 +30,9 @@ impl fmt::Debug for Head {
 /// Extents of open axes that are tried: the names of the results' axes follow from those that change.
 const TRIED: [usize; 2] = [61, 97];
 
+/// The ranks that are tried of an output of unknown rank.
+const RANKS: [usize; 5] = [3, 4, 2, 1, 5];
+
 impl Head {
     pub(super) fn new(output: &str, added: Arc<Added>) -> Self {
         Head { output: output.to_owned(), added }
@@ -107,8 +110,23 @@ impl Head {
         Error::input(format!("output {:?}", self.output), "none of this name", format!("one of {names:?}"))
     }
 
-    /// The ports of what the head makes of an output, with the names of the open axes that come through it.
+    /// The ports of what the head makes of an output. Where a file does not say the output's rank, the usual ones are tried.
     fn ports(&self, of: &Port) -> Result<Vec<Port>> {
+        let found = self.tried(of);
+        if found.is_ok() || of.dims.rank() > 0 {
+            return found;
+        }
+        let of_rank = |rank: usize| {
+            let axis = |axis: usize| OpenAxis { axis, name: format!("{}.{axis}", of.name) };
+            let dims = Dims::new(&vec![1; rank]).ok()?;
+            let open = (0..rank).map(axis).collect();
+            self.tried(&Port { shape: dims.shape(), dims, open, ..of.clone() }).ok()
+        };
+        RANKS.into_iter().find_map(of_rank).map_or(found, Ok)
+    }
+
+    /// The ports of what the head makes of an output of known rank, with the names of the open axes that come through it.
+    fn tried(&self, of: &Port) -> Result<Vec<Port>> {
         let mut tried: Vec<Vec<Port>> = Vec::with_capacity(TRIED.len());
         let mut extents_of: Vec<BTreeMap<&str, usize>> = Vec::with_capacity(TRIED.len());
         for first in TRIED {
@@ -235,5 +253,42 @@ impl GraphSource for WithHead {
         given: &[GivenInput<'_>],
     ) -> Result<(Vec<(String, HostTensor)>, PartStart)> {
         self.source.on_host(at, given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::ops::reduce::Reduction;
+
+    fn port(extents: &[usize], open: &[(usize, &str)]) -> Port {
+        let dims = Dims::new(extents).expect("small");
+        let open = open.iter().map(|&(axis, name)| OpenAxis { axis, name: name.to_owned() }).collect();
+        Port { name: "scores".to_owned(), shape: dims.shape(), dims, dtype: DType::F32, open }
+    }
+
+    fn most(axis: isize) -> Head {
+        Head::new(
+            "scores",
+            Arc::new(move |graph, x| Ok(vec![graph.reduce("most", x, Reduction::Max, &[axis], false)?])),
+        )
+    }
+
+    #[test]
+    fn open_axes_keep_their_names_through_a_head() {
+        let of = port(&[1, 1, 5], &[(0, "batch"), (1, "length")]);
+        let ports = most(0).ports(&of).expect("a head");
+        let [own] = &ports[..] else { panic!("{ports:?}") };
+        assert_eq!((own.name.as_str(), own.dims.extents()), ("most", &[1, 5][..]));
+        assert_eq!(own.open, [OpenAxis { axis: 0, name: "length".to_owned() }]);
+    }
+
+    #[test]
+    fn ranks_are_tried_where_a_file_says_none() {
+        let ports = most(2).ports(&port(&[], &[])).expect("a head of three axes");
+        assert_eq!(ports[0].dims.rank(), 2);
+        assert_eq!(ports[0].open.len(), 2);
+        assert!(most(7).ports(&port(&[], &[])).is_err());
     }
 }

@@ -311,7 +311,9 @@ impl Session {
     /// Those of [`Session::run`]; also if the device has no clock.
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
         let inputs = self.arrange(inputs)?;
-        block_on(self.extents.plan().runner.profile(&inputs, Wait::Blocks))
+        let profile = block_on(self.extents.plan().runner.profile(&inputs, Wait::Blocks));
+        self.forget_fed();
+        profile
     }
 
     /// Takes the verdicts that its record ([`Tuning::Database`](crate::Tuning::Database),

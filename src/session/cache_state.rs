@@ -55,7 +55,7 @@ impl CacheState {
         self.caches.pairs.iter().any(|(_, input)| input == name)
     }
 
-    /// Whether a run may leave an input to the one before.
+    /// Whether a run that is not given this input takes what the run before has left.
     pub(super) fn has_fed(&self, name: &str) -> bool {
         self.caches.fed.iter().any(|(_, input)| input == name)
     }

@@ -54,7 +54,8 @@ impl Caches {
     /// ([`ModelFile::with_next_token`](crate::ModelFile::with_next_token)). Each pair names an output and an input of its extents.
     /// The output stays on the device for the next run, and is given to the caller as well, so that runs can be submitted
     /// ([`Session::submit`](crate::Session::submit)) before the results of those before them have arrived. The first run is given
-    /// these inputs.
+    /// these inputs, and so is the first one behind [`Session::reset`](crate::Session::reset),
+    /// [`Session::profile`](crate::Session::profile), or [`Session::truncate`](crate::Session::truncate) to fewer places.
     ///
     /// ```
     /// use diptych::Caches;

@@ -210,6 +210,10 @@ impl Session {
             if others.map(|(_, own)| own).any(|own| own == input) {
                 return Err(Error::input("caches", format!("input {input:?} twice"), "each once"));
             }
+            if caches.pairs.iter().any(|(own, _)| own == output) {
+                let found = "an output that is a cache";
+                return Err(Error::input(format!("output {output:?}"), found, "one that runs give"));
+            }
         }
         if caches.pairs.is_empty() {
             let error = Error::input("caches", "no pairs", "an output and an input for each cache");
@@ -233,6 +237,10 @@ impl Session {
             let own = inputs.iter().find(|own| own.name == *name);
             let own = own.ok_or_else(|| unknown("input", name, &plans.inputs))?;
             let rank = own.extents.as_ref().map_or(0, Vec::len);
+            if caches.fed.iter().any(|(_, input)| input == name) {
+                let wanted = "an input of the tokens of one run alone";
+                return Err(Error::input(format!("input {name:?}"), "a mask of all places", wanted));
+            }
             if *axis >= rank {
                 let found = format!("axis {axis} of rank {rank}");
                 return Err(Error::input(format!("mask {name:?}"), found, "an axis of the input"));
@@ -337,11 +345,21 @@ impl Session {
         }
         // Nothing of them is left: a NaN among values that a mask hides would make others NaN.
         let Some(plans) = plans else { return Ok(()) };
-        plans.current().runner.clear_places(whole, places..filled)?;
+        let fed = plans.cached.as_ref().map_or(0, |cached| cached.caches.fed.len());
+        plans.current().runner.clear_places(whole, places..filled, fed)?;
         if let Some(cached) = &mut plans.cached {
+            // What a forgotten run has left to the next one is none of this one's.
+            cached.ran &= places == filled;
             (cached.filled, cached.adds) = (places, 0);
         }
         Ok(())
+    }
+
+    /// Forgets what the last run has left to the next one as inputs: that run counts no places.
+    pub(super) fn forget_fed(&mut self) {
+        if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
+            cached.ran = false;
+        }
     }
 
     /// Empties the caches.

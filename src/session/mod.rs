@@ -380,7 +380,9 @@ impl Session {
     /// Those of [`Session::profile`].
     pub async fn profile_async(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
         let inputs = self.arrange_async(inputs).await?;
-        self.extents.plan().runner.profile(&inputs, Wait::Awaits).await
+        let profile = self.extents.plan().runner.profile(&inputs, Wait::Awaits).await;
+        self.forget_fed();
+        profile
     }
 
     /// A run whose outputs are awaited, with the times of its stages. It waits after each of them, so it takes longer than

@@ -171,11 +171,16 @@ impl Plans {
                     let dims = self.extents(own, &input)?;
                     given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: Some(input) });
                 }
-                None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
-                }
-                None if self.cached.as_ref().is_some_and(|it| it.has_fed(&own.name) && it.ran) => {
+                None if self.cached.as_ref().is_some_and(|it| it.has_fed(&own.name)) => {
+                    if self.cached.as_ref().is_some_and(|it| !it.ran) {
+                        let found = "nothing, and no run before has left it";
+                        let wanted = format!("a tensor of {}", declared(own));
+                        return Err(Error::input(format!("input {:?}", own.name), found, wanted));
+                    }
                     let dims = self.fed_dims(&own.name)?;
                     given.push(FedInput { name: Cow::Owned(own.name.clone()), dims, input: None });
+                }
+                None if own.is_optional || self.cached.as_ref().is_some_and(|it| it.has_input(&own.name)) => {
                 }
                 None => {
                     let wanted = format!("a tensor of {}", declared(own));

@@ -97,12 +97,12 @@ impl Runner {
         }
     }
 
-    /// Writes zeros to some places of each cache of `whole` places.
-    pub(super) fn clear_places(&self, whole: usize, places: Range<usize>) -> Result<()> {
+    /// Writes zeros to some places of each cache of `whole` places. The last `others` states are no caches.
+    pub(super) fn clear_places(&self, whole: usize, places: Range<usize>, others: usize) -> Result<()> {
         match self {
-            Runner::Device(session) => session.clear_places(whole, &places),
+            Runner::Device(session) => session.clear_places(whole, &places, others),
             Runner::Cpu(session) => {
-                session.clear_places(whole, &places);
+                session.clear_places(whole, &places, others);
                 Ok(())
             }
             Runner::Idle(_) => Ok(()),

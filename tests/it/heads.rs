@@ -137,6 +137,12 @@ fn a_token_is_taken_instead_of_the_one_that_was_drawn() -> diptych::Result<()> {
         };
         let own = run(&mut session, None)?;
         session.truncate(PROMPT.len())?;
+        // What a run has drawn that is forgotten is none of the next one's, nor what a profile has drawn.
+        let refused = |session: &mut Session| {
+            let error = run(session, None).expect_err("no token").to_string();
+            assert!(error.contains("input_ids") && error.contains("no run before"), "{error}");
+        };
+        refused(&mut session);
         assert_eq!(run(&mut session, Some(first))?, own, "{}", context.info());
         session.truncate(PROMPT.len())?;
         let others: Vec<u8> = [b'x', b'Q', b'7']
@@ -148,6 +154,11 @@ fn a_token_is_taken_instead_of_the_one_that_was_drawn() -> diptych::Result<()> {
             })
             .collect::<diptych::Result<_>>()?;
         assert!(others.iter().any(|other| *other != own), "{others:?} {own}");
+        run(&mut session, Some(first))?;
+        let (mask, positions) = places(session.cached(), 1);
+        let ids = row(vec![first.into()]);
+        session.profile(&[("input_ids", &ids), ("attention_mask", &mask), ("position_ids", &positions)])?;
+        refused(&mut session);
     }
     Ok(())
 }
@@ -183,12 +194,13 @@ fn classes_are_drawn_by_the_softmax_of_their_scores() -> diptych::Result<()> {
             .collect()
     };
     // By falling scores: 2, 3, 5, 0, 4, 1, 6; their shares at temperature 1 are .464, .281, .171, ...
-    let cases: [(Sampling, Vec<f64>); 6] = [
+    let cases: [(Sampling, Vec<f64>); 7] = [
         (Sampling::default(), softmax(1.0, &[2])),
         (Sampling::new(1.0), softmax(1.0, &[0, 1, 2, 3, 4, 5, 6])),
         (Sampling::new(2.0).with_top_k(3), softmax(2.0, &[2, 3, 5])),
         (Sampling::new(1.0).with_top_p(0.5), softmax(1.0, &[2, 3])),
         (Sampling::new(1.0).with_top_k(4).with_top_p(1e-6), softmax(1.0, &[2])),
+        (Sampling::new(1e-37), softmax(1.0, &[2])),
         (Sampling::new(0.5).with_top_k(100), softmax(0.5, &[0, 1, 2, 3, 4, 5, 6])),
     ];
     for context in everywhere() {
@@ -305,6 +317,8 @@ fn a_head_that_does_not_fit_is_refused() {
     );
     for (sampling, wanted) in [
         (Sampling::new(f32::NAN), "temperature"),
+        (Sampling::new(1e-40), "temperature"),
+        (Sampling::new(-1.0), "temperature"),
         (Sampling::new(1.0).with_top_k(0), "at least 1"),
         (Sampling::new(1.0).with_top_p(1.5), "share"),
     ] {
@@ -319,6 +333,8 @@ fn a_head_that_does_not_fit_is_refused() {
         (fed("none", "input_ids"), "none"),
         (fed("logits", "none"), "none"),
         (fed("logits", &pairs[0].1), "twice"),
+        (fed("logits", "attention_mask"), "mask"),
+        (fed(&pairs[0].0, "input_ids"), "is a cache"),
     ] {
         let error = session.cache(&caches).expect_err(wanted).to_string();
         assert!(error.contains(wanted), "{error}");

@@ -83,6 +83,14 @@ impl Matrix<'_> {
     /// The weights as a 1x1 convolution has them, each times the factor of its input, made once for all graphs of one file.
     pub(super) fn scaled(&self, derived: &Derived, scale: Option<&HostTensor>) -> Result<HostTensor> {
         let &Matrix { tensor, outputs, inputs, transposed } = self;
+        // Integers have no words beside those of floats.
+        let floats: HostTensor;
+        let tensor = if tensor.dtype().is_float() {
+            tensor
+        } else {
+            floats = HostTensor::new(tensor.dims(), tensor.to_nhwc().into_owned())?;
+            &floats
+        };
         let parts: Vec<&HostTensor> = [tensor].into_iter().chain(scale).collect();
         let how =
             format!("{outputs} outputs of {inputs}, transposed: {transposed}, scaled: {}", scale.is_some());
@@ -111,7 +119,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// What each output adds up of these numbers of the inputs.
+    /// The products of the weights with one row of inputs.
     pub(super) fn sums(&self, inputs: &[f32]) -> Vec<f64> {
         let weights = self.tensor.to_nhwc();
         let mut sums = vec![0.0; self.outputs];

@@ -33,6 +33,7 @@ mod read_rows;
 mod root_mean_square;
 mod rounded;
 mod softmax;
+mod some_rows;
 mod squeeze;
 mod strided;
 

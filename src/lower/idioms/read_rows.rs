@@ -2,57 +2,32 @@
 //!
 //! A classifier reads the row of one token behind the last layer, and a decoder's caller the scores behind the last token. A row of a
 //! product `f(x W + b) + r`, of a function of each element, of a normalisation or softmax along rows depends on the same row of
-//! `x` and of `r`; a row of an attention on the same query. So what is written of `x` and `r` is needed for these rows alone, and
+//! `x` and of `r`; a row of an attention on the same query. So only these rows of `x` and `r` are needed, and
 //! so on up to the keys and values, of which an attention needs all.
 //!
 //! Rows that lie one behind the other are views. A move that takes some rows of each batch is done to the operands instead.
 
 use super::factors::remap;
-use crate::alloc;
+use super::some_rows::{Moves, Rows, some_elements, some_rows};
 use crate::dims::Dims;
 use crate::dtype::Precision;
 use crate::emit::{Bits, Operand};
 use crate::error::Result;
 use crate::graph::{TensorType, Value};
-use crate::host::HostTensor;
 use crate::lower::mistakes::planted;
 use crate::lower::network::Network;
 use crate::lower::unit::{Input, Unit};
-use crate::nn::AxisRange;
 use crate::ops::attention::Strided;
 use crate::ops::gemm::{Gemm, GemmOp};
 use crate::ops::normalize::Normalize;
 use crate::ops::operator::{Argument, Operator};
 use crate::ops::pointwise::Pointwise;
 use crate::ops::quantized_gemm::QuantizedGemm;
-use crate::ops::remap::StridedSlice;
 use crate::ops::softmax::Softmax;
-use crate::word;
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Rows of a value of `outer` times `extent` rows: `count` of each `extent`, from `begin` on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Rows {
-    outer: usize,
-    extent: usize,
-    begin: usize,
-    count: usize,
-}
-
-impl Rows {
-    /// How many they are.
-    fn all(&self) -> usize {
-        self.outer * self.count
-    }
-
-    /// How many rows the value has.
-    fn whole(&self) -> usize {
-        self.outer * self.extent
-    }
-}
 
 /// An operand of a unit, and the columns of its rows. A row of the result depends on its row of the same number.
 type RowOperand = (Operand, usize);
@@ -64,7 +39,7 @@ struct Fewer {
     operands: Vec<RowOperand>,
     /// The operands of which only some elements are read, the first and how many.
     cut: Vec<(Operand, Range<usize>)>,
-    /// The rank and, where they are no rows of one rank, the extents of the result.
+    /// The dimensions of the result.
     dims: Dims,
 }
 
@@ -256,9 +231,6 @@ fn fewer_queries(unit: &Unit, own: &Strided, rows: Rows) -> Option<Fewer> {
     Some(Fewer { operator: Arc::new(some.attention), operands, cut, dims })
 }
 
-/// What is known of moves that were put before units: of which value's elements from where on, and which rows.
-type Moves = HashMap<(Value, usize, usize, Rows), Value>;
-
 /// Puts a unit of `rows` in the place of unit `index`, and its result in that of the move that took the rows. The place of the
 /// unit then.
 fn replace(
@@ -293,7 +265,14 @@ fn replace(
     let mut before = Vec::new();
     for ((operand, input), argument) in new.inputs.iter_mut().zip(&arguments) {
         if let Some((_, own)) = fewer.operands.iter().find(|(own, _)| own == operand) {
-            *input = some_rows(network, input, *own, rows, argument.dims, (&named, moves, &mut before))?;
+            *input = some_rows(
+                network,
+                input,
+                *own,
+                rows,
+                argument.dims,
+                (&format!("{named}/{}", operand.name()), moves, &mut before),
+            )?;
         } else if let Some((_, cut)) = fewer.cut.iter().find(|(own, _)| own == operand) {
             *input = some_elements(network, input, cut.clone(), argument.dims)?;
         }
@@ -341,79 +320,4 @@ fn arguments(network: &Network<'_>, unit: &Unit, fewer: &Fewer, rows: Rows) -> O
         all.push(Argument { operand, dims, dtype });
     }
     (all.len() == unit.inputs.len()).then_some(all)
-}
-
-/// Some rows of what a unit reads.
-fn some_rows(
-    network: &mut Network<'_>,
-    input: &Input,
-    columns: usize,
-    rows: Rows,
-    dims: Dims,
-    (name, moves, before): (&str, &mut Moves, &mut Vec<(Value, Unit)>),
-) -> Result<Input> {
-    let (outer, each) = (rows.extent * columns, rows.begin * columns..(rows.begin + rows.count) * columns);
-    let value = match input {
-        Input::Constant(tensor, _) => {
-            let ranges = (0..rows.outer).map(|place| place * outer + each.start..place * outer + each.end);
-            return elements_of(network, tensor, ranges, dims);
-        }
-        Input::Value(value) => *value,
-    };
-    let dtype = network.dtype(value);
-    if rows.outer == 1 {
-        return Ok(Input::Value(network.add_view(TensorType { dtype, dims }, value, each.start)));
-    }
-    let source = network.resolve(value);
-    let key = (source.of, source.offset, columns, rows);
-    let moved = match moves.get(&key) {
-        Some(&moved) => moved,
-        None => {
-            let of = |extent: usize| Dims::new(&[rows.outer, extent, columns]);
-            let whole = TensorType { dtype, dims: of(rows.extent)? };
-            let shown = network.add_view(whole, value, 0);
-            let moved = network.add_value_of(TensorType { dtype, dims: of(rows.count)? });
-            let place = |place: usize| isize::try_from(place).unwrap_or(isize::MAX);
-            let some = AxisRange::new(place(rows.begin), place(rows.begin + rows.count));
-            let operator = StridedSlice { ranges: vec![AxisRange::ALL, some, AxisRange::ALL] };
-            let argument = Argument { operand: Operand::Src, dims: whole.dims, dtype };
-            let given = (vec![(Operand::Src, Input::Value(shown))], vec![argument]);
-            before.push((
-                source.of,
-                Unit::of_arguments(name.to_owned(), Arc::new(operator), given, vec![moved]),
-            ));
-            moves.insert(key, moved);
-            moved
-        }
-    };
-    Ok(Input::Value(network.add_view(TensorType { dtype, dims }, moved, 0)))
-}
-
-/// Some elements of what a unit reads.
-fn some_elements(network: &mut Network<'_>, input: &Input, cut: Range<usize>, dims: Dims) -> Result<Input> {
-    match input {
-        Input::Constant(tensor, _) => elements_of(network, tensor, [cut].into_iter(), dims),
-        Input::Value(value) => {
-            let dtype = network.dtype(*value);
-            Ok(Input::Value(network.add_view(TensorType { dtype, dims }, *value, cut.start)))
-        }
-    }
-}
-
-/// A constant of elements of another one.
-fn elements_of(
-    network: &mut Network<'_>,
-    tensor: &HostTensor,
-    ranges: impl Iterator<Item = Range<usize>>,
-    dims: Dims,
-) -> Result<Input> {
-    let (words, dtype) = (tensor.words()?, tensor.dtype());
-    let each = dtype.word().words();
-    let mut some = alloc::reserved(each * dims.elements(), "rows of a constant")?;
-    for range in ranges {
-        some.extend_from_slice(words.get(each * range.start..each * range.end).unwrap_or_default());
-    }
-    let some = word::to_tensor(dims, dtype, dtype.word(), &some)?;
-    let value = network.add_constant(some.clone());
-    Ok(Input::Constant(some, Some(value)))
 }

@@ -41,10 +41,11 @@ impl CpuSession {
         }
     }
 
-    /// Writes zeros to some places of each cache of `whole` places.
-    pub(in crate::session) fn clear_places(&self, whole: usize, places: &Range<usize>) {
+    /// Writes zeros to some places of each cache of `whole` places. The last `others` states are no caches.
+    pub(in crate::session) fn clear_places(&self, whole: usize, places: &Range<usize>, others: usize) {
         let states = &self.0.states;
-        for (own, &dims) in lock(&states.held).iter_mut().zip(&states.dims) {
+        let caches = states.dims.len().saturating_sub(others);
+        for (own, &dims) in lock(&states.held).iter_mut().zip(&states.dims).take(caches) {
             for range in rows_of(dims, whole, places, own.len()) {
                 if let Some(row) = Arc::make_mut(own).get_mut(range) {
                     row.fill(0.0);

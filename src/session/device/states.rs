@@ -31,10 +31,16 @@ impl DeviceSession {
             .try_for_each(|(slice, initial)| device.write(slice, bytemuck::cast_slice(&initial.words()?)))
     }
 
-    /// Writes zeros to some places of each cache of `whole` places.
-    pub(in crate::session) fn clear_places(&self, whole: usize, places: &Range<usize>) -> Result<()> {
+    /// Writes zeros to some places of each cache of `whole` places. The last `others` states are no caches.
+    pub(in crate::session) fn clear_places(
+        &self,
+        whole: usize,
+        places: &Range<usize>,
+        others: usize,
+    ) -> Result<()> {
         let device = self.engine.device()?;
-        for (own, initial) in &self.states {
+        let caches = self.states.len().saturating_sub(others);
+        for (own, initial) in self.states.iter().take(caches) {
             let (word, words) = (size_of::<f32>() as u64, own.bytes as usize / size_of::<f32>());
             for range in rows_of(initial.dims(), whole, places, words) {
                 let zeros: Vec<f32> = alloc::zeros(range.len(), "places of a cache")?;

@@ -587,6 +587,9 @@ impl Graph {
             self.nodes.truncate(nodes);
             self.states.truncate(states);
             self.draws = draws;
+            if let Some(casts) = &mut self.casts {
+                casts.retain(|_, cast| cast.index < values);
+            }
         }
         added
     }

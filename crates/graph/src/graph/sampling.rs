@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ops::cumsum::CumSum;
 use crate::ops::elementwise::Function;
 use crate::ops::random::Random;
+use crate::ops::reduce::Reduction;
 use crate::ops::softmax::Softmax;
 
 /// How [`Graph::sample`](crate::Graph::sample) draws a class by scores.
@@ -60,8 +61,8 @@ impl Sampling {
     fn check(&self) -> Result<()> {
         let Sampling { temperature, top_k, top_p, .. } = *self;
         let refused = |found: String, wanted: &str| Err(Error::input("a sampling", found, wanted));
-        if !temperature.0.is_finite() || temperature.0 < 0.0 {
-            return refused(format!("a temperature of {}", temperature.0), "a finite one from 0 on");
+        if temperature.0 != 0.0 && !temperature.0.is_normal() || temperature.0 < 0.0 {
+            return refused(format!("a temperature of {}", temperature.0), "0, or a normal number above it");
         }
         if top_k == Some(0) {
             return refused("the 0 largest scores".to_owned(), "at least 1");
@@ -128,6 +129,9 @@ impl Graph {
             }
             false => (scores, None),
         };
+        // Beside the largest score: no number is too large then, and those that are drawn often are exact in halves.
+        let most = self.reduce(&part("most"), values, Reduction::Max, &[-1], true)?;
+        let values = self.elementwise(&part("below"), Function::Sub, &[values.into(), most.into()])?;
         let mut logs =
             self.elementwise(&part("scaled"), Function::Div, &[values.into(), temperature.0.into()])?;
         if top_p.0 < 1.0 {

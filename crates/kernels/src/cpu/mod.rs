@@ -70,8 +70,8 @@ impl<'a> Held<'a> {
 
 /// An op of concrete shapes with its constants laid out, to run on the CPU as often as wanted.
 pub trait CpuKernel: fmt::Debug + Send + Sync {
-    /// Told before the first run that an input has these values in each run. A kernel may lay them out for itself: whether it
-    /// has. Runs then give it no values of that input.
+    /// Told before the first run that an input has these values in each run. A kernel may lay them out for itself, and returns
+    /// whether it has: then runs give it no values of that input.
     ///
     /// # Errors
     /// If there is no memory for them.

@@ -15,7 +15,7 @@ use crate::model::reason::Reason;
 use bytemuck::Pod;
 use half::{bf16, f16};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -35,7 +35,10 @@ pub(super) struct Files {
     given: BTreeMap<String, Arc<[u8]>>,
     /// The names of the files in `given` for which the budget was already extended.
     counted: BTreeSet<String>,
-    opened: HashMap<PathBuf, Arc<Opened>>,
+    /// The file beside the model that was read last. Others are opened again: a model may have one for each weight.
+    opened: Option<(PathBuf, Arc<Opened>)>,
+    /// The paths of files for which the budget was already extended.
+    extended: BTreeSet<PathBuf>,
 }
 
 /// A file beside the model, of which parts are read.
@@ -103,7 +106,8 @@ impl Extract {
         // What lies as it is kept is read to where it stays.
         let as_is = cfg!(target_endian = "little") && matches!(self.data, Data::Opened(_));
         let elements = elements_of(extents)?;
-        if !as_is || elements == 0 || elements.checked_mul(width(kind)) != Some(self.range.len()) {
+        check_bytes(kind, extents, self.range.len())?;
+        if !as_is || elements == 0 {
             return of_bytes(kind, extents, &self.bytes()?, budget);
         }
         let tensor = match kind {
@@ -119,7 +123,7 @@ impl Extract {
     }
 
     fn elements<T: Pod>(&self, elements: usize, budget: &mut Budget) -> Result<Arc<[T]>, Reason> {
-        budget.spend(8 * elements)?;
+        budget.spend(elements.saturating_mul(8))?;
         let mut all: Arc<[T]> = alloc::shared(std::iter::repeat_n(T::zeroed(), elements), "data of a file")?;
         if let Some(all) = Arc::get_mut(&mut all) {
             self.read_to(bytemuck::cast_slice_mut(all))?;
@@ -201,7 +205,7 @@ impl Files {
                 path.display()
             );
         }
-        if let Some(known) = self.opened.get(&path) {
+        if let Some((_, known)) = self.opened.as_ref().filter(|(known, _)| *known == path) {
             return Ok(Data::Opened(Arc::clone(known)));
         }
         let file = crate::file::open(&path).map_err(explain)?;
@@ -212,11 +216,13 @@ impl Files {
                 crate::model::MAX_FILE_BYTES
             );
         }
-        budget.extend(32 * bytes);
+        if self.extended.insert(path.clone()) {
+            budget.extend(32 * bytes);
+        }
         let bytes =
             usize::try_from(bytes).map_err(|_| format!("data in {location:?}: found {bytes} bytes"))?;
         let opened = Arc::new(Opened { file, bytes });
-        self.opened.insert(path, Arc::clone(&opened));
+        self.opened = Some((path, Arc::clone(&opened)));
         Ok(Data::Opened(opened))
     }
 
@@ -272,7 +278,15 @@ impl Files {
             let file: Extract;
             let bytes = match tensor.raw {
                 _ if tensor.is_external => {
-                    file = self.external(tensor, small.bytes(elements), budget)?;
+                    let wanted = small.bytes(elements);
+                    file = self.external(tensor, wanted, budget)?;
+                    if file.range.len() != wanted {
+                        return refused!(
+                            "found {} bytes in {:?}, wanted {wanted}",
+                            file.range.len(),
+                            file.location
+                        );
+                    }
                     file.bytes()?
                 }
                 Some(raw) => Cow::Borrowed(raw),
@@ -330,12 +344,18 @@ pub(super) fn width(kind: Kind) -> usize {
     }
 }
 
+/// Refuses another number of bytes than elements of these extents have.
+fn check_bytes(kind: Kind, extents: &[usize], found: usize) -> Result<(), Reason> {
+    let wanted = elements_of(extents)?.saturating_mul(width(kind));
+    match found == wanted {
+        true => Ok(()),
+        false => refused!("found {found} bytes, wanted {wanted} for shape {extents:?} in {kind:?}"),
+    }
+}
+
 fn of_bytes(kind: Kind, extents: &[usize], bytes: &[u8], budget: &mut Budget) -> Result<Constant, Reason> {
     let elements = elements_of(extents)?;
-    if elements.checked_mul(width(kind)) != Some(bytes.len()) {
-        let wanted = elements.saturating_mul(width(kind));
-        return refused!("found {} bytes, wanted {wanted} for shape {extents:?} in {kind:?}", bytes.len());
-    }
+    check_bytes(kind, extents, bytes.len())?;
     budget.spend(bytes.len().saturating_mul(8 / width(kind).min(8)))?;
     match kind {
         Kind::F32 | Kind::F16 if elements == 0 => floats(extents, Vec::new()),

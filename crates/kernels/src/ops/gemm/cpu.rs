@@ -92,7 +92,7 @@ impl GemmKernel {
         if b.count() < whole || !op.transpose_b && op.ldb != op.n {
             return Ok(None);
         }
-        // What packing it fails by is known afterwards.
+        // The closure returns no error: it is kept here.
         let mut failed = None;
         let weights = || {
             let b = b.words().unwrap_or_else(|error| {

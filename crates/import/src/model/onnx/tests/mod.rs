@@ -273,6 +273,35 @@ fn with_data(place: &'static str) -> Vec<u8> {
     .bytes()
 }
 
+/// Each constant is read from its own file, whatever was read before, and another length than its extents want is refused.
+#[test]
+fn constants_of_several_files_are_read_in_any_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.onnx");
+    let places = ["one", "two", "one", "three", "two"];
+    for (index, place) in ["one", "two", "three"].into_iter().enumerate() {
+        let values = [1.0f32, 10.0].map(|value| value * 100f32.powi(index as i32));
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        std::fs::write(folder.path().join(place), bytes).expect("a file");
+    }
+    let names = ["a", "b", "c", "d", "e"];
+    let constants = names.iter().zip(places).map(|(name, place)| external(name, &[2], place)).collect();
+    let sums = [["x", "a", "s1"], ["s1", "b", "s2"], ["s2", "c", "s3"], ["s3", "d", "s4"], ["s4", "e", "y"]];
+    let nodes = sums.iter().map(|[a, b, y]| Node::new("Add", &[a, b], &[y])).collect();
+    let file = File { inputs: vec![("x", vec![2])], outputs: vec!["y"], constants, nodes, ..File::default() };
+    std::fs::write(&path, file.bytes()).expect("a file");
+    let model = Model::load(&path, &LoadOptions::default()).expect("a model");
+    let context = diptych::Context::new(diptych::Backend::Cpu).expect("the CPU");
+    let mut session =
+        diptych::Session::new(&context, &model.graph, diptych::SessionOptions::default()).expect("a session");
+    let x = diptych::HostTensor::new(diptych::Dims::new(&[2]).expect("small"), vec![0.5, 0.25]).expect("two");
+    let found = session.run(&[("x", &x)]).expect("a run");
+    assert_eq!(*found[0].to_f32(), [10202.5, 102_020.25]);
+    std::fs::write(folder.path().join("two"), [0; 4]).expect("a file");
+    let error = Model::load(&path, &LoadOptions::default()).expect_err("too short").to_string();
+    assert!(error.contains("found 4 bytes"), "{error}");
+}
+
 /// A model in memory takes what it keeps in other files from the options, and one that is too short is refused.
 #[test]
 fn weights_in_other_files_come_with_a_model_in_memory() {
