@@ -9,7 +9,7 @@ use crate::ops::random::Random;
 use crate::ops::reduce::Reduction;
 use crate::ops::softmax::Softmax;
 
-/// How [`Graph::sample`](crate::Graph::sample) draws a class by scores.
+/// How [`Graph::sample`] draws a class by scores.
 ///
 /// ```
 /// use diptych::Sampling;
@@ -78,7 +78,7 @@ impl Graph {
     /// Adds the draw of a class for each row of scores: the index of one of the last axis, of which there is 1 place in the
     /// result. With the scores `s`, the temperature `t` and numbers `g` of Gumbel's distribution it is the index of the largest
     /// `s / t + g` (Gumbel, *Statistical Theory of Extreme Values*, 1954), so that class `i` has the probability
-    /// `exp(s_i / t) / sum_j exp(s_j / t)`. [`Sampling`](crate::Sampling) says among which classes. Each run draws anew, by the
+    /// `exp(s_i / t) / sum_j exp(s_j / t)`. [`Sampling`] says among which classes. Each run draws anew, by the
     /// session's seed, as [`Graph::random`] does.
     ///
     /// ```
