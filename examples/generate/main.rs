@@ -116,7 +116,9 @@ fn main() -> anyhow::Result<()> {
     let first = Decoder::token(decoder.begin(&prompt, options.chunk)?)?;
     let took = begin.elapsed();
     let mut text = Text::new(&options, is_of_bytes(&file))?;
-    text.write(first)?;
+    if options.tokens > 0 {
+        text.write(first)?;
+    }
     // One run is under way while the next one begins.
     let (mut times, mut begun) = (Vec::with_capacity(options.tokens), VecDeque::new());
     let mut last = Instant::now();

@@ -61,7 +61,7 @@ pub struct ModelFile {
     source: Arc<dyn GraphSource>,
     info: ModelInfo,
     contents: Arc<Contents>,
-    /// What was added behind outputs.
+    /// The heads behind its outputs.
     heads: Vec<Head>,
 }
 
@@ -264,10 +264,11 @@ impl ModelFile {
         self.source.outputs()
     }
 
-    /// The file with nodes behind one of its outputs: a head, whose results are outputs in the place of that output, named as
-    /// the nodes that write them. The device gives those results alone, so that a few numbers come back where the output has many.
-    /// `head` is called for every graph that is made of the file, and once for two sets of extents here: it must add the same nodes
-    /// to each, and may ask the graph for the dimensions of its value.
+    /// The file with a head: nodes behind one of its outputs, whose results replace that output. Each result has the name of the node
+    /// that writes it. Only the results are read back from the device, for example one number in the place of thousands.
+    ///
+    /// `head` is called for each graph that is made of the file, and for trial graphs here. It must add the same nodes to each, and may
+    /// ask the graph for the dimensions of its value.
     ///
     /// ```
     /// use diptych::{Backend, Context, LoadOptions, ModelFile, SessionOptions};
@@ -297,9 +298,9 @@ impl ModelFile {
         Ok(ModelFile { source, heads, info: self.info.clone(), contents: Arc::clone(&self.contents) })
     }
 
-    /// A decoder that gives its next token in the place of its scores: for each sequence of the batch the class that
-    /// [`Graph::sample`] draws by the scores behind the last place. The output `token` is an integer for each sequence, `batch 1`,
-    /// and the scores behind other places are not computed. `scores` are `batch places classes`.
+    /// A decoder whose output `token` replaces its output `scores`, which are `batch places classes`. For each sequence of the batch
+    /// [`Graph::sample`] draws a class by the scores of the last place. `token` is an integer for each sequence, `batch 1`. The scores of
+    /// other places are not computed.
     ///
     /// ```
     /// use diptych::Sampling;
@@ -319,7 +320,7 @@ impl ModelFile {
     ///     let places = row((session.cached()..text.len()).map(|place| place as i64).collect())?;
     ///     let mut inputs = vec![("attention_mask", &mask), ("position_ids", &places)];
     ///     if run == 0 {
-    ///         inputs.push(("input_ids", &ids)); // the prompt; behind it the device has the token
+    ///         inputs.push(("input_ids", &ids)); // the prompt; later runs find their token on the device
     ///     }
     ///     text.push(session.run(&inputs)?[0].to_f32()[0] as u8);
     /// }

@@ -1,4 +1,4 @@
-//! Nodes behind an output of a file: a head, whose results are outputs in the place of it.
+//! Heads: nodes behind an output of a file, whose results replace that output.
 
 use crate::dims::{Dim, Dims};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is added behind an output: the values that become outputs.
+/// Adds nodes behind an output, and returns the values that become outputs.
 pub(super) type Added = dyn Fn(&mut Graph, Value) -> Result<Vec<Value>> + Send + Sync;
 
 /// A head behind an output.
@@ -27,10 +27,10 @@ impl fmt::Debug for Head {
     }
 }
 
-/// Extents of open axes that are tried: the names of the results' axes follow from those that change.
+/// Extents that are tried for open axes: an axis of a result that has another extent in the second trial is open too.
 const TRIED: [usize; 2] = [61, 97];
 
-/// The ranks that are tried of an output of unknown rank.
+/// The ranks that are tried where a file does not say an output's rank.
 const RANKS: [usize; 5] = [3, 4, 2, 1, 5];
 
 impl Head {
@@ -279,7 +279,8 @@ mod tests {
     fn open_axes_keep_their_names_through_a_head() {
         let of = port(&[1, 1, 5], &[(0, "batch"), (1, "length")]);
         let ports = most(0).ports(&of).expect("a head");
-        let [own] = &ports[..] else { panic!("{ports:?}") };
+        assert_eq!(ports.len(), 1);
+        let own = &ports[0];
         assert_eq!((own.name.as_str(), own.dims.extents()), ("most", &[1, 5][..]));
         assert_eq!(own.open, [OpenAxis { axis: 0, name: "length".to_owned() }]);
     }

@@ -40,7 +40,7 @@ pub enum Rewrite {
     Residuals,
     /// A function of each element becomes a part of the one that it follows or that follows it.
     Functions,
-    /// What only some rows are read of, as those of one token behind the last layer, is computed for these rows alone.
+    /// If only some rows of a result are read, such as the row of one token behind the last layer, only these rows are computed.
     ReadRows,
     /// `(s A) B` and `A (s B)` become `s (A B)`.
     Factors,

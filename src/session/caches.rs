@@ -50,8 +50,9 @@ impl Caches {
         self
     }
 
-    /// Outputs that are inputs of the next run where it is not given these: the token that a decoder has chosen
-    /// ([`ModelFile::with_next_token`](crate::ModelFile::with_next_token)). Each pair names an output and an input of its extents.
+    /// Feeds outputs back: a run that is not given such an input takes the output of the run before, such as the token that a decoder
+    /// has chosen ([`ModelFile::with_next_token`](crate::ModelFile::with_next_token)). Each pair names an output and an input of the
+    /// output's extents.
     /// The output stays on the device for the next run, and is given to the caller as well, so that runs can be submitted
     /// ([`Session::submit`](crate::Session::submit)) before the results of those before them have arrived. The first run is given
     /// these inputs, and so is the first one behind [`Session::reset`](crate::Session::reset),

@@ -348,14 +348,14 @@ impl Session {
         let fed = plans.cached.as_ref().map_or(0, |cached| cached.caches.fed.len());
         plans.current().runner.clear_places(whole, places..filled, fed)?;
         if let Some(cached) = &mut plans.cached {
-            // What a forgotten run has left to the next one is none of this one's.
+            // The next run takes no output of a run that is forgotten.
             cached.ran &= places == filled;
             (cached.filled, cached.adds) = (places, 0);
         }
         Ok(())
     }
 
-    /// Forgets what the last run has left to the next one as inputs: that run counts no places.
+    /// Has the next run take no outputs of the last one, which filled no places.
     pub(super) fn forget_fed(&mut self) {
         if let Some(cached) = self.extents.open_mut().and_then(|plans| plans.cached.as_mut()) {
             cached.ran = false;

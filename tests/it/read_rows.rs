@@ -1,4 +1,4 @@
-//! What only some rows are read of, computed for these rows alone.
+//! Only those rows of a result are computed that are read.
 
 use crate::machine::everywhere;
 use crate::one_row::{Stored, check, count, product, tensor};

@@ -1,4 +1,4 @@
-//! What only some rows are read of, computed for these rows alone.
+//! Only those rows of a result that are read.
 //!
 //! A classifier reads the row of one token behind the last layer, and a decoder's caller the scores behind the last token. A row of a
 //! product `f(x W + b) + r`, of a function of each element, of a normalisation or softmax along rows depends on the same row of
@@ -43,7 +43,7 @@ struct Fewer {
     dims: Dims,
 }
 
-/// Computes fewer rows; units that `alone` names stay as they are.
+/// Has units compute only the rows that are read; units that `alone` names stay as they are.
 pub(in crate::lower) fn read_rows(network: &mut Network<'_>, alone: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut moved = HashMap::new();
     let mut place = network.units().len();
@@ -100,7 +100,7 @@ fn needed(
     (rows.count < rows.extent).then_some((columns, rows, Some(reader)))
 }
 
-/// The elements of `value` that are read or leave the network, and what lies between them.
+/// The range of elements of `value` within which others read it or it leaves the network.
 fn range(network: &Network<'_>, value: Value) -> Option<Range<usize>> {
     let mut reads: Vec<Value> = Vec::new();
     for reader in network.readers(value) {
@@ -247,12 +247,6 @@ fn replace(
     let name = unit.name.clone();
     let dims = fewer.dims;
     let dtype = network.dtype(output);
-    let trial = Unit::of_arguments(
-        name.clone(),
-        Arc::clone(&fewer.operator),
-        (unit.inputs.clone(), arguments.clone()),
-        vec![output],
-    );
     let serves = network.graph.lower(&*fewer.operator, &arguments, Precision::F32).is_ok_and(|lowered| {
         matches!(lowered, crate::ops::operator::Lowered::Op(op)
             if crate::ops::outputs(&*op).map(|info| info.shape.elements()).eq([dims.elements()]))
@@ -261,9 +255,8 @@ fn replace(
         return Ok(index);
     }
     let named = reader.map_or_else(|| name.clone(), |reader| network.units()[reader].name.clone());
-    let mut new = trial;
-    let mut before = Vec::new();
-    for ((operand, input), argument) in new.inputs.iter_mut().zip(&arguments) {
+    let (mut inputs, mut before) = (unit.inputs, Vec::new());
+    for ((operand, input), argument) in inputs.iter_mut().zip(&arguments) {
         if let Some((_, own)) = fewer.operands.iter().find(|(own, _)| own == operand) {
             *input = some_rows(
                 network,
@@ -278,7 +271,7 @@ fn replace(
         }
     }
     let value = network.add_value_of(TensorType { dtype, dims });
-    new.outputs = vec![value];
+    let new = Unit::of_arguments(name, fewer.operator, (inputs, arguments), vec![value]);
     let mut units = network.take_units();
     units[index] = new;
     if let Some(reader) = reader {

@@ -29,7 +29,7 @@ pub struct Sampling {
     /// Classes are drawn among the fewest of the largest scores whose shares add up to this (Holtzman et al., *The Curious Case
     /// of Neural Text Degeneration*, 2019): 1 for all. Where `top_k` is given, shares are those among its classes.
     pub top_p: Bits,
-    /// Another number draws other classes, beside the session's seed.
+    /// Nodes of another seed draw other numbers in a session of the same seed.
     pub seed: u64,
 }
 
@@ -129,7 +129,7 @@ impl Graph {
             }
             false => (scores, None),
         };
-        // Beside the largest score: no number is too large then, and those that are drawn often are exact in halves.
+        // Differences from the largest score neither overflow nor, where a class is likely, lose bits in halves.
         let most = self.reduce(&part("most"), values, Reduction::Max, &[-1], true)?;
         let values = self.elementwise(&part("below"), Function::Sub, &[values.into(), most.into()])?;
         let mut logs =

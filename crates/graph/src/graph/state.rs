@@ -83,8 +83,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Has a run leave `output` to the next one as its input `input`. If `reads`, the graph's input becomes a state that the run
-    /// before has written, and else there is such a state beside the input.
+    /// Keeps `output` as a state for the input `input` of the next run. If this graph `reads` what the run before kept, the state replaces
+    /// its input; otherwise it keeps its input, and only writes the state.
     ///
     /// # Errors
     /// If there is no such input, or it has other dimensions than the output and is read.

@@ -106,7 +106,7 @@ impl Part {
         Self { graph, by_value: BTreeSet::new(), results, next: None, adds: 0, apart: false }
     }
 
-    /// Has a run leave an output to the next one as its input `input`, which a run that `reads` takes from the one before.
+    /// Keeps an output as a state for the input `input` of the next run. A part that `reads` takes that input from the run before.
     ///
     /// # Errors
     /// If this is not the last part, or the output is not computed.

@@ -49,7 +49,7 @@ use std::fmt;
 pub struct Held<'a>(&'a HostTensor);
 
 impl<'a> Held<'a> {
-    /// The values of a tensor.
+    /// Makes them of a tensor.
     pub const fn new(tensor: &'a HostTensor) -> Self {
         Held(tensor)
     }
