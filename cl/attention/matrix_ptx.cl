@@ -47,7 +47,7 @@ void attention_matrix_ptx(
     const uint lane = lid % 32u;
     const uint b = get_group_id(2) / heads;
     const uint h = get_group_id(2) % heads;
-    const uint first_row = ROWS * get_group_id(1);
+    const uint first_row = ROWS * get_group_id(0);
     const uint last_row = all_rows - 1u;
     const uint base = (uint)(size_t)staged;
     //% if BEGINS

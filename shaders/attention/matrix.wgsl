@@ -21,7 +21,7 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
     let side: u32 = lane % 2u;
     let b: u32 = group.z / params.heads;
     let h: u32 = group.z % params.heads;
-    let first_row: u32 = ROWS * group.y;
+    let first_row: u32 = ROWS * group.x;
     let last_row: u32 = params.all_rows - 1u;
     //% include "shared/attended"
     //% for l in range(LOADS_Q)

@@ -156,22 +156,26 @@ pub(crate) fn written(device: &dyn Device, op: &dyn Op, choice: &Choice) -> dipt
     op.plan(choice, limits)?.spec.render_written(limits.dialect)
 }
 
+/// What changes a kernel's text, and its work-groups along x, y and z.
+type Change<'a> = &'a dyn Fn(&mut KernelSource, &mut [u32; 3]);
+
 /// Compiles and binds `op`'s kernel.
 async fn dispatch(
     device: &dyn Device,
     limits: &Limits,
     op: &dyn Op,
     choice: &Choice,
-    mutate: &dyn Fn(&mut KernelSource),
+    mutate: Change<'_>,
     bind: &mut dyn FnMut(&Binding) -> diptych::Result<Resource>,
 ) -> diptych::Result<Dispatch> {
     let launch = op.plan(choice, limits)?;
     let mut source = launch.spec.render_written(limits.dialect)?;
-    mutate(&mut source);
+    let mut groups = launch.groups();
+    mutate(&mut source, &mut groups);
     let pipeline = compiled(device, &source).await?;
     let resources =
         launch.spec.interface.bindings.iter().map(bind).collect::<diptych::Result<Vec<Resource>>>()?;
-    Ok(Dispatch { pipeline, resources, params: launch.params.clone(), groups: launch.groups() })
+    Ok(Dispatch { pipeline, resources, params: launch.params.clone(), groups })
 }
 
 /// Compiles as sessions do.
@@ -217,7 +221,7 @@ async fn conversion(
     };
     let mut bind =
         |binding: &Binding| Ok(if binding.operand == Operand::Dst { dst.clone() } else { src.clone() });
-    dispatch(device, &device.info().limits, op, &choice, &|_| {}, &mut bind).await
+    dispatch(device, &device.info().limits, op, &choice, &|_, _| {}, &mut bind).await
 }
 
 /// Runs `choice` of `op`, its text changed by `mutate`, and compares with the oracle.
@@ -247,7 +251,24 @@ pub(crate) async fn check_within(
     expected: &Reference,
     choice: &Choice,
 ) -> Result<(), String> {
-    let outcome = run(device, limits, op, operands, choice, &|_| {}).await;
+    let outcome = run(device, limits, op, operands, choice, &|_, _| {}).await;
+    judged(&compare, op, operands, expected, choice, outcome)
+}
+
+/// Runs `choice` of `op` with one work-group fewer along `axis`, and compares with the oracle.
+///
+/// # Errors
+/// What failed, or the first element that is off.
+pub(crate) async fn check_with_fewer_groups(
+    device: &dyn Device,
+    op: &dyn Op,
+    operands: &Operands<'_>,
+    expected: &Reference,
+    choice: &Choice,
+    axis: usize,
+) -> Result<(), String> {
+    let fewer = |_: &mut KernelSource, groups: &mut [u32; 3]| groups[axis] -= 1;
+    let outcome = run(device, &device.info().limits, op, operands, choice, &fewer).await;
     judged(&compare, op, operands, expected, choice, outcome)
 }
 
@@ -267,7 +288,8 @@ pub(crate) async fn check_by(
     choice: &Choice,
     mutate: &dyn Fn(&mut KernelSource),
 ) -> Result<(), String> {
-    let outcome = run(device, &device.info().limits, op, operands, choice, mutate).await;
+    let change = |source: &mut KernelSource, _: &mut [u32; 3]| mutate(source);
+    let outcome = run(device, &device.info().limits, op, operands, choice, &change).await;
     judged(compare, op, operands, expected, choice, outcome)
 }
 
@@ -347,7 +369,7 @@ async fn run(
     op: &dyn Op,
     operands: &Operands<'_>,
     choice: &Choice,
-    mutate: &dyn Fn(&mut KernelSource),
+    mutate: Change<'_>,
 ) -> diptych::Result<Ran> {
     let mut inputs: Vec<Guarded> = Vec::new();
     let mut targets: Vec<(Operand, Guarded)> = Vec::new();

@@ -3,7 +3,8 @@
 //! `cases` is the table of problems, `problem` gives each its operands and its expected result,
 //! `gpu` runs one kernel between canaries, `rows` those of an op's part of the table, `edges` those of
 //! operands that are not in it, `planted` proves that a wrong kernel is caught, `cpu` holds the CPU
-//! backend against the same table, `order` compares choices that are to give the same bits. `bindings/web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
+//! backend against the same table, `order` compares choices that are to give the same bits,
+//! `idle` sees that no work-group is launched for nothing. `bindings/web/dawn` runs all but the last in WebAssembly, on a browser's WebGPU.
 //!
 //! | variable | effect |
 //! |---|---|
@@ -24,6 +25,7 @@ mod elementwise;
 mod ends;
 mod gates;
 mod gpu;
+mod idle;
 mod large;
 mod loops;
 mod mlps;
@@ -204,6 +206,26 @@ fn choices_that_compute_alike(api: &str) {
         let (kernels, failures) = block_on(order::alike_to_the_bit(&*device, turn));
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(kernels >= 10, "{kernels} kernels have choices that compute alike");
+    }
+}
+
+mod every_work_group_has_work {
+    #[test]
+    fn wgpu() {
+        super::every_work_group_has_work("wgpu")
+    }
+
+    #[test]
+    fn opencl() {
+        super::every_work_group_has_work("opencl")
+    }
+}
+
+fn every_work_group_has_work(api: &str) {
+    if let Some(device) = device(api) {
+        let (launches, failures) = block_on(idle::every_group_has_work(&*device));
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert!(launches >= 100, "{launches} launches have several work-groups");
     }
 }
 

@@ -151,10 +151,10 @@ impl Kernel<AttentionOp> for Matrix {
         offers(if op.all_rows() < FEW { 3 } else { 0 }, tiles.filter(down).filter(across))
     }
 
-    /// One work-group for all keys.
+    /// A tile's rows are a wave's, and those of a work-group's waves lie one behind the other.
     fn grid(&self, op: &AttentionOp, tile: [u32; 3]) -> [u32; 3] {
         let blocks = extent(op.all_rows()).div_ceil(extent(SIDE) * tile[1]);
-        [extent(WAVE), blocks, extent(op.sizes.batch * op.sizes.heads)]
+        [extent(WAVE) * blocks, 1, extent(op.sizes.batch * op.sizes.heads)]
     }
 
     fn obstacle(&self, op: &AttentionOp, limits: &Limits) -> Option<String> {
@@ -260,5 +260,54 @@ impl Kernel<AttentionOp> for Matrix {
             constants.extend([("D8", depth / 8), ("E8", width / 8), ("STAGE", staged / 2)]);
         }
         op.constants(&constants)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Attention;
+    use super::super::examples::of_node;
+    use super::*;
+    use crate::dtype::Precision;
+    use crate::emit::Operand;
+    use crate::ops::op::Op;
+
+    /// A device with cooperative matrices, or with PTX.
+    fn limits(kernel: &Matrix) -> Limits {
+        let matrices = if kernel.cooperative {
+            MatrixUnit::Cooperative { subgroup: 32 }
+        } else {
+            MatrixUnit::Ptx { capability: 90, warp_groups: false }
+        };
+        let least = if kernel.cooperative { Limits::webgpu() } else { Limits::opencl() };
+        Limits {
+            matrix_unit: Some(matrices),
+            native_half: true,
+            subgroup: Some([32; 2]),
+            local_memory: 49152,
+            ..least
+        }
+    }
+
+    #[test]
+    fn no_work_group_is_launched_for_nothing() {
+        let mut launches = 0;
+        for kernel in [&MATRIX, &MATRIX_PTX] {
+            let limits = limits(kernel);
+            let (q, k, v) = (Operand::Query, Operand::Key, Operand::Value);
+            let given = [q, k, v].map(|operand| (operand, &[1, 6, 1500, 64][..], DType::F32));
+            let op = of_node(&Attention::default(), &given, Precision::F16Storage).expect("an op");
+            let bound: &dyn Op = &op;
+            for Offer { tile, .. } in kernel.offers(&op, &limits) {
+                for work_group in kernel.work_groups(&op, tile) {
+                    let choice = Choice::new(kernel.entry.name, tile, work_group);
+                    let Ok(launch) = bound.plan(&choice, &limits) else { continue };
+                    let rows = Staging::of(kernel, &op, &choice).rows;
+                    assert_eq!(launch.groups(), [1500_u32.div_ceil(extent(rows)), 1, 6], "{choice}");
+                    launches += 1;
+                }
+            }
+        }
+        assert!(launches > 10, "{launches}");
     }
 }
