@@ -2,9 +2,10 @@
 //# TILE_Y times 16 queries of a head of keys, as matrices in its registers. A work-group stages KEYS keys and values
 //# at a time; the next ones travel into registers while these are multiplied. A wave passes its scores through
 //# `passed`: two invocations have a row, one its even and one its odd vec4s, and write its shares as halves to
-//# `shares`. The products of shares and values of these keys pass the same way, and the invocations add them to
-//# what they have of the row, which a larger score makes smaller first. Shares are 1024 times themselves, which the
-//# sum of shares is as well: so a half keeps a share down to 2^-24. Keys beyond the last are zeros without a share.
+//# local memory, where the keys were if there is room. Shares are exponentials of scores less a score of the row that is at most 4
+//# less than the largest so far, so that the sums of a row need another scale only when a score exceeds all before by more: then
+//# the wave's sums pass through `passed`, KEYS columns at a time. Shares are 1024 times themselves, which the sum of shares is
+//# as well: a half keeps one down to 2^-24, and one of e^4 is below 65504. Keys beyond the last are zeros without a share.
 //# Solo: OpenCL C has no cooperative matrices.
 enable wgpu_cooperative_matrix;
 ${constants}
@@ -12,7 +13,10 @@ ${constants}
 ${interface}
 var<workgroup> staged: array<vec4<f16>, STAGED>;
 var<workgroup> passed: array<vec4<f32>, PASSED>;
+//% if SHARES
 var<workgroup> shares: array<vec4<f16>, SHARES>;
+//% endif
+//% set shares = "shares" if SHARES else "staged"
 
 @compute @workgroup_size(WG_X, WG_Y, WG_Z)
 fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -50,8 +54,8 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
     ${row_of(r, "row" ~ r) | trim}
     var most${r}: f32 = -3.40282346e38f;
     var sum${r}: f32 = 0.0f;
-    //% for c in range(2 * E16)
-    var sums${r}_${c}: vec4<f32> = vec4<f32>(0.0f);
+    //% for c in range(E16)
+    var out${r}_${c}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
     //% endfor
     //% endfor
     let key_from: u32 = params.key_batch * b + params.key_head * h + params.key_first;
@@ -124,64 +128,103 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
         //% for c in range(1, 2 * tile[0])
         top${r} = max(top${r}, s${r}_${c});
         //% endfor
-        var new${r}: f32 = max(most${r}, max(max(top${r}.x, top${r}.y), max(top${r}.z, top${r}.w)));
+        var new${r}: f32 = max(max(top${r}.x, top${r}.y), max(top${r}.z, top${r}.w));
         new${r} = max(new${r}, subgroupShuffleXor(new${r}, 1u));
+        new${r} = select(most${r}, max(most${r}, new${r}), new${r} > most${r} + 4.0f);
+        //% endfor
+        let grew: bool = subgroupAny(${"new0 != most0" if tile[1] == 1 else "new0 != most0 || new1 != most1"});
+        if (lane == 0u) {
+            passed[${4 * tile[0]}u + wave / 4u][wave % 4u] = select(0.0f, 1.0f, grew && first != 0u);
+        }
+        //% for r in range(tile[1])
         let smaller${r}: f32 = exp(most${r} - new${r});
         most${r} = new${r};
         sum${r} = sum${r} * smaller${r};
         //% for c in range(2 * tile[0])
         s${r}_${c} = exp(s${r}_${c} - new${r}) * 1024.0f;
         sum${r} = sum${r} + ((s${r}_${c}.x + s${r}_${c}.y) + (s${r}_${c}.z + s${r}_${c}.w));
-        shares[shares_at + ${16 * r}u * SHARES_ROW + ${2 * c}u] = vec4<f16>(s${r}_${c});
+        ${shares}[shares_at + ${16 * r}u * SHARES_ROW + ${2 * c}u] = vec4<f16>(s${r}_${c});
         //% endfor
         //% endfor
-        ${barrier};
-        //% for r in range(tile[1])
-        //% for k in range(tile[0])
-        let p${r}_${k}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&shares[SHARES_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * k}u], SHARES_ROW);
-        //% endfor
-        //% endfor
-        //% for c in range(E16)
-        {
-            //% for k in range(tile[0])
-            let v${k}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[KEYS * KEY_ROW + ${16 * k}u * VALUE_ROW + ${4 * c}u], VALUE_ROW);
-            //% endfor
+        let grown: vec4<f32> = workgroupUniformLoad(&passed[${4 * tile[0]}u]);
+        //% if THREADS > 128
+        let grown_too: vec4<f32> = workgroupUniformLoad(&passed[${4 * tile[0] + 1}u]);
+        if (any((grown + grown_too) != vec4<f32>(0.0f))) {
+        //% elif THREADS == 128
+        if (any(grown != vec4<f32>(0.0f))) {
+        //% elif THREADS == 64
+        if (any(grown.xy != vec2<f32>(0.0f))) {
+        //% else
+        if (grown.x != 0.0f) {
+        //% endif
+            //% for from in range(0, E16, tile[0])
             //% for r in range(tile[1])
-            var out${r}: coop_mat16x16<f32, C> = coop_mat16x16<f32, C>();
-            //% for k in range(tile[0])
-            out${r} = coopMultiplyAdd(p${r}_${k}, v${k}, out${r});
+            //% for c in range(from, [E16, from + tile[0]] | min)
+            coopStoreT(out${r}_${c}, &passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * (c - from)}u], PASSED_ROW);
             //% endfor
-            coopStoreT(out${r}, &passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * c}u], PASSED_ROW);
+            //% endfor
+            ${barrier};
+            //% for r in range(tile[1])
+            //% for c in range(2 * from, [2 * E16, 2 * (from + tile[0])] | min)
+            passed[passed_at + ${16 * r}u * PASSED_ROW + ${2 * (c - 2 * from)}u] *= smaller${r};
+            //% endfor
+            //% endfor
+            ${barrier};
+            //% for r in range(tile[1])
+            //% for c in range(from, [E16, from + tile[0]] | min)
+            out${r}_${c} = coopLoadT<coop_mat16x16<f32, C>>(&passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * (c - from)}u], PASSED_ROW);
+            //% endfor
+            //% endfor
+            ${barrier};
+            //% endfor
+        }
+        //% for k in range(tile[0])
+        {
+            //% for r in range(tile[1])
+            let p${r}: coop_mat16x16<f16, A> = coopLoadT<coop_mat16x16<f16, A>>(&${shares}[SHARES_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * k}u], SHARES_ROW);
+            //% endfor
+            //% for c in range(E16)
+            let v${c}: coop_mat16x16<f16, B> = coopLoadT<coop_mat16x16<f16, B>>(&staged[KEYS * KEY_ROW + ${16 * k}u * VALUE_ROW + ${4 * c}u], VALUE_ROW);
+            //% for r in range(tile[1])
+            out${r}_${c} = coopMultiplyAdd(p${r}, v${c}, out${r}_${c});
+            //% endfor
             //% endfor
         }
         //% endfor
         ${barrier};
-        //% for r in range(tile[1])
-        //% for c in range(2 * E16)
-        sums${r}_${c} = fma(sums${r}_${c}, vec4<f32>(smaller${r}), passed[passed_at + ${16 * r}u * PASSED_ROW + ${2 * c}u]);
-        //% endfor
-        //% endfor
     }
     //% for r in range(tile[1])
     let all${r}: f32 = sum${r} + subgroupShuffleXor(sum${r}, 1u);
+    let to${r}: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * member${r} + params.dst_row * own${r} + params.dst_first + side;
+    //% endfor
+    //% for from in range(0, E16, tile[0])
+    //% for r in range(tile[1])
+    //% for c in range(from, [E16, from + tile[0]] | min)
+    coopStoreT(out${r}_${c}, &passed[PASSED_ROW * (16u * (TILE_Y * wave + ${r}u)) + ${4 * (c - from)}u], PASSED_ROW);
+    //% endfor
+    //% endfor
+    ${barrier};
+    //% for r in range(tile[1])
     if (first_row + 16u * (TILE_Y * wave + ${r}u) + lane / 2u <= last_row) {
-        let to${r}: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * member${r} + params.dst_row * own${r} + params.dst_first + side;
-        //% for c in range(2 * E16)
+        //% for c in range(2 * from, [2 * E16, 2 * (from + tile[0])] | min)
         //% if 2 * c < E4
         //% if 2 * c + 1 == E4
         if (side == 0u) {
         //% else
         {
         //% endif
+            let sums: vec4<f32> = passed[passed_at + ${16 * r}u * PASSED_ROW + ${2 * (c - 2 * from)}u];
             //% if ZERO
-            let result: vec4<f32> = select(sums${r}_${c} / all${r}, vec4<f32>(0.0f), all${r} == 0.0f);
+            let result: vec4<f32> = select(sums / all${r}, vec4<f32>(0.0f), all${r} == 0.0f);
             //% else
-            let result: vec4<f32> = sums${r}_${c} / all${r};
+            let result: vec4<f32> = sums / all${r};
             //% endif
             dst[to${r} + ${2 * c}u] = vec4<f16>(result);
         }
         //% endif
         //% endfor
     }
+    //% endfor
+    ${barrier};
     //% endfor
 }

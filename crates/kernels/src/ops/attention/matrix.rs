@@ -101,10 +101,12 @@ impl Staging {
         let counts = [rows * key_units, keys * key_units, keys * value_units];
         let step = keys * (key_row + value_row);
         // Rows two vec4s further in a line of banks than eight of them, so that four rows fall into different banks.
-        let passed_row = (keys.max(SIDE * width) / 4).next_multiple_of(8) + 2;
+        let passed_row = (keys / 4).next_multiple_of(8) + 2;
         let shares_row = keys / 4 + padding;
+        // Shares lie where the keys were, if there is room.
+        let own = if rows * shares_row <= keys * key_row { 0 } else { rows * shares_row };
         let (staged, passed, shares) = if kernel.cooperative {
-            (step.max(rows * key_row), rows * passed_row, rows * shares_row)
+            (step.max(rows * key_row), rows * passed_row, own)
         } else {
             (2 * step, 0, 0)
         };
@@ -213,6 +215,7 @@ impl Kernel<AttentionOp> for Matrix {
             invocations: extent(staging.threads),
             rows: staging.rows,
             keys: staging.keys,
+            loads: staging.loads[1] + staging.loads[2],
             bytes: staging.bytes(self),
             cooperative: self.cooperative,
             blocks: choice.tile[1],
