@@ -32,8 +32,9 @@ fn attention_join_rows(@builtin(global_invocation_id) gid: vec3<u32>) {
     let b: u32 = query / (params.rows * params.heads_shared * params.heads);
     let to: u32 = params.dst_batch * b + params.dst_head * h + params.dst_group * g + params.dst_row * row + e;
     //% if NOTHING
-    dst[to] = select(sum / all, ${unit}(bitcast<f32>(params.nothing)), most == -3.40282346e38f);
+    let result: ${unit} = select(sum / all, ${unit}(bitcast<f32>(params.nothing)), most == -3.40282346e38f);
     //% else
-    dst[to] = sum / all;
+    let result: ${unit} = sum / all;
     //% endif
+    ${store4("dst", "to", "result") if LANES == 4 else store("dst", "to", "result")}
 }

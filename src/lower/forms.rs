@@ -61,7 +61,8 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     let mut views = Vec::new();
     let states = network.graph.states();
     for input in network.graph.inputs().iter().copied().chain(states.iter().map(|state| state.value)) {
-        values.entry(input).or_default().producer = Some(rows);
+        let form = if network.is_half_state(input) { Form::HalfRows } else { Form::Rows };
+        values.entry(input).or_default().producer = Some(LayoutNode { rows: form, ..rows });
     }
     for (index, (unit, own)) in network.units().iter().zip(&ops).enumerate() {
         let from_rows = |(_, input): &(Operand, Input)| match input.value() {
@@ -94,7 +95,9 @@ pub(super) fn layouts(network: &Network<'_>, choosing: &Choosing<'_>) -> Result<
     }
     let next = states.iter().filter_map(|state| state.next);
     for output in network.graph.outputs().iter().copied().chain(next) {
-        values.entry(network.resolve(output).of).or_default().consumers.push(rows);
+        let form = if network.is_half_state(output) { Form::HalfRows } else { Form::Rows };
+        let consumers = &mut values.entry(network.resolve(output).of).or_default().consumers;
+        consumers.push(LayoutNode { rows: form, ..rows });
     }
     let mut edges = Vec::with_capacity(values.len());
     for (value, Readers { producer, consumers }) in values {

@@ -119,7 +119,9 @@ impl Choosing<'_> {
             let halves = op.precision().storage() == DType::F16 && unit.host.is_none();
             let forms = forms(&*op, layout, self.limits).unwrap_or_default();
             let has = |form: Form| halves && forms.iter().any(|(_, own)| *own == form);
-            let by_hand = unit.precision.is_some() || self.options.choices.contains_key(&unit.name);
+            let by_hand = unit.precision.is_some()
+                || self.options.choices.contains_key(&unit.name)
+                || network.changes_half_state(unit)?;
             free[index] = has(Form::HalfRows) && !by_hand && unit.parts().is_empty();
             own.push(match free[index] {
                 true => Some(saves(&*op) as u64),

@@ -30,6 +30,8 @@ pub(crate) struct Network<'a> {
     pub(super) own: Vec<TensorType>,
     /// Whether units may change states instead of computing what they become (`states`).
     pub(super) changes_states: bool,
+    /// Which states are stored as halves (`states`); none says that none are.
+    pub(super) half_states: Vec<bool>,
 }
 
 impl<'a> Network<'a> {
@@ -37,7 +39,9 @@ impl<'a> Network<'a> {
     pub(crate) fn of(graph: &'a Graph) -> Result<Self> {
         let (units, uses, own) = (Vec::new(), OnceLock::new(), Vec::new());
         let (aliases, constants) = (Aliases::default(), HashMap::new());
-        let mut network = Network { graph, units, uses, aliases, constants, own, changes_states: true };
+        let (changes_states, half_states) = (true, Vec::new());
+        let mut network =
+            Network { graph, units, uses, aliases, constants, own, changes_states, half_states };
         network.add_known_values()?;
         for node in graph.nodes() {
             network.add(node).map_err(|error| error.at_node(node.name()))?;

@@ -40,7 +40,8 @@ impl Program {
         let options = &*base(asked);
         let limits = known_limits(options, &device, &info.limits);
         let choosing = Choosing { options, device: &device, limits: &limits, known };
-        let network = prepared(graph, asked, &choosing)?;
+        let mut network = prepared(graph, asked, &choosing)?;
+        network.halve_states(options.precision, &limits)?;
         let kernels = choosing.choose(&network, changes)?;
         let mut builder = Builder::new(&network, options.precision, &info.limits, known);
         for &input in graph.inputs() {

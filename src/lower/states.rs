@@ -1,13 +1,17 @@
 //! The states of a graph: buffers that a run reads, and writes when everything else is computed.
 
 use super::builder::Builder;
+use super::halves::op_on;
 use super::kernel::Kernel;
 use super::network::Network;
 use super::step::Part;
+use super::stored_as::Kind;
 use super::unit::Unit;
-use crate::dtype::Precision;
+use crate::dtype::{DType, Precision};
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{State, Value};
+use crate::layout::{Form, Layout};
+use crate::limits::Limits;
 use crate::ops::Op;
 use crate::ops::copy::CopyOp;
 use crate::shape::Shape;
@@ -41,13 +45,67 @@ impl Network<'_> {
             if reads != 1 || others || !is_whole(next, output)? {
                 continue;
             }
-            let Some((op, operand)) = unit.op(self.graph, Precision::F32)?.in_place() else { continue };
+            let precision = if self.has_half_state(index) { Precision::F16Storage } else { Precision::F32 };
+            let Some((op, operand)) = unit.op(self.graph, precision)?.in_place() else { continue };
             let before = unit.input(operand)?.value();
             if before.map(|before| is_whole(before, state.value)).transpose()? == Some(true) {
                 return Ok(Some(InPlace { op, state: index }));
             }
         }
         Ok(None)
+    }
+
+    /// Whether the state of this place in the graph is stored as halves.
+    pub(super) fn has_half_state(&self, state: usize) -> bool {
+        self.half_states.get(state).copied().unwrap_or_default()
+    }
+
+    /// Whether `value` is a state that is stored as halves, or what such a state becomes.
+    pub(super) fn is_half_state(&self, value: Value) -> bool {
+        let of = |state: &State| state.value == value || state.next == Some(value);
+        let mut states = self.graph.states().iter().enumerate();
+        states.any(|(index, state)| self.has_half_state(index) && of(state))
+    }
+
+    /// Whether `unit` changes a state that is stored as halves.
+    pub(super) fn changes_half_state(&self, unit: &Unit) -> Result<bool> {
+        if !self.half_states.contains(&true) {
+            return Ok(false);
+        }
+        Ok(self.in_place(unit)?.is_some_and(|in_place| self.has_half_state(in_place.state)))
+    }
+
+    /// Stores states as halves that only take rows, where all that reads them does so in halves: caches of keys and values.
+    pub(super) fn halve_states(&mut self, precision: Precision, limits: &Limits) -> Result<()> {
+        if precision == Precision::Auto || precision.storage() != DType::F16 || !limits.has_half_rows() {
+            return Ok(());
+        }
+        let states = self.graph.states().iter().enumerate();
+        self.half_states =
+            states.map(|(index, state)| self.may_be_halves(index, state, limits)).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Whether all that writes and reads a state stores halves in f16 storage.
+    fn may_be_halves(&self, index: usize, state: &State, limits: &Limits) -> Result<bool> {
+        let Some((next, writer)) = state.next.and_then(|next| Some((next, self.writer(next)?))) else {
+            return Ok(false);
+        };
+        let floats = self.graph.dtype(state.value).is_none_or(|dtype| dtype == DType::F32);
+        let changed = self.in_place(&self.units()[writer])?;
+        let leaves =
+            self.graph.outputs().iter().any(|&output| self.resolve(output).of == self.resolve(next).of);
+        if !floats || leaves || changed.is_none_or(|in_place| in_place.state != index) {
+            return Ok(false);
+        }
+        for user in self.readers(next).chain([writer]) {
+            let unit = &self.units()[user];
+            let op = op_on(self.graph, unit, Precision::F16Storage, Layout::Nhwc, limits)?;
+            if unit.host.is_some() || unit.precision.is_some() || op.precision().storage() != DType::F16 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -62,16 +120,23 @@ impl Builder<'_, '_> {
         let part = self.program.states[state].0;
         self.launch(unit, Kernel { op, ..kernel }, &mut |_, _| Some(part))?;
         for &output in &unit.outputs {
-            let rows = self.rows(output)?;
+            let rows = self.state_rows(state, output)?;
             self.places.entry(output).or_default().push((rows, part));
         }
         Ok(())
     }
 
+    /// What a state is stored as; `value` is the state, or what it becomes.
+    fn state_rows(&self, state: usize, value: Value) -> Result<Kind> {
+        let (form, shape, word) = self.rows(value)?;
+        let halves = self.network.has_half_state(state);
+        Ok(if halves { (Form::HalfRows, shape, DType::F16) } else { (form, shape, word) })
+    }
+
     /// Gives each state its buffer.
     pub(super) fn store_states(&mut self) -> Result<()> {
-        for state in self.network.graph.states() {
-            let part = self.store(state.value, self.rows(state.value)?, None);
+        for (index, state) in self.network.graph.states().iter().enumerate() {
+            let part = self.store(state.value, self.state_rows(index, state.value)?, None);
             self.program.states.push((part, state.initial.clone()));
         }
         Ok(())
@@ -86,7 +151,7 @@ impl Builder<'_, '_> {
             let Some(next) = state.next.filter(|&next| self.network.resolve(next).of != state.value) else {
                 continue;
             };
-            let part = self.read(next, self.rows(next)?)?;
+            let part = self.read(next, self.state_rows(index, next)?)?;
             // What was changed in place is there.
             if part == self.program.states[index].0 {
                 continue;

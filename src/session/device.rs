@@ -29,6 +29,7 @@ use crate::host::HostTensor;
 use crate::lower::{Part, Program, Step, Work};
 use crate::options::SessionOptions;
 use crate::task::{Awaited, both, offload};
+use states::DeviceState;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(super) struct DeviceSession {
     /// What it is made of, if it lets others have them.
     made_of: Option<RunParts>,
     /// The states, and what they are at first.
-    states: Vec<(Slice, HostTensor)>,
+    states: Vec<DeviceState>,
     /// Whether sessions for other extents have the same states.
     shares_states: bool,
     /// Which of them is the key of random numbers.
@@ -141,7 +142,10 @@ impl DeviceSession {
         let fixed: Vec<Vec<f32>> =
             places.iter().any(|place| place.bytes == 0).then(Vec::new).into_iter().collect();
         places.iter_mut().filter(|place| place.bytes == 0).for_each(|place| place.read = reads.len());
-        let state = |(part, initial): &(Part, HostTensor)| Ok((resources.slice(part)?, initial.clone()));
+        let state = |(part, initial): &(Part, HostTensor)| {
+            let halves = program.stored[part.stored].halves;
+            Ok(DeviceState { slice: resources.slice(part)?, initial: initial.clone(), halves })
+        };
         let states = program.states.iter().map(state).collect::<Result<_>>()?;
         let fresh: Vec<bool> =
             program.states.iter().map(|(part, _)| !resources.written.contains(&part.stored)).collect();

@@ -110,7 +110,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
                 table.push((name.clone(), in_parts, Tiles));
                 let nan = Attention { nan_if_nothing: true, ..options };
                 let of = if precision == Precision::F32 { options } else { nan };
-                let whole = problem(extents, of, more, Precision::F32);
+                let whole = problem(extents, of, more, precision);
                 let whole = whole.as_any().downcast_ref::<AttentionOp>().expect("an attention");
                 let join = AttentionJoinOp::of(whole, parts).expect("parts");
                 table.push((format!("{name} joined"), Arc::new(join), Variants));

@@ -196,11 +196,14 @@ impl Table {
                 part[axis as usize] = count;
                 let inputs =
                     [(Operand::Src, &whole[..]), (Operand::Arg(0), &part), (Operand::Arg(1), &[places])];
-                let problem = lowered(&UpdateSlice { axis }, &inputs, Precision::F32);
-                let name = format!("{count} rows of axis {axis} of {whole:?} at {places} places");
-                let (in_place, _) = problem.in_place().expect("it may be in place");
-                self.push(format!("{name} in place"), in_place, Breadth::Groups);
-                self.push(name, problem, Breadth::Variants);
+                for precision in [Precision::F32, Precision::F16Storage] {
+                    let problem = lowered(&UpdateSlice { axis }, &inputs, precision);
+                    let name =
+                        format!("{count} rows of axis {axis} of {whole:?} at {places} places, {precision}");
+                    let (in_place, _) = problem.in_place().expect("it may be in place");
+                    self.push(format!("{name} in place"), in_place, Breadth::Groups);
+                    self.push(name, problem, Breadth::Variants);
+                }
             }
         }
     }

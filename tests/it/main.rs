@@ -27,6 +27,7 @@ mod generated;
 mod glu;
 mod graph;
 mod half_rows;
+mod half_states;
 mod heads;
 mod idioms;
 mod integers;

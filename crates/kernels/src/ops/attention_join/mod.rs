@@ -5,6 +5,8 @@
 //! | `y_p`, and behind it `l_p` (`src`) | `parts queries (width + tail)`: what `attention` makes of keys in parts | rows |
 //! | `y` | the attention's own | rows |
 //!
+//! In f16 storage the result is stored as halves where all rows are of whole vec4s; parts are f32.
+//!
 //! `l_p` is the logarithm of the sum of the exponentials of the part's scores (Dao et al., *Flash-Decoding for long-context
 //! inference*, 2023). A part without an attended key has no share; where all are such, `y` is 0, or NaN if the attention asks
 //! for that. A NaN in a part or its logarithm makes the query's row NaN.
@@ -18,6 +20,8 @@ pub(super) use examples::{NUMBERS, examples};
 pub use operator::AttentionJoin;
 
 use super::attention::{AttentionOp, Strided};
+use super::definition::Definition;
+use crate::dtype::Precision;
 use crate::error::Result;
 use crate::shape::Shape;
 
@@ -31,20 +35,22 @@ pub struct AttentionJoinOp {
     /// What one to keys in parts makes.
     parts: usize,
     source: Shape,
+    precision: Precision,
 }
 
 impl AttentionJoinOp {
-    /// The join of `parts` of the keys of `whole`.
+    /// The join of `parts` of the keys of `whole`, in its precision.
     ///
     /// # Errors
     /// If there are more elements than a tensor may have.
     pub fn of(whole: &AttentionOp, parts: usize) -> Result<Self> {
-        AttentionJoinOp::new(whole.strided(), parts)
+        AttentionJoinOp::new(whole.strided(), parts, Definition::precision(whole))
     }
 
-    fn new(whole: Strided, parts: usize) -> Result<Self> {
+    fn new(whole: Strided, parts: usize, precision: Precision) -> Result<Self> {
         let source = whole.in_parts(parts)?.output.shape();
-        Ok(AttentionJoinOp { whole, parts, source })
+        let precision = precision.with_f32_sums();
+        Ok(AttentionJoinOp { whole, parts, source, precision })
     }
 
     /// Elements that an invocation has.

@@ -21,13 +21,13 @@ pub struct AttentionJoin {
 impl Options for AttentionJoin {
     const NAME: &'static str = OP;
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let dims = arguments.need(OP, Operand::Src)?;
         let wanted = self.whole.in_parts(self.parts)?.output;
         if dims != wanted {
             return Err(Error::shape(OP, format!("an input of {dims}"), format!("{wanted}")));
         }
-        Ok(Lowered::Op(Arc::new(AttentionJoinOp::new(self.whole.clone(), self.parts)?)))
+        Ok(Lowered::Op(Arc::new(AttentionJoinOp::new(self.whole.clone(), self.parts, precision)?)))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, _op: &dyn Op) -> Vec<Dims> {

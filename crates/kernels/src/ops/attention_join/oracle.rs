@@ -2,12 +2,14 @@
 //!
 //! With `u` the rounding unit, a share `exp(l_p - m)` is off by `4 u (1 + abs(l_p - m))` of itself, the sum of `P` shares by `P u`
 //! more, and so is the sum of products, which is divided: `sum_p w_p abs(y_p) (16 u + 5 u abs(l_p - m) + 2 P u)`, with the mean of
-//! the same over the shares. Shares that are flushed to zero lose the smallest normal number each.
+//! the same over the shares. Shares that are flushed to zero lose the smallest normal number each. A result that is stored as
+//! a half is off by `2 u` of itself for the `u` of halves, or by the smallest normal half.
 
 use super::AttentionJoinOp;
 use crate::dtype::DType;
 use crate::ops::attention::NO_KEY;
 use crate::ops::reference::Reference;
+use crate::ops::rows::RowsOp;
 use crate::ops::tolerance::smallest_normal;
 
 pub(super) fn oracle(op: &AttentionJoinOp, src: &[f32]) -> Reference {
@@ -16,6 +18,10 @@ pub(super) fn oracle(op: &AttentionJoinOp, src: &[f32]) -> Reference {
     let (mut value, mut bound) = (vec![f64::NAN; count], vec![0.0; count]);
     let unit = DType::F32.unit_roundoff();
     let tiny = smallest_normal(DType::F32);
+    let (store, stored_tiny) = match RowsOp::precision(op).storage() {
+        DType::F16 => (2.0 * DType::F16.unit_roundoff(), smallest_normal(DType::F16)),
+        _ => (0.0, 0.0),
+    };
     let at = |part: usize, query: usize, e: usize| {
         src.get((part * op.queries() + query) * row + e).copied().map_or(f64::NAN, f64::from)
     };
@@ -43,7 +49,7 @@ pub(super) fn oracle(op: &AttentionJoinOp, src: &[f32]) -> Reference {
             if let (Some(value), Some(bound)) = (value.get_mut(to), bound.get_mut(to)) {
                 let nan = nothing && op.whole.rules.nan_if_nothing;
                 *value = if nan { f64::NAN } else { sum / all };
-                *bound = 1.02 * error / all + lost / all + 8.0 * tiny;
+                *bound = 1.02 * error / all + lost / all + 8.0 * tiny + store * value.abs() + stored_tiny;
             }
         }
     }
@@ -52,6 +58,7 @@ pub(super) fn oracle(op: &AttentionJoinOp, src: &[f32]) -> Reference {
 
 #[cfg(test)]
 mod tests {
+    use crate::dtype::Precision;
     use crate::emit::Operand;
     use crate::ops::attention::NO_KEY;
     use crate::ops::attention_join::examples::of_extents;
@@ -65,14 +72,14 @@ mod tests {
         for (logarithms, wanted) in
             [([0.0, ln3], [7.0, 1.0]), ([NO_KEY, 5.0], [8.0, 0.0]), ([NO_KEY, NO_KEY], [6.0, 2.0])]
         {
-            let op = of_extents([1, 1, 2, 2, 2], false).expect("an op");
+            let op = of_extents([1, 1, 2, 2, 2], false, Precision::F32).expect("an op");
             let src = [4.0, 4.0, logarithms[0], 8.0, 0.0, logarithms[1]];
             let found = on_cpu(&op, &of(&[(Operand::Src, &src)])).expect("runs");
             let close =
                 found.iter().zip(wanted).all(|(found, wanted): (&f32, f32)| (found - wanted).abs() < 1e-5);
             assert!(close, "{logarithms:?}: {found:?}");
         }
-        let op = of_extents([1, 1, 2, 2, 2], true).expect("an op");
+        let op = of_extents([1, 1, 2, 2, 2], true, Precision::F32).expect("an op");
         let src = [0.0, 0.0, NO_KEY, 0.0, 0.0, NO_KEY];
         let found = on_cpu(&op, &of(&[(Operand::Src, &src)])).expect("runs");
         assert!(found.iter().all(|value| value.is_nan()), "{found:?}");

@@ -1,6 +1,7 @@
 //! What `attention_join` is as an op of rows: a unit of one query's result per invocation.
 
 use super::{AttentionJoinOp, OP, oracle};
+use crate::dtype::{DType, Precision};
 use crate::emit::{Operand, Scalar, Value};
 use crate::ops::attention::{NO_KEY, Sizes};
 use crate::ops::kernel::Constants;
@@ -40,6 +41,14 @@ impl RowsOp for AttentionJoinOp {
 
     fn invocations(&self) -> usize {
         self.queries() * self.whole.sizes.width / self.lanes()
+    }
+
+    fn precision(&self) -> Precision {
+        if self.lanes() == 4 { self.precision } else { Precision::F32 }
+    }
+
+    fn stored(&self, operand: Operand) -> DType {
+        if operand == Operand::Dst { RowsOp::precision(self).storage() } else { DType::F32 }
     }
 
     fn is_wide(&self, _operand: Operand) -> bool {

@@ -11,7 +11,7 @@ use crate::ops::prologue::before;
 use std::sync::Arc;
 
 /// The examples in `precision`.
-pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
+pub(crate) fn examples(precision: Precision) -> Result<Vec<Box<dyn Op>>> {
     let mut examples: Vec<Box<dyn Op>> = Vec::new();
     for (whole, part, places, axis) in [
         (&[2, 3, 7, 8][..], &[2, 3, 2, 8][..], &[2][..], 2),
@@ -23,7 +23,8 @@ pub(crate) fn examples(_precision: Precision) -> Result<Vec<Box<dyn Op>>> {
             Dims::new(part)?,
             Dims::new(places)?,
             UpdateSlice { axis },
-        )?;
+        )?
+        .in_precision(precision);
         for word in [DType::F32, DType::I32, DType::U32] {
             examples.push(Box::new(op.of(word)));
             examples.push(Box::new(op.of(word).updating()));
@@ -42,10 +43,10 @@ const NAMES: &str = "heads,places,features";
 /// One place of a cache of keys.
 pub(crate) const NUMBERS: Numbers = Numbers { names: NAMES, usual: &[32, 2048, 128], op: of };
 
-fn of(extents: &[usize], _kernel: Option<&str>, _precision: Precision) -> Result<Arc<dyn Op>> {
+fn of(extents: &[usize], _kernel: Option<&str>, precision: Precision) -> Result<Arc<dyn Op>> {
     let &[heads, places, features] = extents else { return Numbers::refuse(OP, NAMES, extents) };
     let (whole, part) = ([1, heads, places, features], [1, heads, 1, features]);
     let at = Dims::new(&[1])?;
     let op = UpdateSliceOp::new(Dims::new(&whole)?, Dims::new(&part)?, at, UpdateSlice { axis: 2 })?;
-    Ok(Arc::new(op.updating()))
+    Ok(Arc::new(op.in_precision(precision).updating()))
 }

@@ -8,7 +8,7 @@
 //! | `y` | that of `x` | rows |
 //!
 //! Rows that would lie outside of `x` are left out: `at` may be negative. Elements are of any type, and are moved as they
-//! are.
+//! are. In f16 storage elements of f32 are halves where the rows are of whole vec4s.
 //!
 //! In place there is no `x`: `y` is what it held before, but for the rows that are written. A network's state that
 //! becomes `y` is updated like that where nothing else reads it.
@@ -20,7 +20,7 @@ mod rows;
 pub(super) use examples::{NUMBERS, examples};
 
 use crate::dims::Dims;
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::error::{Error, Result};
 
 const OP: &str = "update_slice";
@@ -42,6 +42,7 @@ pub struct UpdateSliceOp {
     in_place: bool,
     /// The type of the words.
     dtype: DType,
+    precision: Precision,
 }
 
 impl UpdateSliceOp {
@@ -63,12 +64,18 @@ impl UpdateSliceOp {
             let wanted = if batch == 1 { "1".to_owned() } else { format!("1 or {batch}") };
             return Err(Error::shape(OP, format!("{count} places"), wanted));
         }
-        Ok(UpdateSliceOp { whole, part, places, axis, in_place: false, dtype: DType::F32 })
+        let (dtype, precision) = (DType::F32, Precision::F32);
+        Ok(UpdateSliceOp { whole, part, places, axis, in_place: false, dtype, precision })
     }
 
     /// The update of words of another type.
     fn of(self, dtype: DType) -> Self {
         UpdateSliceOp { dtype, ..self }
+    }
+
+    /// The update in another precision: elements of f32 are halves where it stores them.
+    fn in_precision(self, precision: Precision) -> Self {
+        UpdateSliceOp { precision: precision.with_f32_sums(), ..self }
     }
 
     /// The update that writes into what is there.

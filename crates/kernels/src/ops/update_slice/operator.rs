@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl Options for UpdateSlice {
     const NAME: &'static str = OP;
 
-    fn lower(&self, arguments: Arguments<'_>, _precision: Precision) -> Result<Lowered> {
+    fn lower(&self, arguments: Arguments<'_>, precision: Precision) -> Result<Lowered> {
         let [whole, part, places] = [Operand::Src, Operand::Arg(0), Operand::Arg(1)];
         let [own, other] = [whole, part].map(|operand| arguments.dtype(operand));
         if own != other {
@@ -24,7 +24,7 @@ impl Options for UpdateSlice {
             arguments.need(OP, places)?,
             *self,
         )?;
-        Ok(Lowered::Op(Arc::new(op.of(own.word()))))
+        Ok(Lowered::Op(Arc::new(op.of(own.word()).in_precision(precision))))
     }
 
     fn outputs(&self, _arguments: Arguments<'_>, op: &dyn Op) -> Vec<Dims> {

@@ -3,7 +3,7 @@
 use super::{OP, Sizes, UpdateSliceOp};
 use crate::cpu::blocks::{MOVED, independent_rows};
 use crate::cpu::workers::each;
-use crate::dtype::DType;
+use crate::dtype::{DType, Precision};
 use crate::emit::{Operand, Value};
 use crate::ops::kernel::Constants;
 use crate::ops::op::Op;
@@ -32,7 +32,7 @@ impl RowsOp for UpdateSliceOp {
     const TEXT: &'static str = crate::emit::text!("../../../shaders/update_slice/rows.wgsl");
 
     fn problem_key(&self) -> String {
-        let UpdateSliceOp { whole, part, places, axis, in_place, dtype } = self;
+        let UpdateSliceOp { whole, part, places, axis, in_place, dtype, .. } = self;
         let place = if *in_place { " in_place" } else { "" };
         format!("into{whole} of{part} at{places} axis{axis}{place}{}", word_key(*dtype))
     }
@@ -66,6 +66,17 @@ impl RowsOp for UpdateSliceOp {
 
     fn dtype(&self, operand: Operand) -> DType {
         if operand == Operand::Arg(1) { DType::I32 } else { self.dtype }
+    }
+
+    fn precision(&self) -> Precision {
+        if self.dtype == DType::F32 && self.width() == 4 { self.precision } else { Precision::F32 }
+    }
+
+    fn stored(&self, operand: Operand) -> DType {
+        match self.dtype(operand) {
+            DType::F32 => RowsOp::precision(self).storage(),
+            other => other,
+        }
     }
 
     fn is_wide(&self, operand: Operand) -> bool {
