@@ -850,7 +850,7 @@ fn every_kernel_has_one_text_and_every_text_a_kernel() {
 #[test]
 fn every_runner_of_the_conformance_table_includes_all_of_its_modules() {
     // These run on a GPU that blocks, or look at whole tables: they are tests of their own.
-    let apart = ["ends", "large", "main", "order"];
+    let apart = ["ends", "idle", "large", "main", "order"];
     let mut failures = Vec::new();
     for runner in ["bindings/web/dawn/examples/conformance.rs", "tools/arm/src/main.rs"] {
         let text = fs::read_to_string(root().join(runner)).expect(runner);
