@@ -70,6 +70,15 @@ impl Constant {
         packed.map_err(|error| error.at_node(&self.node))
     }
 
+    /// Its bytes as the kernel stores them, in whole vec4s, so that a kernel may bind them as such.
+    fn stored(&self) -> Result<Vec<u8>> {
+        let elements = self.packed()?;
+        let length = (elements.len() * self.dtype.bytes()).next_multiple_of(VEC4);
+        let mut bytes = alloc::zeros(length, "a packed constant")?;
+        self.store(&elements, &mut bytes);
+        Ok(bytes)
+    }
+
     /// Writes `elements` to the beginning of `bytes` as the kernel stores them.
     fn store(&self, elements: &[f32], bytes: &mut [u8]) {
         let own = bytes.get_mut(..elements.len() * self.dtype.bytes()).unwrap_or_default();
@@ -90,71 +99,54 @@ impl Constant {
 /// Constants of fewer elements are not worth looking for others that are alike.
 pub(crate) const MIN_SHARED: usize = 1024;
 
-/// Constants in the bytes of one buffer.
+/// Bytes of a vec4 of f32.
+const VEC4: usize = 16;
+
+/// Constants that go into one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
-    pub(crate) bytes: Vec<u8>,
-    /// Offset and length of each.
-    pub(crate) places: Vec<(u64, u64)>,
+    /// The bytes of each.
+    pub(crate) parts: Vec<Vec<u8>>,
+    /// Where each begins in the buffer.
+    pub(crate) offsets: Vec<u64>,
+    /// Bytes of the buffer.
+    pub(crate) bytes: u64,
 }
 
 /// Constants packed side by side before the thread's other tasks have their turn.
 const AT_ONCE: usize = if cfg!(target_family = "wasm") { 1 } else { usize::MAX };
 
-/// Offset and length of each of `constants`, of so many packed elements, and where the last one ends.
-fn places<'c>(
-    constants: impl Iterator<Item = &'c Constant>,
-    elements: impl Iterator<Item = usize>,
-    alignment: u64,
-) -> (Vec<(u64, u64)>, u64) {
+/// Where each of some constants of so many bytes begins, and where the last one ends.
+fn places(lengths: impl Iterator<Item = usize>, alignment: u64) -> (Vec<u64>, u64) {
     let mut end = 0u64;
-    let place = |(constant, elements): (&Constant, usize)| {
+    let place = |length: usize| {
         let offset = end.next_multiple_of(alignment);
-        // Whole vec4s, so that a kernel may bind the range as such.
-        let length = (elements * constant.dtype.bytes()).next_multiple_of(16) as u64;
-        end = offset + length;
-        (offset, length)
+        end = offset + length as u64;
+        offset
     };
-    let places = constants.zip(elements).map(place).collect();
-    (places, end)
+    let offsets = lengths.map(place).collect();
+    (offsets, end)
 }
 
-/// The bytes that [`pack`] would give. Each constant is packed and let go of before the next one.
+/// The bytes of the buffer that [`pack`] would say. Each constant is packed and let go of before the next one.
 pub(crate) fn packed_bytes(constants: &[Constant], alignment: u64) -> Result<u64> {
-    let lengths = constants.iter().map(|constant| Ok(constant.packed()?.len()));
-    let lengths = lengths.collect::<Result<Vec<usize>>>()?;
-    Ok(places(constants.iter(), lengths.into_iter(), alignment).1)
+    let length =
+        |constant: &Constant| Ok((constant.packed()?.len() * constant.dtype.bytes()).next_multiple_of(VEC4));
+    let lengths = constants.iter().map(length).collect::<Result<Vec<usize>>>()?;
+    Ok(places(lengths.into_iter(), alignment).1)
 }
 
 /// Packs all of `constants`, each to begin at a multiple of `alignment`.
 pub(crate) async fn pack(constants: &[&Constant], alignment: u64, turns: &mut Turns) -> Result<Packed> {
-    let mut packed = Vec::with_capacity(constants.len());
+    let mut parts = Vec::with_capacity(constants.len());
     for some in constants.chunks(AT_ONCE) {
-        for elements in parallel::map(some, |constant: &&Constant| constant.packed()) {
-            packed.push(elements?);
+        for part in parallel::map(some, |constant: &&Constant| constant.stored()) {
+            parts.push(part?);
         }
         turns.pass().await;
     }
-    let (places, end) = places(constants.iter().copied(), packed.iter().map(Vec::len), alignment);
-    let mut bytes = alloc::zeros(usize::try_from(end).unwrap_or(usize::MAX), "a network's packed constants")?;
-    let mut rest = bytes.as_mut_slice();
-    let mut targets = Vec::with_capacity(packed.len());
-    let mut at = 0;
-    for &(offset, length) in &places {
-        let (_, from) = rest.split_at_mut((offset - at) as usize);
-        let (target, after) = from.split_at_mut(length as usize);
-        targets.push(target);
-        (rest, at) = (after, offset + length);
-    }
-    let mut targets = targets.into_iter().zip(constants).zip(&packed).peekable();
-    while targets.peek().is_some() {
-        let some = targets.by_ref().take(AT_ONCE).collect();
-        parallel::each(some, |((target, constant), elements): ((&mut [u8], &&Constant), &Vec<f32>)| {
-            constant.store(elements, target);
-        });
-        turns.pass().await;
-    }
-    Ok(Packed { bytes, places })
+    let (offsets, bytes) = places(parts.iter().map(Vec::len), alignment);
+    Ok(Packed { parts, offsets, bytes })
 }
 
 #[cfg(test)]
@@ -186,19 +178,20 @@ mod tests {
         let both = [DType::F32, DType::F16].map(|dtype| constant(dtype, Operand::Bias, vector()));
         let packed = pack(&both, 256).expect("both");
         // Eight lanes: five channels and the rest of the last vec4.
-        assert_eq!(packed.places, [(0, 32), (256, 16)]);
-        assert_eq!(packed.bytes.len(), 272);
+        let [wide, narrow] = &packed.parts[..] else { panic!("{} parts", packed.parts.len()) };
+        assert_eq!((&packed.offsets[..], packed.bytes), (&[0, 256][..], 272));
+        assert_eq!((wide.len(), narrow.len()), (32, 16));
         assert_eq!(packed_bytes(&both, 256).expect("both"), 272);
-        let wide: Vec<f32> = bytemuck::pod_collect_to_vec(&packed.bytes[..20]);
-        let narrow: Vec<f16> = bytemuck::pod_collect_to_vec(&packed.bytes[256..266]);
-        assert_eq!(wide, bias);
-        assert_eq!(narrow.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), bias);
-        assert!(packed.bytes[20..256].iter().all(|&byte| byte == 0));
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&wide[..20]), bias);
+        let halves: Vec<f16> = bytemuck::pod_collect_to_vec(&narrow[..10]);
+        assert_eq!(halves.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), bias);
+        assert!(wide[20..].iter().chain(&narrow[10..]).all(|&byte| byte == 0));
     }
 
     #[test]
     fn no_constants_are_no_bytes() {
-        assert!(pack(&[], 256).expect("nothing").bytes.is_empty());
+        let packed = pack(&[], 256).expect("nothing");
+        assert!(packed.bytes == 0 && packed.parts.is_empty());
     }
 
     #[test]

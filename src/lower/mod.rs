@@ -89,7 +89,7 @@ pub(crate) use arrangement::{Arrangement, check_arrangement};
 #[cfg(all(any(feature = "wgpu", feature = "opencl"), not(target_family = "wasm")))]
 pub use by::By;
 pub(crate) use choose::on_cpu;
-pub(crate) use constants::{Constant, MIN_SHARED, PackedAs, pack, packed_bytes};
+pub(crate) use constants::{Constant, MIN_SHARED, Packed, PackedAs, pack, packed_bytes};
 pub(crate) use halves::op_on;
 pub(crate) use idioms::{compose, compose_on_cpu, follow, round_activations};
 #[cfg(not(target_family = "wasm"))]

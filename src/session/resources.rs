@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::layout::Layout;
 use crate::lower::{
-    CompiledKernels, Constant, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive, pack,
+    CompiledKernels, Constant, MIN_SHARED, OperandMemory, Packed, Part, Program, Step, Stored, Work,
+    decisive, pack,
 };
 use crate::ops::Launch;
 use crate::task::Turns;
@@ -83,15 +84,18 @@ impl Resources {
 /// Bytes of constants that are uploaded before the thread's other tasks have their turn.
 const UPLOADED_AT_ONCE: usize = if cfg!(target_family = "wasm") { 4 << 20 } else { usize::MAX };
 
-/// Writes `bytes` to the beginning of `buffer`.
+/// Packed constants of fewer bytes are written together: a write takes a driver as long as some kilobytes.
+const SMALL: usize = 64 << 10;
+
+/// Writes `bytes` to `buffer`, from an offset on.
 async fn upload(
     device: &dyn Device,
-    buffer: &Buffer,
+    (buffer, offset): (&Buffer, u64),
     bytes: &[u8],
     teller: &Teller<'_>,
     turns: &mut Turns,
 ) -> Result<()> {
-    let mut at = 0;
+    let mut at = offset;
     for part in bytes.chunks(UPLOADED_AT_ONCE) {
         device.write(&buffer.slice(at, part.len() as u64)?, part)?;
         at += part.len() as u64;
@@ -99,6 +103,34 @@ async fn upload(
         turns.pass().await;
     }
     Ok(())
+}
+
+/// Uploads packed constants, each of which is let go of then; small ones are written together.
+async fn upload_parts(
+    device: &dyn Device,
+    buffer: &Buffer,
+    Packed { parts, offsets, .. }: Packed,
+    teller: &Teller<'_>,
+    turns: &mut Turns,
+) -> Result<()> {
+    let (mut together, mut first) = (Vec::new(), 0);
+    for (part, offset) in parts.into_iter().zip(offsets) {
+        let small = part.len() < SMALL;
+        if (!small || together.len() + part.len() > UPLOADED_AT_ONCE) && !together.is_empty() {
+            upload(device, (buffer, first), &together, teller, turns).await?;
+            together.clear();
+        }
+        if !small {
+            upload(device, (buffer, offset), &part, teller, turns).await?;
+            continue;
+        }
+        if together.is_empty() {
+            first = offset;
+        }
+        together.resize((offset - first) as usize, 0);
+        together.extend_from_slice(&part);
+    }
+    upload(device, (buffer, first), &together, teller, turns).await
 }
 
 /// Allocates the memory and uploads the constants.
@@ -168,14 +200,14 @@ pub(super) async fn allocate(
                 bytemuck::cast_slice(&words).into()
             };
             teller.bytes(rows.len() as u64);
-            upload(device, &slice.buffer, &rows, teller, turns).await?;
+            upload(device, (&slice.buffer, 0), &rows, teller, turns).await?;
             if let Some((shared, key)) = shelf {
                 held.push(shared.keep(key, slice.clone(), tensor.clone()));
             }
         }
         if let (true, Resource::Buffer(slice)) = (value.scratch, &resource) {
             let zeros = alloc::zeros(value.bytes as usize, "scratch memory")?;
-            upload(device, &slice.buffer, &zeros, teller, turns).await?;
+            upload(device, (&slice.buffer, 0), &zeros, teller, turns).await?;
         }
         stored.push(Some(resource));
     }
@@ -217,17 +249,19 @@ async fn packed_constants(
     let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
     let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
     let packed = pack(&fresh, program.constant_alignment(), turns).await?;
-    let bytes = packed.bytes.len() as u64;
+    let bytes = packed.bytes;
+    let places: Vec<(u64, u64)> =
+        packed.offsets.iter().zip(&packed.parts).map(|(&offset, part)| (offset, part.len() as u64)).collect();
     let buffer = match bytes {
         0 => None,
         bytes => {
             let buffer = device.alloc(bytes, Memory::Device)?;
             teller.bytes(bytes);
-            upload(device, &buffer, &packed.bytes, teller, turns).await?;
+            upload_parts(device, &buffer, packed, teller, turns).await?;
             Some(buffer)
         }
     };
-    let mut places = packed.places.into_iter();
+    let mut places = places.into_iter();
     let (mut slices, mut held) = (Vec::with_capacity(known.len()), Vec::new());
     for ((constant, key), known) in program.constants.iter().zip(keys).zip(known) {
         if let Some(known) = known {

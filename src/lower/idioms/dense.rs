@@ -7,12 +7,17 @@ use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::{Derived, Value};
 use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::lower::mistakes::planted;
 use crate::lower::unit::Input;
 use crate::ops::gemm::Gemm;
 use crate::ops::pointwise::Pointwise;
+use crate::parallel;
 use crate::shape::Shape;
+use half::f16;
+use half::slice::HalfFloatSliceExt as _;
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A product, and what it is given.
@@ -74,6 +79,45 @@ pub(super) struct Matrix<'a> {
 /// Outputs whose weights are turned together: those of one input lie in a line of the cache.
 const TURNED: usize = 16;
 
+/// Elements of a matrix in rows.
+#[derive(Clone, Copy)]
+enum Weights<'a> {
+    Floats(&'a [f32]),
+    Halves(&'a [f16]),
+}
+
+impl Weights<'_> {
+    /// Elements from the one at `first` on, as many as `to` has.
+    fn copy(self, first: usize, to: &mut [f32]) {
+        let range = first..first + to.len();
+        match self {
+            Weights::Floats(all) => {
+                if let Some(own) = all.get(range) {
+                    to.copy_from_slice(own);
+                }
+            }
+            Weights::Halves(all) => {
+                if let Some(own) = all.get(range) {
+                    own.convert_to_f32_slice(to);
+                }
+            }
+        }
+    }
+
+    /// Columns from the one at `first` on, of a matrix of `columns`, as the rows of `to`.
+    fn turn(self, first: usize, [columns, rows]: [usize; 2], to: &mut [f32]) {
+        let count = to.len() / rows.max(1);
+        let mut line = [0.0; TURNED];
+        for row in 0..rows {
+            let Some(line) = line.get_mut(..count) else { return };
+            self.copy(row * columns + first, line);
+            for (to, &element) in to.iter_mut().skip(row).step_by(rows).zip(&*line) {
+                *to = element;
+            }
+        }
+    }
+}
+
 impl Matrix<'_> {
     /// The shape of the weights of a 1x1 convolution.
     fn shape(&self) -> Shape {
@@ -94,27 +138,34 @@ impl Matrix<'_> {
         let parts: Vec<&HostTensor> = [tensor].into_iter().chain(scale).collect();
         let how =
             format!("{outputs} outputs of {inputs}, transposed: {transposed}, scaled: {}", scale.is_some());
-        derived.joined(&how, &parts, |_, parts| {
-            let factors = parts.get(1).copied().filter(|_| !planted("dense_layers_scale"));
-            let factor = |input: usize| factors.and_then(|own| own.get(input)).map_or(1.0, |factor| *factor);
-            let weights = parts.first().copied().unwrap_or_default();
+        derived.made(&how, &parts, || {
+            let factors =
+                scale.filter(|_| !planted("dense_layers_scale")).map(HostTensor::try_nhwc).transpose()?;
             let mut turned: Arc<[f32]> =
                 alloc::shared(std::iter::repeat_n(0.0, outputs * inputs), "weights")?;
             let all = Arc::get_mut(&mut turned).unwrap_or_default();
             let turns = !transposed && !planted("dense_axes");
-            for (block, rows) in all.chunks_mut((TURNED * inputs).max(1)).enumerate() {
-                let (first, count) = (block * TURNED, rows.len() / inputs.max(1));
-                for input in 0..inputs {
-                    let factor = factor(input);
-                    for output in 0..count {
-                        let (row, place) = (first + output, output * inputs + input);
-                        let from = if turns { input * outputs + row } else { row * inputs + input };
-                        if let (Some(to), Some(weight)) = (rows.get_mut(place), weights.get(from)) {
-                            *to = weight * factor;
-                        }
-                    }
+            let whole: Cow<'_, [f32]>;
+            let weights = match tensor.elements::<f16>() {
+                Some(halves) if tensor.layout() == Layout::Nhwc => Weights::Halves(halves),
+                _ => {
+                    whole = tensor.try_nhwc()?;
+                    Weights::Floats(&whole)
                 }
-            }
+            };
+            let blocks: Vec<(usize, &mut [f32])> =
+                all.chunks_mut((TURNED * inputs).max(1)).enumerate().collect();
+            parallel::each(blocks, |(block, rows)| {
+                let first = block * TURNED;
+                match turns {
+                    true => weights.turn(first, [outputs, inputs], rows),
+                    false => weights.copy(first * inputs, rows),
+                }
+                for row in rows.chunks_exact_mut(inputs.max(1)) {
+                    let factors = factors.iter().flat_map(|factors| factors.iter());
+                    row.iter_mut().zip(factors).for_each(|(weight, factor)| *weight *= factor);
+                }
+            });
             HostTensor::new(self.shape(), turned)
         })
     }

@@ -1,11 +1,21 @@
 //! Constants of several products as the constants of one.
 
+use crate::alloc;
 use crate::dims::Dims;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Derived;
 use crate::host::HostTensor;
+use crate::layout::Layout;
 use crate::lower::mistakes::planted;
 use crate::word;
+
+/// The type of floats in which all of `parts` are stored, in rows.
+fn stored_alike(parts: &[&HostTensor]) -> Option<DType> {
+    let dtype = parts.first()?.dtype();
+    let alike = |part: &&HostTensor| part.dtype() == dtype && part.layout() == Layout::Nhwc;
+    (dtype.is_float() && parts.iter().all(alike)).then_some(dtype)
+}
 
 /// Matrices of equally many rows side by side, `[A B ..]`: row `i` is row `i` of each in turn. Of one type, if all are.
 pub(super) fn side_by_side(derived: &Derived, parts: &[&HostTensor]) -> Result<HostTensor> {
@@ -19,6 +29,19 @@ pub(super) fn side_by_side(derived: &Derived, parts: &[&HostTensor]) -> Result<H
         return Err(Error::Internal(format!("columns of {extents:?} side by side")));
     }
     let dims = Dims::new(&[rows, extents.iter().map(|extents| extents[1]).sum()])?;
+    if let (Some(dtype), false) = (stored_alike(parts), planted("joined_flat")) {
+        return derived.made("side by side", parts, || {
+            let mut bytes = alloc::reserved(dims.elements() * dtype.bytes(), "joined constants")?;
+            for row in 0..rows {
+                for (part, [_, columns]) in parts.iter().zip(&extents) {
+                    let columns = columns * dtype.bytes();
+                    let own = part.bytes().get(row * columns..(row + 1) * columns);
+                    bytes.extend_from_slice(own.unwrap_or_default());
+                }
+            }
+            HostTensor::from_bytes(dims, dtype, &bytes)
+        });
+    }
     derived.joined("side by side", parts, |dtype, parts| {
         let each = dtype.word().words();
         if planted("joined_flat") {
@@ -42,6 +65,10 @@ pub(super) fn end_to_end(derived: &Derived, parts: &[&HostTensor]) -> Result<Hos
         *first = parts.iter().filter_map(|part| part.dims().extents().first().copied()).sum();
     }
     let dims = Dims::new(&extents)?;
+    if let Some(dtype) = stored_alike(parts) {
+        let bytes = || parts.iter().map(|part| part.bytes()).collect::<Vec<_>>().concat();
+        return derived.made("behind", parts, || HostTensor::from_bytes(dims, dtype, &bytes()));
+    }
     derived
         .joined("behind", parts, |dtype, parts| word::to_tensor(dims, dtype, dtype.word(), &parts.concat()))
 }
@@ -78,7 +105,6 @@ pub(super) fn vectors(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use half::f16;
 
     fn tensor(extents: &[usize], first: f32) -> HostTensor {

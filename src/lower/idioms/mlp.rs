@@ -218,7 +218,9 @@ impl Rows {
         };
         let Some(scale) = &self.scale else { return Ok(Some((layer.weights(derived)?, bias))) };
         let scaled = matrix.scaled(derived, Some(scale))?;
-        if scaled.to_nhwc().iter().any(|weight| f64::from(weight.abs()) > LARGEST_HALF) {
+        // Each is looked at, as vectors are, which a first one that is too large would end.
+        let most = LARGEST_HALF as f32;
+        if scaled.to_nhwc().iter().fold(false, |any, weight| any | (weight.abs() > most)) {
             return Ok(None);
         }
         let dims = scaled.dims();

@@ -61,12 +61,27 @@ impl Derived {
         parts: &[&HostTensor],
         make: impl FnOnce(DType, &[&[f32]]) -> Result<HostTensor>,
     ) -> Result<HostTensor> {
+        self.made(how, parts, || {
+            let (dtype, elements) = elements(parts)?;
+            let elements: Vec<&[f32]> = elements.iter().map(|part| &**part).collect();
+            make(dtype, &elements)
+        })
+    }
+
+    /// What `make` makes of `parts`, which it reads itself: kept, and made once for each `how`.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn made(
+        &self,
+        how: &str,
+        parts: &[&HostTensor],
+        make: impl FnOnce() -> Result<HostTensor>,
+    ) -> Result<HostTensor> {
         if let Some(whole) = find(&mut lock(&self.0), how, parts) {
             return Ok(whole);
         }
-        let (dtype, elements) = elements(parts)?;
-        let elements: Vec<&[f32]> = elements.iter().map(|part| &**part).collect();
-        let whole = make(dtype, &elements)?;
+        let whole = make()?;
         let watched = parts.iter().map(|part| Some((known(part), part.watch()?)));
         let Some(of) = watched.collect::<Option<Vec<_>>>() else { return Ok(whole) };
         let mut all = lock(&self.0);
