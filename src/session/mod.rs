@@ -87,6 +87,7 @@ mod shared;
 mod sizes;
 #[cfg(not(target_family = "wasm"))]
 mod stream;
+mod uploaded;
 mod value_buffers;
 #[cfg(not(target_family = "wasm"))]
 mod watched;

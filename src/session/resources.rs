@@ -4,6 +4,7 @@ use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
 use super::progress::Teller;
 use super::shared::{Key, Shared, Uploaded};
+use super::uploaded::{packed_constants, upload};
 use crate::alloc;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
@@ -13,10 +14,7 @@ use crate::emit::KernelSource;
 use crate::error::{Error, Result};
 use crate::host::HostTensor;
 use crate::layout::Layout;
-use crate::lower::{
-    CompiledKernels, Constant, MIN_SHARED, OperandMemory, Packed, Part, Program, Step, Stored, Work,
-    decisive, pack,
-};
+use crate::lower::{CompiledKernels, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive};
 use crate::ops::Launch;
 use crate::task::Turns;
 use half::f16;
@@ -79,58 +77,6 @@ impl Resources {
         }
         self.slots = slots;
     }
-}
-
-/// Bytes of constants that are uploaded before the thread's other tasks have their turn.
-const UPLOADED_AT_ONCE: usize = if cfg!(target_family = "wasm") { 4 << 20 } else { usize::MAX };
-
-/// Packed constants of fewer bytes are written together: a write takes a driver as long as some kilobytes.
-const SMALL: usize = 64 << 10;
-
-/// Writes `bytes` to `buffer`, from an offset on.
-async fn upload(
-    device: &dyn Device,
-    (buffer, offset): (&Buffer, u64),
-    bytes: &[u8],
-    teller: &Teller<'_>,
-    turns: &mut Turns,
-) -> Result<()> {
-    let mut at = offset;
-    for part in bytes.chunks(UPLOADED_AT_ONCE) {
-        device.write(&buffer.slice(at, part.len() as u64)?, part)?;
-        at += part.len() as u64;
-        teller.uploaded(part.len() as u64);
-        turns.pass().await;
-    }
-    Ok(())
-}
-
-/// Uploads packed constants, each of which is let go of then; small ones are written together.
-async fn upload_parts(
-    device: &dyn Device,
-    buffer: &Buffer,
-    Packed { parts, offsets, .. }: Packed,
-    teller: &Teller<'_>,
-    turns: &mut Turns,
-) -> Result<()> {
-    let (mut together, mut first) = (Vec::new(), 0);
-    for (part, offset) in parts.into_iter().zip(offsets) {
-        let small = part.len() < SMALL;
-        if (!small || together.len() + part.len() > UPLOADED_AT_ONCE) && !together.is_empty() {
-            upload(device, (buffer, first), &together, teller, turns).await?;
-            together.clear();
-        }
-        if !small {
-            upload(device, (buffer, offset), &part, teller, turns).await?;
-            continue;
-        }
-        if together.is_empty() {
-            first = offset;
-        }
-        together.resize((offset - first) as usize, 0);
-        together.extend_from_slice(&part);
-    }
-    upload(device, (buffer, first), &together, teller, turns).await
 }
 
 /// Allocates the memory and uploads the constants.
@@ -221,63 +167,6 @@ pub(super) async fn allocate(
     };
     let slots = if shared_with.is_some() { buffers } else { Vec::new() };
     Ok(Resources { stored, slots, constants: packed.slices, _shared: held, written, memory })
-}
-
-/// What the packed constants of a program became.
-struct PackedConstants {
-    /// Where each lies.
-    slices: Vec<Slice>,
-    /// Those that sessions for other extents have, too.
-    held: Vec<Arc<Uploaded>>,
-    /// How many bytes were uploaded.
-    bytes: u64,
-}
-
-/// Packs the constants that no session for other extents has, and uploads them into one buffer.
-async fn packed_constants(
-    device: &dyn Device,
-    program: &Program,
-    shared_with: Option<&Shared>,
-    teller: &Teller<'_>,
-    turns: &mut Turns,
-) -> Result<PackedConstants> {
-    let key =
-        |constant: &Constant| shared_with.and_then(|shared| Some((shared, Key::Packed(constant.key()?))));
-    let keys: Vec<Option<(&Shared, Key)>> = program.constants.iter().map(key).collect();
-    let known = |key: &Option<(&Shared, Key)>| key.as_ref().and_then(|(shared, key)| shared.uploaded(key));
-    let known: Vec<Option<Arc<Uploaded>>> = keys.iter().map(known).collect();
-    let fresh = program.constants.iter().zip(&known).filter(|(_, known)| known.is_none());
-    let fresh: Vec<&Constant> = fresh.map(|(constant, _)| constant).collect();
-    let packed = pack(&fresh, program.constant_alignment(), turns).await?;
-    let bytes = packed.bytes;
-    let places: Vec<(u64, u64)> =
-        packed.offsets.iter().zip(&packed.parts).map(|(&offset, part)| (offset, part.len() as u64)).collect();
-    let buffer = match bytes {
-        0 => None,
-        bytes => {
-            let buffer = device.alloc(bytes, Memory::Device)?;
-            teller.bytes(bytes);
-            upload_parts(device, &buffer, packed, teller, turns).await?;
-            Some(buffer)
-        }
-    };
-    let mut places = places.into_iter();
-    let (mut slices, mut held) = (Vec::with_capacity(known.len()), Vec::new());
-    for ((constant, key), known) in program.constants.iter().zip(keys).zip(known) {
-        if let Some(known) = known {
-            slices.push(known.slice.clone());
-            held.push(known);
-            continue;
-        }
-        let missing = || Error::Internal("a constant without a buffer".to_owned());
-        let (buffer, (offset, length)) = buffer.as_ref().zip(places.next()).ok_or_else(missing)?;
-        let slice = buffer.slice(offset, length)?;
-        if let Some((shared, key)) = key {
-            held.push(shared.keep(key, slice.clone(), constant.tensor().clone()));
-        }
-        slices.push(slice);
-    }
-    Ok(PackedConstants { slices, held, bytes })
 }
 
 /// The key of a constant that kernels read in rows; none where nothing is worth sharing.
