@@ -5,7 +5,7 @@ use crate::gpu::check_with_fewer_groups;
 use crate::problem::{expected, operands};
 use diptych_device::device::Device;
 use diptych_kernels::ops::{Choice, Op};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The choices of a kernel's first tile with the smallest and the largest work-group.
 fn choices(op: &dyn Op, device: &dyn Device) -> Vec<Choice> {
@@ -28,30 +28,37 @@ fn choices(op: &dyn Op, device: &dyn Device) -> Vec<Choice> {
     all
 }
 
-/// How many launches were shortened, and those whose results were right all the same.
+/// Problems that a kernel is tried with: some work-groups have work that depends on the numbers.
+const MOST: usize = 4;
+
+/// How many kernels' launches were shortened along an axis, and those whose results were right all the same.
 pub(crate) async fn every_group_has_work(device: &dyn Device) -> (usize, Vec<String>) {
     let mut cases: Vec<Case> = small_table();
     // The largest problems have the most work-groups.
     cases.sort_by_key(|case| std::cmp::Reverse(case.problem.flops()));
-    let (mut seen, mut failures) = (BTreeSet::new(), Vec::new());
+    let mut found: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    let mut shown = BTreeSet::new();
     for case in &cases {
         let op = &*case.problem;
         for choice in choices(op, device) {
             let Ok(launch) = op.plan(&choice, &device.info().limits) else { continue };
-            let several = (0..3).filter(|&axis| launch.groups()[axis] > 1);
-            for axis in several {
-                let invocations: u32 = choice.work_group.iter().product();
-                if !seen.insert((op.name(), choice.variant, invocations > 64, axis)) {
+            let (groups, large) = (launch.groups(), choice.work_group.iter().product::<u32>() > 64);
+            for axis in (0..3).filter(|&axis| groups[axis] > 1) {
+                let key = (op.name(), choice.variant, large, axis);
+                let tried = found.entry(key).or_default();
+                if shown.contains(&key) || tried.len() == MOST {
                     continue;
                 }
                 let operands = operands(op);
                 let expected = expected(op, &operands);
-                if check_with_fewer_groups(device, op, &operands, &expected, &choice, axis).await.is_ok() {
-                    let groups = launch.groups();
-                    failures.push(format!("{} {choice}: {groups:?}, one fewer along axis {axis}", case.name));
+                match check_with_fewer_groups(device, op, &operands, &expected, &choice, axis).await {
+                    Ok(()) => tried.push(format!("{} {choice}: {groups:?} along axis {axis}", case.name)),
+                    Err(_) => drop(shown.insert(key)),
                 }
             }
         }
     }
-    (seen.len(), failures)
+    let count = found.len();
+    let idle = found.into_iter().filter(|(key, _)| !shown.contains(key));
+    (count, idle.flat_map(|(_, tried)| tried).collect())
 }
