@@ -4,7 +4,8 @@
 //# `passed`: two invocations have a row, one its even and one its odd vec4s, and write its shares as halves to
 //# local memory, where the keys were if there is room. Shares are exponentials of scores less a score of the row that is at most 4
 //# less than the largest so far, so that the sums of a row need another scale only when a score exceeds all before by more: then
-//# the wave's sums pass through `passed`, KEYS columns at a time. Shares are 1024 times themselves, which the sum of shares is
+//# its wave says so in the vec4s behind the first row of `passed`, and the sums of all waves pass through `passed`, KEYS columns at
+//# a time. In the first step there are none. Shares are 1024 times themselves, which the sum of shares is
 //# as well: a half keeps one down to 2^-24, and one of e^4 is below 65504. Keys beyond the last are zeros without a share.
 //# Solo: OpenCL C has no cooperative matrices.
 enable wgpu_cooperative_matrix;
@@ -130,7 +131,8 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
         //% endfor
         var new${r}: f32 = max(max(top${r}.x, top${r}.y), max(top${r}.z, top${r}.w));
         new${r} = max(new${r}, subgroupShuffleXor(new${r}, 1u));
-        new${r} = select(most${r}, max(most${r}, new${r}), new${r} > most${r} + 4.0f);
+        //# The difference, as a sum would be rounded where scores are large.
+        new${r} = select(most${r}, new${r}, new${r} - most${r} > 4.0f);
         //% endfor
         let grew: bool = subgroupAny(${"new0 != most0" if tile[1] == 1 else "new0 != most0 || new1 != most1"});
         if (lane == 0u) {

@@ -101,7 +101,8 @@ impl<'n, 'g> Builder<'n, 'g> {
         let port = state || graph.inputs().contains(&value) || self.network.leaves(value);
         // What is the same at each run is written once, in any form.
         let same = self.network.constant(value).is_some();
-        let pinned = form == Form::Image || same || (form == Form::Rows && port) || state;
+        let rows = if self.network.is_half_state(value) { Form::HalfRows } else { Form::Rows };
+        let pinned = form == Form::Image || same || (form == rows && port);
         let part = self.own(stored_bytes(kind), pinned);
         let stored = &mut self.program.stored[part.stored];
         stored.image = (form == Form::Image).then(|| (Layout::image_extent(&shape), dtype));

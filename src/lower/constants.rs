@@ -128,7 +128,7 @@ fn places(lengths: impl Iterator<Item = usize>, alignment: u64) -> (Vec<u64>, u6
     (offsets, end)
 }
 
-/// The bytes of the buffer that [`pack`] would say. Each constant is packed and let go of before the next one.
+/// The bytes of the buffer that [`pack`] plans. Each constant is packed and let go of before the next one.
 pub(crate) fn packed_bytes(constants: &[Constant], alignment: u64) -> Result<u64> {
     let length =
         |constant: &Constant| Ok((constant.packed()?.len() * constant.dtype.bytes()).next_multiple_of(VEC4));

@@ -30,7 +30,7 @@ pub(crate) struct Network<'a> {
     pub(super) own: Vec<TensorType>,
     /// Whether units may change states instead of computing what they become (`states`).
     pub(super) changes_states: bool,
-    /// Which states are stored as halves (`states`); none says that none are.
+    /// Whether each state is stored as halves (`states`); empty where none is.
     pub(super) half_states: Vec<bool>,
 }
 

@@ -1,13 +1,14 @@
 //! The states of a graph: buffers that a run reads, and writes when everything else is computed.
 
 use super::builder::Builder;
-use super::halves::op_on;
+use super::halves::{forms, op_on};
 use super::kernel::Kernel;
 use super::network::Network;
 use super::step::Part;
 use super::stored_as::Kind;
-use super::unit::Unit;
+use super::unit::{Assigned, Input, Unit};
 use crate::dtype::{DType, Precision};
+use crate::emit::Operand;
 use crate::error::Result;
 use crate::graph::{State, Value};
 use crate::layout::{Form, Layout};
@@ -46,7 +47,8 @@ impl Network<'_> {
                 continue;
             }
             let precision = if self.has_half_state(index) { Precision::F16Storage } else { Precision::F32 };
-            let Some((op, operand)) = unit.op(self.graph, precision)?.in_place() else { continue };
+            // A state is of one type, whatever is said of the unit.
+            let Some((op, operand)) = unit.op_of(self.graph, precision)?.in_place() else { continue };
             let before = unit.input(operand)?.value();
             if before.map(|before| is_whole(before, state.value)).transpose()? == Some(true) {
                 return Ok(Some(InPlace { op, state: index }));
@@ -75,7 +77,8 @@ impl Network<'_> {
         Ok(self.in_place(unit)?.is_some_and(|in_place| self.has_half_state(in_place.state)))
     }
 
-    /// Stores states as halves that only take rows, where all that reads them does so in halves: caches of keys and values.
+    /// Notes which states are stored as halves in f16 storage: those that are only changed by rows written into them, and that
+    /// every reader reads in halves, as caches of keys and values are. What changes another one is in f32 as the state is.
     pub(super) fn halve_states(&mut self, precision: Precision, limits: &Limits) -> Result<()> {
         if precision == Precision::Auto || precision.storage() != DType::F16 || !limits.has_half_rows() {
             return Ok(());
@@ -83,10 +86,21 @@ impl Network<'_> {
         let states = self.graph.states().iter().enumerate();
         self.half_states =
             states.map(|(index, state)| self.may_be_halves(index, state, limits)).collect::<Result<_>>()?;
+        let mut wide = Vec::new();
+        for (index, unit) in self.units().iter().enumerate() {
+            if self.in_place(unit)?.is_some_and(|in_place| !self.has_half_state(in_place.state)) {
+                wide.push(index);
+            }
+        }
+        for index in wide {
+            let own = &mut self.units_mut()[index].precision;
+            let why = "it changes a state in f32".to_owned();
+            own.get_or_insert(Assigned { precision: Precision::F32, why });
+        }
         Ok(())
     }
 
-    /// Whether all that writes and reads a state stores halves in f16 storage.
+    /// Whether what writes and reads a state has it in halves in f16 storage.
     fn may_be_halves(&self, index: usize, state: &State, limits: &Limits) -> Result<bool> {
         let Some((next, writer)) = state.next.and_then(|next| Some((next, self.writer(next)?))) else {
             return Ok(false);
@@ -102,6 +116,16 @@ impl Network<'_> {
             let unit = &self.units()[user];
             let op = op_on(self.graph, unit, Precision::F16Storage, Layout::Nhwc, limits)?;
             if unit.host.is_some() || unit.precision.is_some() || op.precision().storage() != DType::F16 {
+                return Ok(false);
+            }
+            // Some ops have rows whatever the layout is.
+            let forms = forms(&*op, Layout::Nhwc, limits).or_else(|| forms(&*op, Layout::C4, limits));
+            let forms = forms.unwrap_or_default();
+            let in_halves = |operand: Operand| forms.contains(&(operand, Form::HalfRows));
+            let shows = |input: &Input| input.value().is_some_and(|value| self.resolve(value).of == next);
+            let mut reads = unit.inputs.iter().filter(|(_, input)| shows(input));
+            let writes = user != writer || crate::ops::outputs(&*op).all(|info| in_halves(info.operand));
+            if !writes || !reads.all(|(operand, _)| in_halves(*operand)) {
                 return Ok(false);
             }
         }

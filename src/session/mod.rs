@@ -4,7 +4,7 @@
 //! | file | does |
 //! |---|---|
 //! | `run`, `runner` | what a plan does, on a device or on the CPU |
-//! | `device`, `recorded`, `segment_plan`, `segments`, `host_steps`, `resources` | the session on a device: its recordings and submissions, its memory and kernels |
+//! | `device`, `recorded`, `segment_plan`, `segments`, `host_steps`, `resources`, `uploaded` | the session on a device: its recordings and submissions, its memory and kernels |
 //! | `cpu`, `sets` | the session on the CPU, and its buffers |
 //! | `input`, `flight`, `output_memory` | what a run is given; a run under way, and what came of it |
 //! | `blocking` | all that blocks, a few lines each around `submit` and what is awaited |

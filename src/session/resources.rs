@@ -4,7 +4,7 @@ use super::memory::DeviceMemory;
 use super::profile::MemoryUse;
 use super::progress::Teller;
 use super::shared::{Key, Shared, Uploaded};
-use super::uploaded::{packed_constants, upload};
+use super::uploaded::{packed_constants, rounded_rows, upload};
 use crate::alloc;
 #[cfg(not(target_family = "wasm"))]
 use crate::device::compile_planned_together;
@@ -17,7 +17,6 @@ use crate::layout::Layout;
 use crate::lower::{CompiledKernels, MIN_SHARED, OperandMemory, Part, Program, Step, Stored, Work, decisive};
 use crate::ops::Launch;
 use crate::task::Turns;
-use half::f16;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -175,20 +174,13 @@ fn rows_key(tensor: &HostTensor, halves: bool) -> Option<Key> {
     (dims.elements() >= MIN_SHARED).then_some(Key::Rows { place, dims, dtype, halves })
 }
 
-/// Rows in halves, in whole words. A number beyond the largest half is that one, as where a device converts rows.
+/// Rows in halves, in whole words.
 fn halves(tensor: &HostTensor) -> Result<Cow<'_, [u8]>> {
     let own = tensor.bytes();
     if tensor.dtype() == DType::F16 && tensor.layout() == Layout::Nhwc && own.len().is_multiple_of(4) {
         return Ok(Cow::Borrowed(own));
     }
-    let rows = tensor.words()?;
-    let mut bytes = alloc::zeros((2 * rows.len()).next_multiple_of(4), "a network's constants")?;
-    let largest = f16::MAX.to_f32();
-    bytes.as_chunks_mut().0.iter_mut().zip(&*rows).for_each(|(bytes, &row)| {
-        let row = if row.is_finite() { row.clamp(-largest, largest) } else { row };
-        *bytes = f16::from_f32(row).to_ne_bytes();
-    });
-    Ok(bytes.into())
+    Ok(rounded_rows(&tensor.words()?)?.into())
 }
 
 /// A kernel of the device.

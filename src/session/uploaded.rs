@@ -2,18 +2,33 @@
 
 use super::progress::Teller;
 use super::shared::{Key, Shared, Uploaded};
+use crate::alloc;
 use crate::device::{Buffer, Device, Memory, Slice};
 use crate::error::{Error, Result};
 use crate::lower::{Constant, Packed, Program, pack};
 use crate::task::Turns;
+use half::f16;
 use std::sync::Arc;
 
 /// Bytes of constants that are uploaded before the thread's other tasks have their turn.
 const UPLOADED_AT_ONCE: usize = if cfg!(target_family = "wasm") { 4 << 20 } else { usize::MAX };
 
-/// Packed constants of fewer bytes are written together, up to this many: a write takes a driver as long as some kilobytes.
+/// Packed constants of fewer bytes are written together: a driver takes as long for a write as it takes for some kilobytes.
 const SMALL: usize = 64 << 10;
+
+/// Bytes of small constants from which on they are written.
 const TOGETHER: usize = 4 << 20;
+
+/// Numbers as rows of halves, in whole words. One beyond the largest half is that one, as where a device converts rows.
+pub(super) fn rounded_rows(rows: &[f32]) -> Result<Vec<u8>> {
+    let mut bytes = alloc::zeros((2 * rows.len()).next_multiple_of(4), "rows of halves")?;
+    let largest = f16::MAX.to_f32();
+    bytes.as_chunks_mut().0.iter_mut().zip(rows).for_each(|(bytes, &row)| {
+        let row = if row.is_finite() { row.clamp(-largest, largest) } else { row };
+        *bytes = f16::from_f32(row).to_ne_bytes();
+    });
+    Ok(bytes)
+}
 
 /// Writes `bytes` to `buffer`, from an offset on.
 pub(super) async fn upload(
@@ -37,19 +52,21 @@ pub(super) async fn upload(
 async fn upload_parts(
     device: &dyn Device,
     buffer: &Buffer,
-    Packed { parts, offsets, .. }: Packed,
+    Packed { parts, offsets, bytes }: Packed,
     teller: &Teller<'_>,
     turns: &mut Turns,
 ) -> Result<()> {
-    let (mut together, mut first) = (Vec::new(), 0);
+    let (mut together, mut first, mut written) = (Vec::new(), 0, 0);
     for (part, offset) in parts.into_iter().zip(offsets) {
         let small = part.len() < SMALL;
         if (!small || together.len() > TOGETHER) && !together.is_empty() {
             upload(device, (buffer, first), &together, teller, turns).await?;
+            written += together.len() as u64;
             together.clear();
         }
         if !small {
             upload(device, (buffer, offset), &part, teller, turns).await?;
+            written += part.len() as u64;
             continue;
         }
         if together.is_empty() {
@@ -58,7 +75,10 @@ async fn upload_parts(
         together.resize((offset - first) as usize, 0);
         together.extend_from_slice(&part);
     }
-    upload(device, (buffer, first), &together, teller, turns).await
+    upload(device, (buffer, first), &together, teller, turns).await?;
+    // What lies between constants is not written.
+    teller.uploaded(bytes.saturating_sub(written + together.len() as u64));
+    Ok(())
 }
 
 /// What the packed constants of a program became.

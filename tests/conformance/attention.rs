@@ -46,6 +46,16 @@ pub(crate) fn problem(
     }
 }
 
+/// Scores that deviate by some 17, so that the largest of a row grows by far from one step of keys to the next.
+pub(crate) fn steep(precision: Precision) -> Problem {
+    problem(
+        [1, 1, 1, 130, 100, 40, 40],
+        Attention { scale: Some(Bits(8.0)), ..Attention::default() },
+        &[],
+        precision,
+    )
+}
+
 /// Each problem with its name.
 pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
     let mut table: Vec<(String, Problem, Breadth)> = Vec::new();
@@ -72,6 +82,7 @@ pub(crate) fn rows() -> Vec<(String, Problem, Breadth)> {
         push(extents, plain, &[], Groups);
         push(extents, turned, &[], Variants);
     }
+    push([1, 1, 1, 130, 100, 40, 40], Attention { scale: Some(Bits(8.0)), ..plain }, &[], Groups);
     // Each tile, of rows that end within it.
     let matrices = [1, 2, 1, 130, 131, 40, 24];
     for extents in [[1, 2, 1, 67, 139, 16, 20], matrices, [1, 4, 2, 3, 301, 8, 4], [1, 1, 1, 7, 10, 3, 5]] {

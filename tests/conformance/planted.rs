@@ -331,7 +331,6 @@ fn mistakes_in_other_matrices() -> Vec<Mistake> {
     let rows = [
         ("a key beyond the last", "matrix", [2, 1, 1], ">= end)", "> end)"),
         ("the last step left out", "matrix", [4, 1, 1], "first < until;", "first + KEYS < until;"),
-        ("earlier sums as they were", "matrix", [2, 2, 1], "vec4<f32>(smaller1)", "vec4<f32>(1.0f)"),
         ("the largest of half a row", "matrix", [2, 1, 1], "subgroupShuffleXor(new0, 1u)", "new0"),
         ("features that lie beyond", "matrix", [2, 1, 1], "unit < 10u)", "true)"),
         ("a key beyond the last", "matrix_ptx", [2, 1, 1], ">= end ? none", "> end ? none"),
@@ -352,6 +351,21 @@ fn mistakes_in_other_matrices() -> Vec<Mistake> {
             "VALUE_ROW * (lane % 8u)",
         ),
     ];
+    // Their scores exceed earlier ones by far.
+    let steep = [
+        ("earlier sums as they were", [2, 2, 1], "*= smaller1;", "*= 1.0f;"),
+        ("no wave's sums are scaled again", [2, 1, 1], "1.0f, grew && first", "0.0f, grew && first"),
+        (
+            "a share of no earlier score",
+            [4, 1, 1],
+            "let smaller0: f32 = exp(most0 - new0);",
+            "let smaller0: f32 = 1.0f;",
+        ),
+    ];
+    let steep = steep.map(|(what, tile, from, to)| {
+        let (problem, layout) = (crate::attention::steep(Precision::F16Storage), Layout::Nhwc);
+        Mistake { what, problem, variant: "matrix", tile, layout, from, to }
+    });
     let bytes = [
         ("the last step left out", [4, 1, 1], "step < steps; step", "step + 1u < steps; step"),
         ("words of other lanes", [2, 1, 1], "4u * (lane % 4u)", "2u * (lane % 4u)"),
@@ -367,7 +381,7 @@ fn mistakes_in_other_matrices() -> Vec<Mistake> {
         let (problem, layout) = (problem(), Layout::Nhwc);
         Mistake { what, problem, variant, tile, layout, from, to }
     };
-    rows.map(mistake).into_iter().chain(bytes).collect()
+    rows.map(mistake).into_iter().chain(steep).chain(bytes).collect()
 }
 
 /// Mistakes in the kernel that shuffles: each runs where subgroups are offered.

@@ -1,9 +1,10 @@
 //! What is awaited: built, run, profiled and tuned without blocking, and dropped midway.
 
+use crate::graph::dims;
 use crate::machine::{everywhere, gpus, noise};
 use diptych::{
-    Activation, Backend, BuildProgress, Context, Conv2d, Extras, Graph, HostTensor, Padding, Session,
-    SessionOptions, Shape, Tuner,
+    Activation, Backend, BuildProgress, Context, Conv2d, Extras, Gemm, Graph, HostTensor, Padding, Right,
+    Session, SessionOptions, Shape, Tuner,
 };
 use std::future::Future;
 use std::pin::pin;
@@ -48,16 +49,36 @@ fn a_context_that_is_awaited_is_the_one_that_is_waited_for() {
 
 #[test]
 fn a_session_that_is_awaited_tells_how_far_it_is() {
-    let (graph, x) = (network(1), noise(Shape::nhwc(1, 9, 7, 6), 3));
+    // One of small constants, and one whose weights are written by themselves, behind a bias that ends between places.
+    let weights = noise(Shape::nhwc(160, 1, 1, 160), 5).reshaped(dims(&[160, 160])).expect("as many");
+    let bias = HostTensor::vector(vec![0.5; 160]).expect("a bias");
+    let mut large = Graph::new();
+    let x = large.input("x", dims(&[3, 160])).expect("an input");
+    let y = large.gemm("y", x, Right::Constant(weights), Extras::bias(bias), Gemm::default());
+    let z = y.and_then(|y| large.gemm("z", y, Right::Constant(odd()), Extras::default(), Gemm::default()));
+    large.output(z.expect("a product")).expect("an output");
+    tells_how_far_it_is(&network(1), &noise(Shape::nhwc(1, 9, 7, 6), 3));
+    tells_how_far_it_is(
+        &large,
+        &noise(Shape::nhwc(1, 1, 3, 160), 3).reshaped(dims(&[3, 160])).expect("as many"),
+    );
+}
+
+/// Weights of few columns.
+fn odd() -> HostTensor {
+    noise(Shape::nhwc(160, 1, 1, 3), 9).reshaped(dims(&[160, 3])).expect("as many")
+}
+
+fn tells_how_far_it_is(graph: &Graph, x: &HostTensor) {
     for context in everywhere() {
         let title = context.info().to_string();
         let mut told: Vec<BuildProgress> = Vec::new();
         let mut tell = |progress| told.push(progress);
         let building =
-            Session::new_with_progress_async(&context, &graph, SessionOptions::default(), &mut tell);
+            Session::new_with_progress_async(&context, graph, SessionOptions::default(), &mut tell);
         let mut session = pollster::block_on(send(building)).expect("a session");
-        let mut blocking = Session::new(&context, &graph, SessionOptions::default()).expect("a session");
-        assert_eq!(session.run(&[("x", &x)]).expect("a run"), blocking.run(&[("x", &x)]).expect("a run"));
+        let mut blocking = Session::new(&context, graph, SessionOptions::default()).expect("a session");
+        assert_eq!(session.run(&[("x", x)]).expect("a run"), blocking.run(&[("x", x)]).expect("a run"));
         let later = |pair: &[BuildProgress]| {
             pair[0].compiled <= pair[1].compiled && pair[0].uploaded <= pair[1].uploaded
         };

@@ -74,6 +74,51 @@ fn caches_in_halves_give_what_carried_values_do() -> diptych::Result<()> {
     Ok(())
 }
 
+/// A cache of which a function of each element is shown.
+fn shown(function: Function) -> diptych::Result<Graph> {
+    let mut graph = Graph::new();
+    let x = graph.input("x", Dims::new(&[1, 1, 8])?)?;
+    let at = graph.typed_input("at", DType::I32, &[Dim::Fixed(1)])?;
+    let cache = graph.state("cache", HostTensor::new(Dims::new(&[1, 4, 8])?, vec![0.0; 32])?);
+    let next = graph.update_slice("next", cache, x, at, 1)?;
+    graph.update(cache, next)?;
+    let y = graph.elementwise("shown", function, &[next.into()])?;
+    graph.output(y)?;
+    Ok(graph)
+}
+
+#[test]
+fn states_of_other_readers_and_of_nodes_by_hand_are_right() -> diptych::Result<()> {
+    for (function, precision, by_hand) in [
+        (Function::Exp, Precision::F16Storage, None),
+        (Function::Neg, Precision::F16Storage, Some(Precision::F32)),
+        (Function::Neg, Precision::F32, Some(Precision::F16Storage)),
+        (Function::Neg, Precision::F16Storage, Some(Precision::F16Storage)),
+    ] {
+        let graph = shown(function)?;
+        let results = |context: &Context, precision: Precision, by_hand: Option<Precision>| {
+            let mut options = SessionOptions { precision, ..SessionOptions::default() };
+            options.precisions.extend(by_hand.map(|own| ("next".to_owned(), own)));
+            let mut session = Session::new(context, &graph, options)?;
+            let mut all = Vec::new();
+            for run in 0..4 {
+                let x = tensor(&[1, 1, 8], run + 7);
+                let at = HostTensor::of(Dims::new(&[1])?, vec![run as i32])?;
+                all.extend_from_slice(&session.run(&[("x", &x), ("at", &at)])?[0].to_f32());
+            }
+            Ok::<_, diptych::Error>(all)
+        };
+        let wanted = results(&Context::new(Backend::Cpu)?, Precision::F32, None)?;
+        for context in everywhere() {
+            let found = results(&context, precision, by_hand)?;
+            let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let what = format!("{} {function:?} {precision} {by_hand:?}", context.info().backend);
+            assert!(found.len() == wanted.len() && off < 4e-3, "{what}: {off}");
+        }
+    }
+    Ok(())
+}
+
 fn ids(values: Vec<i64>) -> HostTensor {
     HostTensor::of(Dims::new(&[1, values.len()]).expect("extents"), values).expect("as many")
 }

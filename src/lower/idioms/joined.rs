@@ -66,8 +66,11 @@ pub(super) fn end_to_end(derived: &Derived, parts: &[&HostTensor]) -> Result<Hos
     }
     let dims = Dims::new(&extents)?;
     if let Some(dtype) = stored_alike(parts) {
-        let bytes = || parts.iter().map(|part| part.bytes()).collect::<Vec<_>>().concat();
-        return derived.made("behind", parts, || HostTensor::from_bytes(dims, dtype, &bytes()));
+        return derived.made("behind", parts, || {
+            let mut bytes = alloc::reserved(dims.elements() * dtype.bytes(), "joined constants")?;
+            parts.iter().for_each(|part| bytes.extend_from_slice(part.bytes()));
+            HostTensor::from_bytes(dims, dtype, &bytes)
+        });
     }
     derived
         .joined("behind", parts, |dtype, parts| word::to_tensor(dims, dtype, dtype.word(), &parts.concat()))

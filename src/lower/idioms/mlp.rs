@@ -218,7 +218,7 @@ impl Rows {
         };
         let Some(scale) = &self.scale else { return Ok(Some((layer.weights(derived)?, bias))) };
         let scaled = matrix.scaled(derived, Some(scale))?;
-        // Each is looked at, as vectors are, which a first one that is too large would end.
+        // All are compared, without a stop at the first one, so that the loop is of vectors.
         let most = LARGEST_HALF as f32;
         if scaled.to_nhwc().iter().fold(false, |any, weight| any | (weight.abs() > most)) {
             return Ok(None);

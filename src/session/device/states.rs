@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::graph::Key;
 use crate::host::HostTensor;
 use crate::session::cache_state::rows_of;
+use crate::session::uploaded::rounded_rows;
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use std::borrow::Cow;
@@ -25,7 +26,7 @@ impl DeviceState {
     /// The bytes of what it is at first.
     fn first(&self) -> Result<Cow<'_, [u8]>> {
         Ok(match self.initial.words()? {
-            words if self.halves => Cow::Owned(rounded(&words)?),
+            words if self.halves => Cow::Owned(rounded_rows(&words)?),
             Cow::Borrowed(words) => Cow::Borrowed(bytemuck::cast_slice(words)),
             Cow::Owned(words) => Cow::Owned(bytemuck::cast_slice(&words).to_vec()),
         })
@@ -40,7 +41,7 @@ impl DeviceState {
 /// The bytes of a state that is stored as `found`, in halves or not, as another session stores it.
 fn stored(found: &[u8], [from, to]: [bool; 2]) -> Result<Cow<'_, [u8]>> {
     Ok(match (from, to) {
-        (false, true) => Cow::Owned(rounded(&bytemuck::pod_collect_to_vec::<u8, f32>(found))?),
+        (false, true) => Cow::Owned(rounded_rows(&bytemuck::pod_collect_to_vec::<u8, f32>(found))?),
         (true, false) => {
             let found: Vec<f16> = bytemuck::pod_collect_to_vec(found);
             let mut words: Vec<f32> = alloc::zeros(found.len(), "a state")?;
@@ -49,13 +50,6 @@ fn stored(found: &[u8], [from, to]: [bool; 2]) -> Result<Cow<'_, [u8]>> {
         }
         _ => Cow::Borrowed(found),
     })
-}
-
-/// The bytes of these numbers as halves, in whole words.
-fn rounded(words: &[f32]) -> Result<Vec<u8>> {
-    let mut halves: Vec<f16> = alloc::zeros(words.len().next_multiple_of(2), "a state")?;
-    halves[..words.len()].convert_from_f32_slice(words);
-    Ok(bytemuck::cast_slice(&halves).to_vec())
 }
 
 impl DeviceSession {
@@ -121,7 +115,7 @@ mod tests {
     fn a_state_is_taken_in_another_type() {
         let words = [1.0f32, -2.5, 0.0, 65504.0];
         let whole: &[u8] = bytemuck::cast_slice(&words);
-        let halves = rounded(&words).expect("memory");
+        let halves = rounded_rows(&words).expect("memory");
         assert_eq!(halves.len(), 8);
         for (found, kinds, wanted) in [
             (whole, [false, true], &halves[..]),

@@ -71,7 +71,7 @@ impl Derived {
     /// What `make` makes of `parts`, which it reads itself: kept, and made once for each `how`.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// What `make` fails with.
     pub fn made(
         &self,
         how: &str,

@@ -14,9 +14,9 @@ struct Costs {
     products: f64,
     /// Clocks that a step makes a wave wait for each key, once and for each 16 of its queries.
     key: f64,
-    /// Clocks that a step makes it wait.
+    /// Clocks that a step makes a wave wait besides.
     step: f64,
-    /// Clocks that it waits for each unit of keys and values that an invocation brings.
+    /// Clocks that a wave waits for each unit of keys and values that an invocation brings.
     load: f64,
 }
 

@@ -84,7 +84,7 @@ struct Staging {
     /// Vec4s of f32 from one row of scores or results to the next, and of all rows.
     passed_row: usize,
     passed: usize,
-    /// Vec4s of halves from one row of shares to the next, and of all rows.
+    /// Vec4s of halves from one row of shares to the next, and of all rows: 0 where they lie in the place of keys.
     shares_row: usize,
     shares: usize,
 }
@@ -181,8 +181,14 @@ impl Kernel<AttentionOp> for Matrix {
 
     fn choice_obstacle(&self, op: &AttentionOp, choice: &Choice, limits: &Limits) -> Option<String> {
         let [x, y, z] = choice.work_group;
-        if !(x as usize).is_multiple_of(WAVE) || y != 1 || z != 1 {
-            return Some(format!("a work-group of {x} x {y} x {z}, wanted a row of waves of {WAVE}"));
+        let waves = WAVES.iter().any(|waves| waves * extent(WAVE) == x);
+        if !waves || y != 1 || z != 1 {
+            return Some(format!(
+                "a work-group of {x} x {y} x {z}, wanted a row of 1, 2, 4 or 8 waves of {WAVE}"
+            ));
+        }
+        if !TILES.contains(&choice.tile) {
+            return Some(format!("a tile of {:?}, wanted one of {TILES:?}", choice.tile));
         }
         let staging = Staging::of(self, op, choice);
         let [_, keys, values] = staging.loads;
