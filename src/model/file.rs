@@ -198,6 +198,11 @@ impl ModelFile {
         Model::with_heads(loaded, &self.heads)
     }
 
+    /// Describes what is added behind its outputs, which its bytes do not have.
+    pub(crate) fn describe_heads(&self, out: &mut dyn std::fmt::Write) -> std::fmt::Result {
+        self.heads.iter().try_for_each(|head| head.describe(out))
+    }
+
     /// The inputs, in the order of the file.
     ///
     /// ```

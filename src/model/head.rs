@@ -1,6 +1,7 @@
 //! Heads: nodes behind an output of a file, whose results replace that output.
 
 use crate::dims::{Dim, Dims};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
 use crate::host::HostTensor;
@@ -46,6 +47,23 @@ impl Head {
             return Err(Error::input(what, "no outputs", "at least one"));
         }
         Ok(added)
+    }
+
+    /// Describes what it adds: to the first output that it takes of usual ranks and types.
+    pub(super) fn describe(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "\nhead behind {:?} ", self.output)?;
+        let trial = |dtype: DType, rank: usize| -> Result<Graph> {
+            let mut graph = Graph::new();
+            let value = graph.typed_input(&self.output, dtype, &vec![Dim::Fixed(TRIED[0]); rank])?;
+            let added = self.add(&mut graph, value)?;
+            graph.set_outputs(added)?;
+            Ok(graph)
+        };
+        let trials = [DType::F32, DType::I32].into_iter().flat_map(|dtype| RANKS.map(|rank| (dtype, rank)));
+        match trials.into_iter().find_map(|(dtype, rank)| trial(dtype, rank).ok()) {
+            Some(graph) => graph.describe(out),
+            None => Ok(()),
+        }
     }
 
     /// The outputs of a whole graph with the head, whose outputs have these ports before.
@@ -259,7 +277,6 @@ impl GraphSource for WithHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use crate::ops::reduce::Reduction;
 
     fn port(extents: &[usize], open: &[(usize, &str)]) -> Port {
@@ -291,5 +308,19 @@ mod tests {
         assert_eq!(ports[0].dims.rank(), 2);
         assert_eq!(ports[0].open.len(), 2);
         assert!(most(7).ports(&port(&[], &[])).is_err());
+    }
+
+    #[test]
+    fn heads_of_other_nodes_are_described_otherwise() {
+        let text = |head: &Head| {
+            let mut text = String::new();
+            assert!(head.describe(&mut text).is_ok());
+            text
+        };
+        let first = text(&most(0));
+        assert_eq!(text(&most(0)), first);
+        assert_ne!(text(&most(1)), first);
+        let other = Head::new("others", most(0).added);
+        assert_ne!(text(&other), first);
     }
 }
