@@ -199,6 +199,7 @@ impl ModelFile {
     }
 
     /// Describes what is added behind its outputs, which its bytes do not have.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn describe_heads(&self, out: &mut dyn std::fmt::Write) -> std::fmt::Result {
         self.heads.iter().try_for_each(|head| head.describe(out))
     }

@@ -1,6 +1,7 @@
 //! Heads: nodes behind an output of a file, whose results replace that output.
 
 use crate::dims::{Dim, Dims};
+#[cfg(any(test, not(target_family = "wasm")))]
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Value};
@@ -50,6 +51,7 @@ impl Head {
     }
 
     /// Describes what it adds: to the first output that it takes of usual ranks and types.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn describe(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         write!(out, "\nhead behind {:?} ", self.output)?;
         let trial = |dtype: DType, rank: usize| -> Result<Graph> {
@@ -310,6 +312,7 @@ mod tests {
         assert!(most(7).ports(&port(&[], &[])).is_err());
     }
 
+    #[cfg(not(target_family = "wasm"))]
     #[test]
     fn heads_of_other_nodes_are_described_otherwise() {
         let text = |head: &Head| {
