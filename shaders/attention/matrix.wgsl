@@ -131,7 +131,7 @@ fn attention_matrix(@builtin(local_invocation_index) lid: u32, @builtin(workgrou
         //% endfor
         var new${r}: f32 = max(max(top${r}.x, top${r}.y), max(top${r}.z, top${r}.w));
         new${r} = max(new${r}, subgroupShuffleXor(new${r}, 1u));
-        //# The difference, as a sum would be rounded where scores are large.
+        //# Not compared with the sum of `most` and 4, which is rounded up where scores are large.
         new${r} = select(most${r}, new${r}, new${r} - most${r} > 4.0f);
         //% endfor
         let grew: bool = subgroupAny(${"new0 != most0" if tile[1] == 1 else "new0 != most0 || new1 != most1"});

@@ -124,6 +124,8 @@ impl Network<'_> {
             Network::File(file) => {
                 let (bytes, options) = file.contents();
                 out.0.update(bytes);
+                // Heads are not part of the file's bytes.
+                write!(out, "\n{:?}", file.outputs())?;
                 file.describe_heads(out)?;
                 describe_reading(options, out)
             }

@@ -89,11 +89,14 @@ fn shown(function: Function) -> diptych::Result<Graph> {
 
 #[test]
 fn states_of_other_readers_and_of_nodes_by_hand_are_right() -> diptych::Result<()> {
-    for (function, precision, by_hand) in [
-        (Function::Exp, Precision::F16Storage, None),
-        (Function::Neg, Precision::F16Storage, Some(Precision::F32)),
-        (Function::Neg, Precision::F32, Some(Precision::F16Storage)),
-        (Function::Neg, Precision::F16Storage, Some(Precision::F16Storage)),
+    // An exponential reads and writes f32 in f16 storage too: a cache of halves would move it by up to 2^-12 of itself. A number below
+    // 1 that is negated is rounded to a half where it is read, or where it is written.
+    let (exact, rounded) = (1e-5, 1.0 / 2048.0);
+    for (function, precision, by_hand, most) in [
+        (Function::Exp, Precision::F16Storage, None, exact),
+        (Function::Neg, Precision::F16Storage, Some(Precision::F32), rounded),
+        (Function::Neg, Precision::F32, Some(Precision::F16Storage), exact),
+        (Function::Neg, Precision::F16Storage, Some(Precision::F16Storage), rounded),
     ] {
         let graph = shown(function)?;
         let results = |context: &Context, precision: Precision, by_hand: Option<Precision>| {
@@ -113,7 +116,7 @@ fn states_of_other_readers_and_of_nodes_by_hand_are_right() -> diptych::Result<(
             let found = results(&context, precision, by_hand)?;
             let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             let what = format!("{} {function:?} {precision} {by_hand:?}", context.info().backend);
-            assert!(found.len() == wanted.len() && off < 4e-3, "{what}: {off}");
+            assert!(found.len() == wanted.len() && off <= most, "{what}: {off}");
         }
     }
     Ok(())
@@ -154,7 +157,8 @@ fn a_decoder_in_halves_keeps_its_caches_between_prompts_and_tokens() -> diptych:
         let found = scores(&context, Precision::F16Storage)?;
         assert_eq!(found.len(), wanted.len());
         let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(off <= largest / 64.0, "{}: {off} of {largest}", context.info().backend);
+        // Some thirty values are rounded to halves one after the other, each by up to 2^-11 of itself.
+        assert!(off <= 32.0 / 2048.0 * largest, "{}: {off} of {largest}", context.info().backend);
     }
     Ok(())
 }
